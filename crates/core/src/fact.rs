@@ -1,0 +1,43 @@
+//! What is known of something: "unavailable", "not asked" and "zero" are three different things.
+
+use serde::{Deserialize, Serialize};
+
+/// A fact about the system, or why there is none.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fact<T> {
+    /// Read from the system.
+    Known(T),
+    /// Asked for and not to be had, with the reason.
+    Unavailable(String),
+    /// Nobody asked.
+    #[default]
+    NotAsked,
+}
+
+impl<T> Fact<T> {
+    /// The value, where it is known.
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Fact::Known(value) => Some(value),
+            _ => None,
+        }
+    }
+    /// A known value changed, the reasons kept.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Fact<U> {
+        match self {
+            Fact::Known(value) => Fact::Known(change(value)),
+            Fact::Unavailable(why) => Fact::Unavailable(why),
+            Fact::NotAsked => Fact::NotAsked,
+        }
+    }
+}
+
+impl<T, E: std::fmt::Display> From<Result<T, E>> for Fact<T> {
+    fn from(result: Result<T, E>) -> Fact<T> {
+        match result {
+            Ok(value) => Fact::Known(value),
+            Err(why) => Fact::Unavailable(why.to_string()),
+        }
+    }
+}

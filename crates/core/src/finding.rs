@@ -1,0 +1,72 @@
+//! Findings: what makes a figure doubtful or a system unfit, each with its evidence and its remedy.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How much a finding weighs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Good to know; figures are as good as they look.
+    Note,
+    /// Something could be better.
+    Advice,
+    /// Figures may mislead.
+    Warning,
+    /// Figures do mislead, or the system is unfit.
+    Bad,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Severity::Note => "note",
+            Severity::Advice => "advice",
+            Severity::Warning => "warning",
+            Severity::Bad => "bad",
+        })
+    }
+}
+
+/// One finding, born where the fact is known; terminal, report and JSON show the same one.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Finding {
+    /// A stable word for the kind of finding, in kebab case: `bins-overflowed`.
+    pub id: String,
+    /// How much it weighs.
+    pub severity: Severity,
+    /// What it is about: a series (`phase/series`), `cpu 3`, or `system`.
+    pub subject: String,
+    /// What is the case, in one sentence.
+    pub message: String,
+    /// Where that was seen: file and value, or figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<String>,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl Finding {
+    /// A finding about `subject`; add evidence and remedy with the methods below.
+    pub fn new(id: &str, severity: Severity, subject: impl Into<String>, message: impl Into<String>) -> Finding {
+        Finding {
+            id: id.to_owned(),
+            severity,
+            subject: subject.into(),
+            message: message.into(),
+            evidence: None,
+            remedy: None,
+        }
+    }
+    /// With the evidence.
+    pub fn evidence(mut self, evidence: impl Into<String>) -> Finding {
+        self.evidence = Some(evidence.into());
+        self
+    }
+    /// With the remedy.
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Finding {
+        self.remedy = Some(remedy.into());
+        self
+    }
+}

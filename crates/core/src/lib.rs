@@ -1,0 +1,25 @@
+#![forbid(unsafe_code)]
+//! The vocabulary of punctual, pure: units, CPU sets, scheduling words, samples, histograms, losses and findings.
+//!
+//! Every other room speaks in these types; this one knows nobody.
+
+pub mod cpuset;
+pub mod fact;
+pub mod finding;
+pub mod histogram;
+pub mod requirement;
+pub mod sample;
+pub mod sched;
+pub mod series;
+pub mod units;
+pub mod words;
+
+pub use cpuset::CpuSet;
+pub use fact::Fact;
+pub use finding::{Finding, Severity};
+pub use histogram::LinearHistogram;
+pub use requirement::{Comparison, Metric, Requirement, Verdict};
+pub use sample::{Losses, Sample};
+pub use sched::{Clock, Policy, Priority};
+pub use series::{SeriesData, SeriesShape};
+pub use units::{ClockNs, MonotonicNs, Nanos};

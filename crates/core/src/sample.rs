@@ -1,0 +1,42 @@
+//! One measured interval, and what was lost between them.
+
+use crate::{ClockNs, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// One measured interval: when its end was due and when it came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Sample {
+    /// Its place in the series, from 0, counting dropped ones.
+    pub seq: u64,
+    /// When the event was due (for a timer: the programmed expiry).
+    pub due: ClockNs,
+    /// When it was seen (for a timer: the first instruction after wake-up).
+    pub woke: ClockNs,
+    /// The CPU on which it was seen.
+    pub cpu: u32,
+}
+
+impl Sample {
+    /// `woke - due`; negative where the clock was stepped in between or the event came early.
+    pub fn latency(&self) -> Nanos {
+        self.woke - self.due
+    }
+}
+
+/// What a series should have held and what it holds. `recorded + overruns + dropped = expected` for a finished series.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Losses {
+    /// Samples that were measured and counted in every statistic.
+    pub recorded: u64,
+    /// Periods that passed while the thread was still late: no sample of their own (see the corrected figures).
+    pub overruns: u64,
+    /// Samples measured but lost on the way (the ring was full): in no statistic.
+    pub dropped: u64,
+}
+
+impl Losses {
+    /// The number of intervals that there were to measure.
+    pub fn expected(&self) -> u64 {
+        self.recorded + self.overruns + self.dropped
+    }
+}

@@ -1,0 +1,193 @@
+//! Everything that is kept of a series of samples, live and in a bundle alike.
+
+use crate::{LinearHistogram, Losses, Nanos, Sample};
+use hdrhistogram::Histogram;
+
+/// How many of the worst samples are kept whole, unless asked otherwise.
+pub const WORST_KEPT: usize = 64;
+/// Significant digits of the histogram of the whole: every value within 0.1 %.
+pub const HDR_DIGITS: u8 = 3;
+/// Latencies from here on (12 days) are counted as this in the histogram of the whole; `max` stays exact.
+pub const HDR_MAX: u64 = 1 << 50;
+/// At most this many missed periods are added to the corrected view for one sample: a bound on work, not met by real runs.
+const CORRECTION_MAX: i64 = 10_000_000;
+
+/// What must be known before the first sample.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SeriesShape {
+    /// The largest latency that the exact histogram holds.
+    pub range: Nanos,
+    /// The width of its bins.
+    pub resolution: Nanos,
+    /// The period, where samples are expected at equal distances: what was missed while late can then be corrected for.
+    pub period: Option<Nanos>,
+}
+
+/// The statistics of a series, updated sample by sample: memory bounded by the shape, never by the number of samples.
+#[derive(Clone, Debug)]
+pub struct SeriesData {
+    /// The period, where there is one.
+    pub period: Option<Nanos>,
+    /// The exact histogram in the wanted range.
+    pub exact: LinearHistogram,
+    /// The HDR histogram of the whole, in ns; negative latencies are counted as 0.
+    pub whole: Histogram<u64>,
+    /// The same with the samples that overruns hid (Tene's correction for coordinated omission: a sample late by `L > period`
+    /// hid latencies `L - period`, `L - 2·period`, …). Absent while it would not differ.
+    pub corrected: Option<Histogram<u64>>,
+    /// The smallest latency; `None` without samples.
+    pub min: Option<Nanos>,
+    /// The largest latency.
+    pub max: Option<Nanos>,
+    /// Sum of all latencies in ns.
+    pub sum: i128,
+    /// Sum of their squares in ns²; `None` where the source does not tell (imports).
+    pub sum_squares: Option<u128>,
+    /// The worst samples, the latest first.
+    pub worst: Vec<Sample>,
+    /// Recorded and lost.
+    pub losses: Losses,
+}
+
+/// An empty HDR histogram of punctual's precision.
+pub fn empty_hdr() -> Histogram<u64> {
+    let mut hdr = Histogram::new(HDR_DIGITS).expect("HDR_DIGITS is between 0 and 5");
+    hdr.auto(true);
+    hdr
+}
+
+/// Counts `n` samples of a latency in an HDR histogram of this module's bounds.
+pub fn record_hdr(hdr: &mut Histogram<u64>, latency: Nanos, n: u64) {
+    let value = (latency.ns().max(0) as u64).min(HDR_MAX);
+    hdr.record_n(value, n).expect("an auto-resizing histogram takes every value up to HDR_MAX");
+}
+
+impl SeriesData {
+    /// Nothing recorded yet.
+    pub fn new(shape: SeriesShape) -> SeriesData {
+        SeriesData {
+            period: shape.period,
+            exact: LinearHistogram::new(shape.range, shape.resolution),
+            whole: empty_hdr(),
+            corrected: None,
+            min: None,
+            max: None,
+            sum: 0,
+            sum_squares: Some(0),
+            worst: Vec::with_capacity(WORST_KEPT + 1),
+            losses: Losses::default(),
+        }
+    }
+
+    /// How many samples the statistics are over.
+    pub fn count(&self) -> u64 {
+        self.losses.recorded
+    }
+
+    /// Counts one sample; `missed` periods passed without one while it was late.
+    pub fn record(&mut self, sample: &Sample, missed: u64) {
+        let latency = sample.latency();
+        if missed > 0 && self.corrected.is_none() {
+            self.corrected = Some(self.whole.clone());
+        }
+        self.exact.record(latency);
+        record_hdr(&mut self.whole, latency, 1);
+        if let Some(corrected) = &mut self.corrected {
+            record_hdr(corrected, latency, 1);
+            let period = self.period.map_or(0, Nanos::ns);
+            for k in 1..=(missed as i64).min(CORRECTION_MAX) {
+                let hidden = latency - Nanos(period) * k;
+                if period == 0 || hidden.ns() <= 0 {
+                    break;
+                }
+                record_hdr(corrected, hidden, 1);
+            }
+        }
+        self.min = Some(self.min.map_or(latency, |min| min.min(latency)));
+        self.max = Some(self.max.map_or(latency, |max| max.max(latency)));
+        self.sum += i128::from(latency.ns());
+        let square = u128::from(latency.ns().unsigned_abs()).pow(2);
+        self.sum_squares = self.sum_squares.map(|sum| sum.saturating_add(square));
+        self.keep_if_bad(sample);
+        self.losses.recorded += 1;
+        self.losses.overruns += missed;
+    }
+
+    /// Keeps the sample when it is among the worst. Of equal ones the earliest stays.
+    fn keep_if_bad(&mut self, sample: &Sample) {
+        if self.worst.len() == WORST_KEPT && self.worst.last().is_some_and(|w| w.latency() >= sample.latency()) {
+            return;
+        }
+        let place = self.worst.partition_point(|kept| kept.latency() >= sample.latency());
+        self.worst.insert(place, *sample);
+        self.worst.truncate(WORST_KEPT);
+    }
+
+    /// Mean latency in ns; `None` without samples.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.sum as f64 / self.count() as f64)
+    }
+
+    /// Standard deviation in ns of the samples as a population; `None` without samples or where the source does not tell.
+    pub fn stddev(&self) -> Option<f64> {
+        let n = self.count();
+        let squares = self.sum_squares.filter(|_| n > 0)?;
+        // n·Σx² − (Σx)² in integers: no cancellation however small the spread.
+        let spread = u128::from(n).checked_mul(squares)?.checked_sub(self.sum.unsigned_abs().checked_pow(2)?)?;
+        Some((spread as f64).sqrt() / n as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ClockNs;
+    use proptest::prelude::*;
+
+    fn series(latencies: &[i64]) -> SeriesData {
+        let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: Some(Nanos::MILLI) };
+        let mut data = SeriesData::new(shape);
+        for (seq, latency) in latencies.iter().enumerate() {
+            let due = seq as i64 * 1_000_000;
+            let sample = Sample { seq: seq as u64, due: ClockNs(due), woke: ClockNs(due + latency), cpu: 0 };
+            data.record(&sample, (*latency / 1_000_000).max(0) as u64);
+        }
+        data
+    }
+
+    #[test]
+    fn moments_are_exact() {
+        let data = series(&[2_000, 4_000, 4_000, 4_000, 5_000, 5_000, 7_000, 9_000]);
+        assert_eq!(data.mean(), Some(5_000.0));
+        assert_eq!(data.stddev(), Some(2_000.0));
+        assert_eq!((data.min, data.max), (Some(Nanos(2_000)), Some(Nanos(9_000))));
+    }
+
+    #[test]
+    fn a_late_sample_is_corrected_for_what_it_hid() {
+        let data = series(&[10_000, 3_500_000, 10_000]);
+        assert_eq!(data.whole.len(), 3);
+        let corrected = data.corrected.expect("an overrun makes a corrected view");
+        assert_eq!(corrected.len(), 6, "3.5 ms late at a period of 1 ms hides 2.5, 1.5 and 0.5 ms");
+        assert_eq!(data.losses.overruns, 3);
+    }
+
+    #[test]
+    fn without_overruns_there_is_no_second_view() {
+        assert!(series(&[1_000, 2_000]).corrected.is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn the_worst_are_kept_in_order(latencies in proptest::collection::vec(0i64..5_000_000, 0..300)) {
+            let data = series(&latencies);
+            let mut sorted = latencies.clone();
+            sorted.sort_by(|a, b| b.cmp(a));
+            sorted.truncate(WORST_KEPT);
+            let kept: Vec<i64> = data.worst.iter().map(|s| s.latency().ns()).collect();
+            prop_assert_eq!(kept, sorted);
+            prop_assert_eq!(data.exact.total(), data.count());
+            prop_assert_eq!(data.whole.len(), data.count());
+        }
+    }
+}

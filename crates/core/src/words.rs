@@ -1,0 +1,31 @@
+//! Finding the word that somebody meant.
+
+/// The candidate nearest to `word`, when it is near enough to be a likely slip of the hand.
+///
+/// Damerau–Levenshtein distance (Damerau 1964), at most a third of the longer word's length and at least one edit allowed.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // A hostile key can be megabytes long; no known word is.
+    if word.len() > 64 {
+        return None;
+    }
+    let lower = word.to_lowercase();
+    candidates
+        .into_iter()
+        .map(|c| (strsim::damerau_levenshtein(&lower, &c.to_lowercase()), c))
+        .filter(|(distance, c)| *distance <= (word.chars().count().max(c.chars().count()) / 3).max(1))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, c)| c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn a_slip_is_recognised_and_a_stranger_is_not() {
+        assert_eq!(nearest("priorty", ["policy", "priority"]), Some("priority"));
+        assert_eq!(nearest("FIFO", ["fifo", "rr"]), Some("fifo"));
+        assert_eq!(nearest("banana", ["policy", "priority"]), None);
+        assert_eq!(nearest(&"x".repeat(1 << 20), ["x"]), None);
+    }
+}

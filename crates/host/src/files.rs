@@ -1,0 +1,133 @@
+//! The seam to the file systems of the kernel: a live system, a captured tree, or a scripted one in tests.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A file operation that failed: what was tried, where, and why.
+#[derive(Debug)]
+pub struct FileError {
+    /// `read`, `write`, `list`, …
+    pub action: &'static str,
+    /// The path as the system knows it (without the root's prefix).
+    pub path: String,
+    /// The kernel's answer.
+    pub source: io::Error,
+}
+
+impl FileError {
+    /// Whether the file or directory is not there at all.
+    pub fn is_missing(&self) -> bool {
+        matches!(self.source.raw_os_error(), Some(libc::ENOENT | libc::ENODEV | libc::ENXIO))
+            || self.source.kind() == io::ErrorKind::NotFound
+    }
+    /// Whether a right is missing.
+    pub fn is_forbidden(&self) -> bool {
+        self.source.kind() == io::ErrorKind::PermissionDenied
+    }
+    /// The error number of the kernel, where it gave one.
+    pub fn errno(&self) -> Option<i32> {
+        self.source.raw_os_error()
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {} {}: {}", self.action, self.path, self.source)
+    }
+}
+
+impl std::error::Error for FileError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+/// What the rooms above may do with the system's files. Paths are absolute, as on the system itself.
+pub trait Files {
+    /// The whole text of a file. Bytes that are not UTF-8 are replaced: the kernel's files can hold any task's name.
+    fn read(&self, path: &str) -> Result<String, FileError>;
+    /// Writes a text in one write(2), as the kernel's files want it. Never creates a file.
+    fn write(&self, path: &str, text: &str) -> Result<(), FileError>;
+    /// The names in a directory, sorted.
+    fn list(&self, path: &str) -> Result<Vec<String>, FileError>;
+    /// Whether there is anything at this path.
+    fn exists(&self, path: &str) -> bool;
+    /// Where a symbolic link points, as written in it.
+    fn read_link(&self, path: &str) -> Result<String, FileError>;
+    /// Makes a directory (a cgroup).
+    fn create_dir(&self, path: &str) -> Result<(), FileError>;
+    /// Removes an empty directory (a cgroup).
+    fn remove_dir(&self, path: &str) -> Result<(), FileError>;
+
+    /// The text of a file without the white space around it.
+    fn read_trimmed(&self, path: &str) -> Result<String, FileError> {
+        self.read(path).map(|text| text.trim().to_owned())
+    }
+}
+
+/// The real file system, from `/` or from a directory that stands for it.
+#[derive(Clone, Debug)]
+pub struct Root {
+    base: PathBuf,
+}
+
+impl Root {
+    /// The running system.
+    pub fn system() -> Root {
+        Root { base: PathBuf::from("/") }
+    }
+    /// A captured tree: `/proc/version` is read from `<base>/proc/version`.
+    pub fn at(base: impl Into<PathBuf>) -> Root {
+        Root { base: base.into() }
+    }
+    /// The path on the real file system.
+    pub fn resolve(&self, path: &str) -> PathBuf {
+        self.base.join(Path::new(path.trim_start_matches('/')))
+    }
+    fn with<T>(
+        &self,
+        action: &'static str,
+        path: &str,
+        operation: impl FnOnce(&Path) -> io::Result<T>,
+    ) -> Result<T, FileError> {
+        operation(&self.resolve(path)).map_err(|source| FileError { action, path: path.to_owned(), source })
+    }
+}
+
+impl Files for Root {
+    fn read(&self, path: &str) -> Result<String, FileError> {
+        self.with("read", path, |p| fs::read(p).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    }
+    fn write(&self, path: &str, text: &str) -> Result<(), FileError> {
+        self.with("write", path, |p| {
+            let mut file = fs::OpenOptions::new().write(true).open(p)?;
+            // One write: the kernel parses each write(2) to a sysfs or cgroup file by itself.
+            match file.write(text.as_bytes())? {
+                n if n == text.len() => Ok(()),
+                n => Err(io::Error::new(io::ErrorKind::WriteZero, format!("took {n} of {} bytes", text.len()))),
+            }
+        })
+    }
+    fn list(&self, path: &str) -> Result<Vec<String>, FileError> {
+        self.with("list", path, |p| {
+            let names = fs::read_dir(p)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+            let mut names = names.collect::<io::Result<Vec<String>>>()?;
+            names.sort();
+            Ok(names)
+        })
+    }
+    fn exists(&self, path: &str) -> bool {
+        fs::symlink_metadata(self.resolve(path)).is_ok()
+    }
+    fn read_link(&self, path: &str) -> Result<String, FileError> {
+        self.with("read the link", path, |p| fs::read_link(p).map(|target| target.to_string_lossy().into_owned()))
+    }
+    fn create_dir(&self, path: &str) -> Result<(), FileError> {
+        self.with("create the directory", path, |p| fs::create_dir(p))
+    }
+    fn remove_dir(&self, path: &str) -> Result<(), FileError> {
+        self.with("remove the directory", path, |p| fs::remove_dir(p))
+    }
+}
