@@ -1,2 +1,35 @@
 #![forbid(unsafe_code)]
-//! TODO
+//! The results directory ("bundle"): written while a run goes on, opened whole or cut off. docs/bundle.md describes it for readers
+//! in other languages.
+//!
+//! ```text
+//! bundle.json              what this is, which version, whether the run ended (see [`manifest::Manifest`])
+//! experiment.toml|.cfg     the experiment as written, byte for byte
+//! plan.toml                the plan as run, every default explicit
+//! environment.json         the system before the run; environment-end.json: after it
+//! findings.json            what makes figures doubtful
+//! summary.json             the figures (see [`summary::Summary`])
+//! phases/000/phase.json     name, times, CPU load
+//! phases/000/0000.meta.json  what the series is
+//! phases/000/0000.state.json its statistics as of the last checkpoint, replaced in one rename
+//! phases/000/0000.log        its samples and one-second windows, appended block by block
+//! ```
+
+mod error;
+pub mod load;
+pub mod log;
+pub mod manifest;
+pub mod meta;
+pub mod reader;
+pub mod state;
+pub mod summary;
+pub mod writer;
+
+pub use error::BundleError;
+pub use manifest::{Ending, Manifest, Outcome};
+pub use meta::{PhaseMeta, SeriesMeta};
+pub use reader::{Bundle, Completeness, Phase, Series};
+pub use writer::{BundleWriter, SeriesWriter};
+
+/// The version of the format that this code writes; it reads this one and all before.
+pub const FORMAT_VERSION: u32 = 1;

@@ -1,0 +1,75 @@
+//! What can go wrong with a bundle, with the place and a way out.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An error about one file or directory of a bundle.
+#[derive(Debug, thiserror::Error)]
+pub enum BundleError {
+    /// The directory is there already.
+    #[error("{} exists already: choose another directory with --output, or move it away", .0.display())]
+    Exists(PathBuf),
+    /// The operating system refused.
+    #[error("cannot {action} {}: {source}{}", path.display(), advice(source))]
+    Io {
+        /// `write`, `read`, `create`.
+        action: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is no bundle at this place.
+    #[error("{} is not a bundle: it has no readable bundle.json ({why})", path.display())]
+    NotABundle {
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// Written by a newer punctual.
+    #[error("{} has format version {found}; this punctual reads up to {known}: use a newer one", path.display())]
+    TooNew {
+        /// Where.
+        path: PathBuf,
+        /// The version in the bundle.
+        found: u32,
+        /// The newest version that is understood.
+        known: u32,
+    },
+    /// A file of the bundle does not hold what it should.
+    #[error("{} is damaged: {why}", path.display())]
+    Damaged {
+        /// Where.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+fn advice(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            " (free some space, or choose a directory on another file system with --output)"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            " (choose a directory that you may write with --output)"
+        }
+        _ => "",
+    }
+}
+
+impl BundleError {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> BundleError {
+        let path = path.to_owned();
+        move |source| BundleError::Io { action, path, source }
+    }
+    pub(crate) fn damaged(path: &Path, why: impl ToString) -> BundleError {
+        BundleError::Damaged { path: path.to_owned(), why: why.to_string() }
+    }
+    /// Whether the file system is full: the run can go on without what could not be kept.
+    pub fn is_full(&self) -> bool {
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        matches!(self, BundleError::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
+    }
+}

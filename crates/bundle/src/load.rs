@@ -1,0 +1,24 @@
+//! How busy the CPUs were.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Shares of CPU time over an interval, from /proc/stat (proc(5)), each 0 to 1.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Shares {
+    /// Not idle: everything but idle and iowait.
+    pub busy: f64,
+    /// Taken by the hypervisor.
+    pub steal: f64,
+    /// In hardirqs and softirqs.
+    pub interrupts: f64,
+}
+
+/// The load of all CPUs together and of each.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct CpuLoad {
+    /// All CPUs together.
+    pub all: Shares,
+    /// Each CPU by its number.
+    pub cpus: BTreeMap<u32, Shares>,
+}

@@ -1,0 +1,247 @@
+//! `NNNN.log`: samples and one-second windows, appended block by block; a torn last block is recognised and left out.
+//!
+//! File: the 8 bytes of [`MAGIC`], then blocks. Block: payload length (u32 LE), CRC-32 of kind and payload (u32 LE), kind (u8), payload.
+//! Integers in payloads are LEB128 varints; signed ones are zigzag-coded first (both as in Protocol Buffers).
+
+use punctual_core::{ClockNs, Nanos, Sample};
+
+/// The first bytes of every log.
+pub const MAGIC: &[u8; 8] = b"PNCTLOG1";
+/// A longer block is damage, not data.
+pub const MAX_BLOCK: usize = 1 << 24;
+const HEADER: usize = 9;
+const KIND_SAMPLES: u8 = 1;
+const KIND_WINDOW: u8 = 2;
+
+/// What fell into one stretch of time (a second, unless the bundle was written otherwise).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Window {
+    /// When it began, on the series' clock.
+    pub start: ClockNs,
+    /// Samples in it.
+    pub count: u64,
+    /// The smallest latency.
+    pub min: Nanos,
+    /// The largest latency.
+    pub max: Nanos,
+    /// The sum of the latencies.
+    pub sum: Nanos,
+}
+
+/// What a log held.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LogContents {
+    /// The samples that were kept, in order.
+    pub samples: Vec<Sample>,
+    /// The windows, in order.
+    pub windows: Vec<Window>,
+    /// Bytes at the end that are no whole block: what was being written when the writer died.
+    pub torn_bytes: u64,
+}
+
+fn put(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+fn put_signed(out: &mut Vec<u8>, value: i64) {
+    put(out, ((value << 1) ^ (value >> 63)) as u64);
+}
+
+/// A reader over a payload; `None` where it ends too early.
+struct Cursor<'a>(&'a [u8]);
+
+impl Cursor<'_> {
+    fn take(&mut self) -> Option<u64> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let (byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+    fn take_signed(&mut self) -> Option<i64> {
+        let value = self.take()?;
+        Some((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+}
+
+fn block(out: &mut Vec<u8>, kind: u8, payload: &[u8]) {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&[kind]);
+    crc.update(payload);
+    out.extend((payload.len() as u32).to_le_bytes());
+    out.extend(crc.finalize().to_le_bytes());
+    out.push(kind);
+    out.extend(payload);
+}
+
+/// Appends samples as blocks: a new one wherever the numbering jumps (samples were dropped between).
+pub fn encode_samples(out: &mut Vec<u8>, samples: &[Sample]) {
+    for run in samples.chunk_by(|a, b| a.seq.checked_add(1) == Some(b.seq)) {
+        // 1 Mi samples of at most 21 bytes would pass MAX_BLOCK; 256 Ki never do.
+        run.chunks(1 << 18).for_each(|run| encode_run(out, run));
+    }
+}
+
+fn encode_run(out: &mut Vec<u8>, run: &[Sample]) {
+    let Some(first) = run.first() else { return };
+    let mut payload = Vec::with_capacity(run.len() * 5 + 16);
+    put(&mut payload, run.len() as u64);
+    put(&mut payload, first.seq);
+    let (mut due, mut step) = (0i64, 0i64);
+    for sample in run {
+        // Periodic samples repeat their distance: the second difference of `due` is nearly always 0, one byte.
+        let this_step = sample.due.ns().wrapping_sub(due);
+        put_signed(&mut payload, this_step.wrapping_sub(step));
+        put_signed(&mut payload, sample.woke.ns().wrapping_sub(sample.due.ns()));
+        put(&mut payload, u64::from(sample.cpu));
+        (due, step) = (sample.due.ns(), this_step);
+    }
+    block(out, KIND_SAMPLES, &payload);
+}
+
+/// Appends a window.
+pub fn encode_window(out: &mut Vec<u8>, window: &Window) {
+    let mut payload = Vec::with_capacity(32);
+    put_signed(&mut payload, window.start.ns());
+    put(&mut payload, window.count);
+    [window.min, window.max, window.sum].into_iter().for_each(|n| put_signed(&mut payload, n.ns()));
+    block(out, KIND_WINDOW, &payload);
+}
+
+fn decode_samples(payload: &[u8], samples: &mut Vec<Sample>) -> Option<()> {
+    let mut cursor = Cursor(payload);
+    let (count, first) = (cursor.take()?, cursor.take()?);
+    // A sample takes at least three bytes: a count beyond that lies.
+    if count > payload.len() as u64 / 3 {
+        return None;
+    }
+    let (mut due, mut step) = (0i64, 0i64);
+    let before = samples.len();
+    for k in 0..count {
+        let sample = (|| {
+            step = step.wrapping_add(cursor.take_signed()?);
+            due = due.wrapping_add(step);
+            let woke = due.wrapping_add(cursor.take_signed()?);
+            let cpu = u32::try_from(cursor.take()?).ok()?;
+            Some(Sample { seq: first.checked_add(k)?, due: ClockNs(due), woke: ClockNs(woke), cpu })
+        })();
+        match sample {
+            Some(sample) => samples.push(sample),
+            None => {
+                samples.truncate(before);
+                return None;
+            }
+        }
+    }
+    Some(())
+}
+
+fn decode_window(payload: &[u8]) -> Option<Window> {
+    let mut cursor = Cursor(payload);
+    Some(Window {
+        start: ClockNs(cursor.take_signed()?),
+        count: cursor.take()?,
+        min: Nanos(cursor.take_signed()?),
+        max: Nanos(cursor.take_signed()?),
+        sum: Nanos(cursor.take_signed()?),
+    })
+}
+
+/// Splits the next whole and sound block off.
+fn next_block(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (header, rest) = bytes.split_at_checked(HEADER)?;
+    let word = |at: usize| header[at..at + 4].try_into().map(u32::from_le_bytes).ok();
+    let (length, expected, kind) = (word(0)? as usize, word(4)?, header[8]);
+    let (payload, rest) = rest.split_at_checked(length).filter(|_| length <= MAX_BLOCK)?;
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&[kind]);
+    crc.update(payload);
+    (crc.finalize() == expected).then_some((kind, payload, rest))
+}
+
+/// Reads a log as far as it is whole. Blocks of an unknown kind are passed over (a later minor version's).
+/// Errors only when the file is not a log at all.
+pub fn decode(bytes: &[u8]) -> Result<LogContents, String> {
+    let mut contents = LogContents::default();
+    if bytes.len() < MAGIC.len() && MAGIC.starts_with(bytes) {
+        contents.torn_bytes = bytes.len() as u64;
+        return Ok(contents);
+    }
+    let mut rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin as a log of samples")?;
+    while let Some((kind, payload, after)) = next_block(rest) {
+        let sound = match kind {
+            KIND_SAMPLES => decode_samples(payload, &mut contents.samples).is_some(),
+            KIND_WINDOW => decode_window(payload).map(|window| contents.windows.push(window)).is_some(),
+            _ => true,
+        };
+        if !sound {
+            break;
+        }
+        rest = after;
+    }
+    contents.torn_bytes = rest.len() as u64;
+    Ok(contents)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_sample() -> impl Strategy<Value = Sample> {
+        (0..5u64, any::<i64>(), any::<i64>(), 0..4u32).prop_map(|(seq, due, woke, cpu)| Sample {
+            seq,
+            due: ClockNs(due),
+            woke: ClockNs(woke),
+            cpu,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn samples_and_windows_come_back(mut samples in proptest::collection::vec(any_sample(), 0..40), start in any::<i64>()) {
+            let mut seq = 0;
+            samples.iter_mut().for_each(|s| { seq += s.seq; s.seq = seq; seq += 1; });
+            let window = Window { start: ClockNs(start), count: 5, min: Nanos(-3), max: Nanos(9), sum: Nanos(12) };
+            let mut bytes = MAGIC.to_vec();
+            encode_samples(&mut bytes, &samples);
+            encode_window(&mut bytes, &window);
+            let whole = decode(&bytes).unwrap();
+            prop_assert_eq!(&whole.samples, &samples);
+            prop_assert_eq!(whole.windows, vec![window]);
+            prop_assert_eq!(whole.torn_bytes, 0);
+        }
+
+        #[test]
+        fn a_cut_anywhere_gives_whole_blocks_and_a_count_of_the_rest(count in 1usize..30, cut in 0usize..400) {
+            let samples: Vec<Sample> = (0..count as u64).map(|k| {
+                let due = k as i64 * 1_000;
+                // A gap after each third sample makes several blocks.
+                Sample { seq: k + k / 3, due: ClockNs(due), woke: ClockNs(due + 7), cpu: 0 }
+            }).collect();
+            let mut bytes = MAGIC.to_vec();
+            encode_samples(&mut bytes, &samples);
+            let cut = cut.min(bytes.len());
+            let read = decode(&bytes[..cut]).unwrap();
+            prop_assert!(samples.starts_with(&read.samples));
+            prop_assert!(cut < bytes.len() || (read.torn_bytes == 0 && read.samples.len() == count));
+        }
+
+        #[test]
+        fn no_bytes_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..200), proper in any::<bool>()) {
+            if proper {
+                bytes.splice(0..0, *MAGIC);
+            }
+            let _ = decode(&bytes);
+        }
+    }
+}

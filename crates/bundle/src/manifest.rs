@@ -1,0 +1,83 @@
+//! `bundle.json`: what the directory is and whether its run ended.
+
+use serde::{Deserialize, Serialize};
+
+/// The word in `bundle.json` by which a bundle is known.
+pub const FORMAT: &str = "punctual-bundle";
+
+/// `bundle.json`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Always [`FORMAT`].
+    pub format: String,
+    /// The version of the layout ([`crate::FORMAT_VERSION`] of the writer).
+    pub version: u32,
+    /// The version of punctual that wrote it.
+    pub punctual: String,
+    /// The experiment's name.
+    pub experiment: String,
+    /// The file in the bundle that holds the experiment as written; absent for imports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experiment_file: Option<String>,
+    /// `run`, or `import: <format>`.
+    pub origin: String,
+    /// When the run began, UTC (RFC 3339).
+    pub created: jiff::Timestamp,
+    /// How it ended; absent while it runs and for ever when it was cut off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
+}
+
+/// How a run ended.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Ending {
+    /// When, UTC.
+    pub at: jiff::Timestamp,
+    /// How.
+    pub outcome: Outcome,
+    /// The exit code of the command.
+    pub exit_code: u8,
+}
+
+/// How a run came to its end.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Everything planned was done.
+    Completed,
+    /// A signal asked for the end; what was measured until then is whole.
+    Interrupted,
+    /// A sample exceeded its `stop_above`.
+    StoppedAbove {
+        /// The series.
+        series: String,
+        /// The latency in ns.
+        latency: i64,
+    },
+    /// A load whose end was to stop the run ended.
+    StoppedByLoad {
+        /// The load.
+        load: String,
+        /// How it ended.
+        how: String,
+    },
+    /// Something failed.
+    Failed {
+        /// What.
+        why: String,
+    },
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Outcome::Completed => f.write_str("completed"),
+            Outcome::Interrupted => f.write_str("interrupted; what was measured until then is whole"),
+            Outcome::StoppedAbove { series, latency } => {
+                write!(f, "stopped: {series} was {} µs late, above its stop_above", *latency as f64 / 1e3)
+            }
+            Outcome::StoppedByLoad { load, how } => write!(f, "stopped: the load {load} {how}"),
+            Outcome::Failed { why } => write!(f, "failed: {why}"),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What a phase and a series are, known before their first sample.
+
+use crate::load::CpuLoad;
+use punctual_core::{Clock, CpuSet, Fact, Nanos};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// `phases/NNN/phase.json`. Written when the phase begins and again when it ends.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PhaseMeta {
+    /// The name in the experiment.
+    pub name: String,
+    /// When it began, UTC.
+    pub started: jiff::Timestamp,
+    /// The same instant on CLOCK_MONOTONIC, in ns.
+    pub started_monotonic: i64,
+    /// How long it lasted, in ns; absent while it runs and when it was cut off.
+    #[serde(default)]
+    pub duration: Option<Nanos>,
+    /// The commands that loaded the system, as run.
+    #[serde(default)]
+    pub loads: Vec<LoadMeta>,
+    /// Mean load of each CPU over the phase.
+    #[serde(default)]
+    pub cpu_load: Fact<CpuLoad>,
+}
+
+/// A program that loaded the system during a phase.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LoadMeta {
+    /// Its name in the experiment.
+    pub name: String,
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Where it could run.
+    pub cpus: CpuSet,
+    /// How often it was started.
+    #[serde(default)]
+    pub starts: u64,
+    /// How often it ended by itself with failure.
+    #[serde(default)]
+    pub failures: u64,
+}
+
+/// `phases/NNN/MMMM.meta.json`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SeriesMeta {
+    /// The name, unique in its phase.
+    pub name: String,
+    /// The kind of workload: `timer`.
+    pub workload: String,
+    /// The clock of `due` and `woke`.
+    pub clock: Clock,
+    /// The CPUs on which it was measured.
+    pub cpus: CpuSet,
+    /// The scheduling in force, read back from the kernel: `SCHED_FIFO 80`.
+    pub scheduling: String,
+    /// Whether that is what was asked for and real-time; false makes the figures those of a time-sharing task.
+    pub real_time: bool,
+    /// The period, where samples come at equal distances.
+    #[serde(default)]
+    pub period: Option<Nanos>,
+    /// The kernel's id of the measuring thread; absent for imports.
+    #[serde(default)]
+    pub tid: Option<i32>,
+    /// The stated requirements, as in the experiment.
+    #[serde(default)]
+    pub requirements: Vec<String>,
+    /// What else describes the workload: `method`, `offset`, ….
+    #[serde(default)]
+    pub details: BTreeMap<String, String>,
+}

@@ -1,0 +1,262 @@
+//! Opening a bundle: complete, still being written, or cut off by kill -9 or a power failure.
+
+use crate::log::{self, LogContents};
+use crate::manifest::{self, Manifest};
+use crate::meta::{PhaseMeta, SeriesMeta};
+use crate::state::State;
+use crate::{BundleError, FORMAT_VERSION};
+use punctual_core::Finding;
+use serde::de::DeserializeOwned;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// No text file of a bundle is larger; a larger one is damage or an attack.
+const MAX_TEXT: u64 = 1 << 30;
+
+/// An opened bundle.
+#[derive(Clone, Debug)]
+pub struct Bundle {
+    /// Where it was opened.
+    pub directory: PathBuf,
+    /// What it says of itself.
+    pub manifest: Manifest,
+    /// Whether the run ended.
+    pub completeness: Completeness,
+    /// The phases that were begun, in order.
+    pub phases: Vec<Phase>,
+    /// What was found while it ran.
+    pub findings: Vec<Finding>,
+    /// Parts that could not be read, each with its reason: said by every command.
+    pub damage: Vec<String>,
+}
+
+/// Whether the run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Completeness {
+    /// It ended and said so.
+    Whole,
+    /// It never said how it ended: it was killed, the machine failed, or it is still running.
+    CutOff,
+}
+
+/// A phase.
+#[derive(Clone, Debug)]
+pub struct Phase {
+    /// Its name, times and loads.
+    pub meta: PhaseMeta,
+    /// Its series in order.
+    pub series: Vec<Series>,
+}
+
+/// A series: its statistics are in memory, its samples are read on demand.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// What it is.
+    pub meta: SeriesMeta,
+    /// Its statistics as of the last checkpoint.
+    pub state: State,
+    log_path: PathBuf,
+}
+
+impl Series {
+    /// Reads the samples and windows that were kept.
+    pub fn log(&self) -> Result<LogContents, BundleError> {
+        let bytes = fs::read(&self.log_path).map_err(BundleError::io("read", &self.log_path))?;
+        log::decode(&bytes).map_err(|why| BundleError::damaged(&self.log_path, why))
+    }
+}
+
+fn read_text(path: &Path) -> Result<String, BundleError> {
+    let size = fs::metadata(path).map_err(BundleError::io("read", path))?.len();
+    if size > MAX_TEXT {
+        return Err(BundleError::damaged(path, format!("{size} bytes are too many")));
+    }
+    let bytes = fs::read(path).map_err(BundleError::io("read", path))?;
+    String::from_utf8(bytes).map_err(|_| BundleError::damaged(path, "it is not UTF-8"))
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, BundleError> {
+    serde_json::from_str(&read_text(path)?).map_err(|why| BundleError::damaged(path, why))
+}
+
+fn is_missing(error: &BundleError) -> bool {
+    matches!(error, BundleError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+}
+
+impl Bundle {
+    /// Opens a bundle. Only a directory that is none, or one of a newer format, is an error: whatever else is damaged is left out
+    /// and listed in [`Bundle::damage`].
+    pub fn open(directory: &Path) -> Result<Bundle, BundleError> {
+        let manifest = read_manifest(directory)?;
+        let mut damage = Vec::new();
+        let findings = match read_json(&directory.join("findings.json")) {
+            Ok(findings) => findings,
+            Err(error) if is_missing(&error) => Vec::new(),
+            Err(error) => {
+                damage.push(error.to_string());
+                Vec::new()
+            }
+        };
+        let completeness = if manifest.ending.is_some() { Completeness::Whole } else { Completeness::CutOff };
+        let phases = read_phases(&directory.join("phases"), &mut damage);
+        Ok(Bundle { directory: directory.to_owned(), manifest, completeness, phases, findings, damage })
+    }
+
+    /// A JSON document of the run: `environment`, `environment-end`, `check`; `Ok(None)` where there is none.
+    pub fn document<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, BundleError> {
+        match read_json(&self.directory.join(name).with_extension("json")) {
+            Ok(document) => Ok(Some(document)),
+            Err(error) if is_missing(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The plan as run (TOML); `Ok(None)` for imports.
+    pub fn plan_text(&self) -> Result<Option<String>, BundleError> {
+        match read_text(&self.directory.join("plan.toml")) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if is_missing(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All series with the name of their phase.
+    pub fn series(&self) -> impl Iterator<Item = (&str, &Series)> {
+        self.phases.iter().flat_map(|phase| phase.series.iter().map(|series| (phase.meta.name.as_str(), series)))
+    }
+}
+
+fn read_manifest(directory: &Path) -> Result<Manifest, BundleError> {
+    let not_a_bundle = |why: String| BundleError::NotABundle { path: directory.to_owned(), why };
+    let text = read_text(&directory.join("bundle.json")).map_err(|error| not_a_bundle(error.to_string()))?;
+    // The version is looked at first: a newer manifest may have another shape.
+    let raw: serde_json::Value = serde_json::from_str(&text).map_err(|error| not_a_bundle(error.to_string()))?;
+    if raw.get("format").and_then(|f| f.as_str()) != Some(manifest::FORMAT) {
+        return Err(not_a_bundle(format!("its \"format\" is not {:?}", manifest::FORMAT)));
+    }
+    let found = raw.get("version").and_then(|v| v.as_u64()).unwrap_or(0).min(u64::from(u32::MAX)) as u32;
+    if found > FORMAT_VERSION {
+        return Err(BundleError::TooNew { path: directory.to_owned(), found, known: FORMAT_VERSION });
+    }
+    serde_json::from_value(raw).map_err(|error| not_a_bundle(error.to_string()))
+}
+
+/// The entries of a directory whose names end so, sorted; none when it is not there.
+fn sorted_entries(directory: &Path, ending: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut entries: Vec<PathBuf> =
+        entries.filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().ends_with(ending))).collect();
+    entries.sort();
+    entries
+}
+
+fn read_phases(directory: &Path, damage: &mut Vec<String>) -> Vec<Phase> {
+    let mut phases = Vec::new();
+    for directory in sorted_entries(directory, "") {
+        match read_json(&directory.join("phase.json")) {
+            Ok(meta) => phases.push(Phase { meta, series: read_all_series(&directory, damage) }),
+            Err(error) => damage.push(error.to_string()),
+        }
+    }
+    phases
+}
+
+fn read_all_series(directory: &Path, damage: &mut Vec<String>) -> Vec<Series> {
+    let mut all = Vec::new();
+    for meta_path in sorted_entries(directory, ".meta.json") {
+        match read_series(&meta_path) {
+            Ok(series) => all.push(series),
+            // The run was killed before the first checkpoint of this series: nothing was kept, nothing is damaged.
+            Err(error) if is_missing(&error) => damage.push(format!("{}: no checkpoint yet", meta_path.display())),
+            Err(error) => damage.push(error.to_string()),
+        }
+    }
+    all
+}
+
+fn read_series(meta_path: &Path) -> Result<Series, BundleError> {
+    // `0000.meta.json` → `0000`
+    let stem = meta_path.with_extension("").with_extension("");
+    let state_path = stem.with_extension("state.json");
+    let state = State::decode(&read_text(&state_path)?).map_err(|why| BundleError::damaged(&state_path, why))?;
+    Ok(Series { meta: read_json(meta_path)?, state, log_path: stem.with_extension("log") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BundleWriter, PhaseMeta};
+    use punctual_core::{Clock, ClockNs, CpuSet, Fact, Nanos, Sample, SeriesData, SeriesShape};
+
+    fn write_one(directory: &Path) -> SeriesData {
+        let writer = BundleWriter::create(directory, "x", "run").unwrap();
+        let phase = PhaseMeta {
+            name: "main".into(),
+            started: jiff::Timestamp::now(),
+            started_monotonic: 0,
+            duration: None,
+            loads: Vec::new(),
+            cpu_load: Fact::NotAsked,
+        };
+        writer.write_phase(0, &phase).unwrap();
+        let meta = SeriesMeta {
+            name: "timer/cpu0".into(),
+            workload: "timer".into(),
+            clock: Clock::Monotonic,
+            cpus: CpuSet::single(0),
+            scheduling: "SCHED_FIFO 80".into(),
+            real_time: true,
+            period: Some(Nanos::MILLI),
+            tid: Some(1),
+            requirements: Vec::new(),
+            details: Default::default(),
+        };
+        let mut series = writer.series(0, 0, &meta, 5).unwrap();
+        let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: meta.period };
+        let mut data = SeriesData::new(shape);
+        for seq in 0..8u64 {
+            let due = seq as i64 * 1_000_000;
+            let sample = Sample { seq, due: ClockNs(due), woke: ClockNs(due + 5_000), cpu: 0 };
+            data.record(&sample, 0);
+            series.append(&[sample]).unwrap();
+        }
+        let state =
+            |samples_kept, log_bytes| State { data: data.clone(), usage: Fact::NotAsked, samples_kept, log_bytes };
+        series.checkpoint(state).unwrap();
+        data
+    }
+
+    #[test]
+    fn a_bundle_without_an_ending_opens_and_says_so() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("b");
+        let data = write_one(&directory);
+        let bundle = Bundle::open(&directory).unwrap();
+        assert_eq!(bundle.completeness, Completeness::CutOff);
+        assert_eq!(bundle.damage, Vec::<String>::new());
+        let (phase, series) = bundle.series().next().unwrap();
+        assert_eq!((phase, series.state.data.count()), ("main", data.count()));
+        assert_eq!((series.state.samples_kept, series.log().unwrap().samples.len()), (5, 5));
+    }
+
+    #[test]
+    fn what_is_damaged_is_left_out_and_named() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("b");
+        write_one(&directory);
+        fs::write(directory.join("phases/000/00000.state.json"), "{").unwrap();
+        let bundle = Bundle::open(&directory).unwrap();
+        assert!(bundle.phases[0].series.is_empty());
+        assert!(bundle.damage[0].contains("0000.state.json"), "{:?}", bundle.damage);
+    }
+
+    #[test]
+    fn what_is_not_a_bundle_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        assert!(matches!(Bundle::open(place.path()), Err(BundleError::NotABundle { .. })));
+        fs::write(place.path().join("bundle.json"), r#"{"format": "punctual-bundle", "version": 999}"#).unwrap();
+        assert!(matches!(Bundle::open(place.path()), Err(BundleError::TooNew { found: 999, .. })));
+        assert!(matches!(BundleWriter::create(place.path(), "x", "run"), Err(BundleError::Exists(_))));
+    }
+}

@@ -1,0 +1,183 @@
+//! `NNNN.state.json`: the statistics of a series as of a checkpoint, from which [`SeriesData`] comes back whole.
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use punctual_core::{ClockNs, Fact, LinearHistogram, Losses, Nanos, Sample, SeriesData};
+use serde::{Deserialize, Serialize};
+
+/// A bound on what is believed of a file: bins of the exact histogram.
+pub const MAX_BINS: usize = 1 << 24;
+
+/// What the kernel counted for the measuring thread between its first and its last sample (getrusage(2), RUSAGE_THREAD).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ThreadUsage {
+    /// Page faults served without I/O.
+    pub minor_faults: u64,
+    /// Page faults that needed I/O.
+    pub major_faults: u64,
+    /// Context switches by sleeping.
+    pub voluntary_switches: u64,
+    /// Context switches by preemption.
+    pub involuntary_switches: u64,
+}
+
+/// The whole state of a series.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// The statistics.
+    pub data: SeriesData,
+    /// The kernel's counts for the thread; known once it ended.
+    pub usage: Fact<ThreadUsage>,
+    /// How many samples are in the log; the rest is in the statistics alone.
+    pub samples_kept: u64,
+    /// The length of the log that belongs to this state, in bytes.
+    pub log_bytes: u64,
+}
+
+/// The JSON of [`State`].
+#[derive(Serialize, Deserialize)]
+struct StateDoc {
+    period: Option<Nanos>,
+    exact: ExactDoc,
+    /// Base64 of the HdrHistogram V2 compressed format.
+    hdr: String,
+    #[serde(default)]
+    corrected_hdr: Option<String>,
+    min: Option<Nanos>,
+    max: Option<Nanos>,
+    /// As texts: JSON's numbers end at 2^53 in most readers.
+    sum: String,
+    sum_squares: Option<String>,
+    worst: Vec<(u64, i64, i64, u32)>,
+    losses: Losses,
+    usage: Fact<ThreadUsage>,
+    samples_kept: u64,
+    log_bytes: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ExactDoc {
+    resolution: Nanos,
+    bins: usize,
+    above: u64,
+    below: u64,
+    /// (bin, count) of the bins that are not empty.
+    counts: Vec<(usize, u64)>,
+}
+
+impl ExactDoc {
+    fn of(exact: &LinearHistogram) -> ExactDoc {
+        let counts = exact.bins.iter().copied().enumerate().filter(|(_, n)| *n > 0).collect();
+        let (resolution, above, below) = (exact.resolution, exact.above, exact.below);
+        ExactDoc { resolution, bins: exact.bins.len(), above, below, counts }
+    }
+
+    fn restore(self) -> Result<LinearHistogram, String> {
+        if self.bins == 0 || self.bins > MAX_BINS || self.resolution < Nanos(1) {
+            return Err(format!("{} bins of {} are not a histogram", self.bins, self.resolution));
+        }
+        let mut bins = vec![0; self.bins];
+        for (k, n) in self.counts {
+            *bins.get_mut(k).ok_or(format!("bin {k} lies beyond the last"))? = n;
+        }
+        Ok(LinearHistogram { resolution: self.resolution, bins, above: self.above, below: self.below })
+    }
+}
+
+fn encode_hdr(hdr: &Histogram<u64>) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new().serialize(hdr, &mut bytes).map_err(|e| e.to_string())?;
+    Ok(BASE64_STANDARD.encode(bytes))
+}
+
+fn decode_hdr(text: &str) -> Result<Histogram<u64>, String> {
+    let bytes = BASE64_STANDARD.decode(text).map_err(|e| e.to_string())?;
+    let mut hdr = Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|e| format!("{e:?}"))?;
+    hdr.auto(true);
+    Ok(hdr)
+}
+
+impl State {
+    /// The JSON text.
+    pub fn encode(&self) -> Result<String, String> {
+        let d = &self.data;
+        let doc = StateDoc {
+            period: d.period,
+            exact: ExactDoc::of(&d.exact),
+            hdr: encode_hdr(&d.whole)?,
+            corrected_hdr: d.corrected.as_ref().map(encode_hdr).transpose()?,
+            min: d.min,
+            max: d.max,
+            sum: d.sum.to_string(),
+            sum_squares: d.sum_squares.map(|s| s.to_string()),
+            worst: d.worst.iter().map(|s| (s.seq, s.due.ns(), s.woke.ns(), s.cpu)).collect(),
+            losses: d.losses,
+            usage: self.usage.clone(),
+            samples_kept: self.samples_kept,
+            log_bytes: self.log_bytes,
+        };
+        serde_json::to_string(&doc).map_err(|e| e.to_string())
+    }
+
+    /// Reads the JSON text; anything that does not fit together is an error, never a default.
+    pub fn decode(text: &str) -> Result<State, String> {
+        let doc: StateDoc = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        let worst = doc.worst.into_iter().map(|(seq, due, woke, cpu)| Sample {
+            seq,
+            due: ClockNs(due),
+            woke: ClockNs(woke),
+            cpu,
+        });
+        let data = SeriesData {
+            period: doc.period,
+            exact: doc.exact.restore()?,
+            whole: decode_hdr(&doc.hdr)?,
+            corrected: doc.corrected_hdr.as_deref().map(decode_hdr).transpose()?,
+            min: doc.min,
+            max: doc.max,
+            sum: doc.sum.parse().map_err(|_| "the sum is not a number")?,
+            sum_squares: doc.sum_squares.map(|s| s.parse()).transpose().map_err(|_| "the sum is not a number")?,
+            worst: worst.collect(),
+            losses: doc.losses,
+        };
+        if data.whole.len() != data.losses.recorded {
+            return Err(format!("{} samples counted, {} in the histogram", data.losses.recorded, data.whole.len()));
+        }
+        let (samples_kept, log_bytes) = (doc.samples_kept, doc.log_bytes);
+        Ok(State { data, usage: doc.usage, samples_kept, log_bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use punctual_core::SeriesShape;
+
+    proptest! {
+        #[test]
+        fn a_state_comes_back_whole(latencies in proptest::collection::vec(-500i64..5_000_000, 0..100)) {
+            let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: Some(Nanos::MILLI) };
+            let mut data = SeriesData::new(shape);
+            for (k, latency) in latencies.iter().enumerate() {
+                let due = k as i64 * 1_000_000;
+                let sample = Sample { seq: k as u64, due: ClockNs(due), woke: ClockNs(due + latency), cpu: 3 };
+                data.record(&sample, (latency / 1_000_000).max(0) as u64);
+            }
+            let state = State { data, usage: Fact::NotAsked, samples_kept: 7, log_bytes: 99 };
+            let back = State::decode(&state.encode().unwrap()).unwrap();
+            prop_assert_eq!(&back.data.exact, &state.data.exact);
+            prop_assert_eq!(&back.data.whole, &state.data.whole);
+            prop_assert_eq!(&back.data.corrected, &state.data.corrected);
+            prop_assert_eq!(&back.data.worst, &state.data.worst);
+            prop_assert_eq!((back.data.min, back.data.max, back.data.sum), (state.data.min, state.data.max, state.data.sum));
+            prop_assert_eq!((back.data.sum_squares, back.data.losses), (state.data.sum_squares, state.data.losses));
+            prop_assert_eq!((back.samples_kept, back.log_bytes), (7, 99));
+        }
+        #[test]
+        fn no_text_panics(text in "\\PC{0,200}") {
+            let _ = State::decode(&text);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! `summary.json`: the figures of a run, for programs. Times are integers or floats in ns; absent figures are `null`, never 0.
+
+use crate::Ending;
+use crate::load::CpuLoad;
+use crate::state::ThreadUsage;
+use punctual_core::{Fact, Finding};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The name and version of this shape; additions keep it, changes raise it.
+pub const SCHEMA: &str = "punctual-summary/1";
+
+/// `summary.json`, and what `--json` prints.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Summary {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The experiment's name.
+    pub experiment: String,
+    /// When the run began, UTC.
+    pub created: jiff::Timestamp,
+    /// How it ended; `null` when it was cut off.
+    pub ending: Option<Ending>,
+    /// The phases in order.
+    pub phases: Vec<PhaseSummary>,
+    /// What makes figures doubtful.
+    pub findings: Vec<Finding>,
+    /// All requirements together: `met`, `not-met`, `undecided`, or `null` where none was stated.
+    pub verdict: Option<VerdictWord>,
+}
+
+/// A phase.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PhaseSummary {
+    /// Its name.
+    pub name: String,
+    /// How long it lasted, in ns.
+    pub duration: Option<i64>,
+    /// Mean CPU load over it.
+    pub cpu_load: Fact<CpuLoad>,
+    /// The series in order.
+    pub series: Vec<SeriesSummary>,
+}
+
+/// A series.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SeriesSummary {
+    /// Its name, unique in its phase.
+    pub name: String,
+    /// The kind of workload: `timer`.
+    pub workload: String,
+    /// Where it was measured, as a CPU list.
+    pub cpus: String,
+    /// The scheduling in force: `SCHED_FIFO 80`.
+    pub scheduling: String,
+    /// Whether it ran with real-time scheduling.
+    pub real_time: bool,
+    /// Samples in the statistics.
+    pub count: u64,
+    /// Smallest latency.
+    pub min: Option<i64>,
+    /// Mean latency.
+    pub mean: Option<f64>,
+    /// Largest latency.
+    pub max: Option<i64>,
+    /// Standard deviation of the samples as a population.
+    pub stddev: Option<f64>,
+    /// Median (from the histogram of the whole: within 0.1 %).
+    pub median: Option<i64>,
+    /// Lower edges of the fullest bins of the exact histogram.
+    pub modes: Vec<i64>,
+    /// The percentiles that the count supports, by their number as text: `"99.9"`.
+    pub percentiles: BTreeMap<String, i64>,
+    /// Those that it does not, with the number of samples that would.
+    pub unsupported_percentiles: BTreeMap<String, u64>,
+    /// The view corrected for coordinated omission; `null` where it does not differ.
+    pub corrected: Option<CorrectedSummary>,
+    /// Intervals that there were to measure: `count + overruns + lost`.
+    pub expected: u64,
+    /// Missed periods.
+    pub overruns: u64,
+    /// Samples measured and lost on the way.
+    pub lost: u64,
+    /// Samples beyond the exact histogram's range (they are in every other figure).
+    pub above_range: u64,
+    /// Negative latencies.
+    pub negative: u64,
+    /// The width of the exact histogram's bins, in ns.
+    pub resolution: i64,
+    /// The period, in ns.
+    pub period: Option<i64>,
+    /// Page faults and context switches of the measuring thread.
+    pub usage: Fact<ThreadUsage>,
+    /// The worst samples, the latest first.
+    pub worst: Vec<WorstSample>,
+    /// The stated requirements and what became of them.
+    pub requirements: Vec<RequirementSummary>,
+}
+
+/// Percentiles of the view corrected for coordinated omission.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CorrectedSummary {
+    /// Samples including the added ones.
+    pub count: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub median: i64,
+    /// As in [`SeriesSummary::percentiles`].
+    pub percentiles: BTreeMap<String, i64>,
+}
+
+/// One of the worst samples.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct WorstSample {
+    /// Its latency in ns.
+    pub latency: i64,
+    /// Its place in the series.
+    pub seq: u64,
+    /// When it was due, ns on the series' clock.
+    pub due: i64,
+    /// The CPU.
+    pub cpu: u32,
+}
+
+/// A requirement and what became of it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RequirementSummary {
+    /// As stated.
+    pub requirement: String,
+    /// What became of it.
+    pub verdict: VerdictWord,
+    /// The figure that was compared, in ns or as a count.
+    pub figure: Option<f64>,
+    /// Why it is undecided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What became of a requirement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VerdictWord {
+    /// It holds.
+    Met,
+    /// It does not.
+    NotMet,
+    /// The evidence does not decide.
+    Undecided,
+}

@@ -1,0 +1,206 @@
+//! Writing a bundle while the run goes on. Whatever moment the writer dies at, what was checkpointed opens.
+
+use crate::log::{self, Window};
+use crate::manifest::{self, Ending, Manifest};
+use crate::meta::{PhaseMeta, SeriesMeta};
+use crate::state::State;
+use crate::summary::Summary;
+use crate::{BundleError, FORMAT_VERSION};
+use punctual_core::{Finding, Sample};
+use serde::Serialize;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A bundle being written.
+pub struct BundleWriter {
+    directory: PathBuf,
+    manifest: Manifest,
+}
+
+/// Replaces a file in one step: a reader, or a later life, sees the old text or the new one.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), BundleError> {
+    let beside = path.with_extension("new");
+    let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, path));
+    written.map_err(|source| {
+        // Half a file on a full disk only takes more of its space.
+        let _ = fs::remove_file(&beside);
+        BundleError::Io { action: "write", path: path.to_owned(), source }
+    })
+}
+
+fn replace_json(path: &Path, value: &impl Serialize) -> Result<(), BundleError> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|e| BundleError::damaged(path, e))?;
+    text.push(b'\n');
+    replace(path, &text)
+}
+
+impl BundleWriter {
+    /// Makes the directory, which must not exist, and writes its manifest.
+    pub fn create(directory: &Path, experiment: &str, origin: &str) -> Result<BundleWriter, BundleError> {
+        fs::create_dir(directory).map_err(|source| match source.kind() {
+            io::ErrorKind::AlreadyExists => BundleError::Exists(directory.to_owned()),
+            _ => BundleError::Io { action: "create", path: directory.to_owned(), source },
+        })?;
+        let manifest = Manifest {
+            format: manifest::FORMAT.to_owned(),
+            version: FORMAT_VERSION,
+            punctual: env!("CARGO_PKG_VERSION").to_owned(),
+            experiment: experiment.to_owned(),
+            experiment_file: None,
+            origin: origin.to_owned(),
+            created: jiff::Timestamp::now(),
+            ending: None,
+        };
+        let writer = BundleWriter { directory: directory.to_owned(), manifest };
+        writer.write_manifest()?;
+        Ok(writer)
+    }
+
+    /// Where it is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What it says of itself so far.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn write_manifest(&self) -> Result<(), BundleError> {
+        replace_json(&self.directory.join("bundle.json"), &self.manifest)
+    }
+
+    /// Keeps the experiment as written, under `file_name` (`experiment.toml`, `experiment.cfg`).
+    pub fn write_experiment(&mut self, file_name: &'static str, bytes: &[u8]) -> Result<(), BundleError> {
+        replace(&self.directory.join(file_name), bytes)?;
+        self.manifest.experiment_file = Some(file_name.to_owned());
+        self.write_manifest()
+    }
+
+    /// Keeps the plan as run.
+    pub fn write_plan(&self, toml: &str) -> Result<(), BundleError> {
+        replace(&self.directory.join("plan.toml"), toml.as_bytes())
+    }
+
+    /// Keeps a document of the run beside the series: `environment`, `environment-end`, `check`.
+    pub fn write_document(&self, name: &'static str, document: &impl Serialize) -> Result<(), BundleError> {
+        replace_json(&self.directory.join(name).with_extension("json"), document)
+    }
+
+    /// Keeps the findings known so far.
+    pub fn write_findings(&self, findings: &[Finding]) -> Result<(), BundleError> {
+        replace_json(&self.directory.join("findings.json"), &findings)
+    }
+
+    /// Begins phase number `index`, or renews what is said of it.
+    pub fn write_phase(&self, index: usize, phase: &PhaseMeta) -> Result<(), BundleError> {
+        let directory = self.phase_directory(index);
+        fs::create_dir_all(&directory).map_err(BundleError::io("create", &directory))?;
+        replace_json(&directory.join("phase.json"), phase)
+    }
+
+    fn phase_directory(&self, index: usize) -> PathBuf {
+        self.directory.join("phases").join(format!("{index:03}"))
+    }
+
+    /// Begins series number `series` of a phase that was begun; at most `keep` samples go into its log.
+    pub fn series(
+        &self,
+        phase: usize,
+        series: usize,
+        meta: &SeriesMeta,
+        keep: u64,
+    ) -> Result<SeriesWriter, BundleError> {
+        let stem = self.phase_directory(phase).join(format!("{series:04}"));
+        replace_json(&stem.with_extension("meta.json"), meta)?;
+        let path = stem.with_extension("log");
+        let mut file = File::create_new(&path).map_err(BundleError::io("create", &path))?;
+        file.write_all(log::MAGIC).map_err(BundleError::io("write", &path))?;
+        Ok(SeriesWriter {
+            state_path: stem.with_extension("state.json"),
+            log_path: path,
+            log: file,
+            buffer: Vec::new(),
+            log_bytes: log::MAGIC.len() as u64,
+            kept: 0,
+            keep,
+        })
+    }
+
+    /// Ends the bundle: the last findings, the figures, and how it ended. Everything is on the disk afterwards.
+    pub fn finish(mut self, summary: &Summary, ending: Ending) -> Result<(), BundleError> {
+        self.write_findings(&summary.findings)?;
+        replace_json(&self.directory.join("summary.json"), summary)?;
+        self.manifest.ending = Some(ending);
+        self.write_manifest()?;
+        sync_tree(&self.directory)
+    }
+}
+
+/// Writes a directory and all below it through to the disk.
+fn sync_tree(directory: &Path) -> Result<(), BundleError> {
+    let entries = fs::read_dir(directory).map_err(BundleError::io("read", directory))?;
+    for entry in entries {
+        let path = entry.map_err(BundleError::io("read", directory))?.path();
+        if path.is_dir() {
+            sync_tree(&path)?;
+        } else {
+            File::open(&path).and_then(|file| file.sync_all()).map_err(BundleError::io("write", &path))?;
+        }
+    }
+    File::open(directory).and_then(|file| file.sync_all()).map_err(BundleError::io("write", directory))
+}
+
+/// One series being written.
+pub struct SeriesWriter {
+    state_path: PathBuf,
+    log_path: PathBuf,
+    log: File,
+    buffer: Vec<u8>,
+    log_bytes: u64,
+    kept: u64,
+    keep: u64,
+}
+
+impl SeriesWriter {
+    /// Appends samples to the log while there is room for them in the bound; the statistics are the caller's.
+    pub fn append(&mut self, samples: &[Sample]) -> Result<(), BundleError> {
+        let room = self.keep.saturating_sub(self.kept).min(samples.len() as u64) as usize;
+        log::encode_samples(&mut self.buffer, &samples[..room]);
+        self.flush()?;
+        self.kept += room as u64;
+        Ok(())
+    }
+
+    /// Appends a window.
+    pub fn append_window(&mut self, window: &Window) -> Result<(), BundleError> {
+        log::encode_window(&mut self.buffer, window);
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Result<(), BundleError> {
+        let written = self.log.write_all(&self.buffer);
+        if written.is_err() {
+            // What was written in part must not stand before whole blocks that come later.
+            let _ = self.log.set_len(self.log_bytes);
+            let _ = io::Seek::seek(&mut self.log, io::SeekFrom::Start(self.log_bytes));
+        } else {
+            self.log_bytes += self.buffer.len() as u64;
+        }
+        self.buffer.clear();
+        written.map_err(BundleError::io("write", &self.log_path))
+    }
+
+    /// Samples in the log so far.
+    pub fn kept(&self) -> u64 {
+        self.kept
+    }
+
+    /// Replaces the checkpoint; `fill` makes the state from the samples kept and the length of the log.
+    pub fn checkpoint(&self, fill: impl FnOnce(u64, u64) -> State) -> Result<(), BundleError> {
+        let state = fill(self.kept, self.log_bytes);
+        let text = state.encode().map_err(|why| BundleError::damaged(&self.state_path, why))?;
+        replace(&self.state_path, text.as_bytes())
+    }
+}
