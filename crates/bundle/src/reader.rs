@@ -245,7 +245,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("b");
         write_one(&directory);
-        fs::write(directory.join("phases/000/00000.state.json"), "{").unwrap();
+        fs::write(directory.join("phases/000/0000.state.json"), "{").unwrap();
         let bundle = Bundle::open(&directory).unwrap();
         assert!(bundle.phases[0].series.is_empty());
         assert!(bundle.damage[0].contains("0000.state.json"), "{:?}", bundle.damage);
