@@ -1,0 +1,180 @@
+//! An experiment as its file says it: what is set, with its place; nothing defaulted, nothing looked up.
+
+use crate::problem::Problem;
+use crate::text::{At, Setting, SourceFormat, SourceText, Span};
+use crate::words::{CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod};
+use punctual_core::{Clock, CpuSet, Nanos, Policy, Priority, Requirement};
+use std::sync::Arc;
+
+/// A whole file, from [`crate::load()`].
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// The file's name and text, as read.
+    pub source: Arc<SourceText>,
+    /// Its language.
+    pub format: SourceFormat,
+    /// `[experiment]`.
+    pub settings: Settings,
+    /// `[partition]`.
+    pub partition: Option<PartitionSpec>,
+    /// Every `[[measure]]`, in order.
+    pub measures: Vec<MeasureSpec>,
+    /// Every `[[load]]`, in order.
+    pub loads: Vec<LoadSpec>,
+    /// Every `[[phase]]`, in order.
+    pub phases: Vec<PhaseSpec>,
+    /// What was doubtful in the file, [`crate::resolve()`] hands it on.
+    pub warnings: Vec<Problem>,
+}
+
+/// What is set for the whole experiment.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// `name`
+    pub name: Setting<String>,
+    /// `cpus`: where the conducting thread runs.
+    pub cpus: Setting<CpuChoice>,
+    /// `refresh` of the live view.
+    pub refresh: Setting<Nanos>,
+    /// `memory_lock`
+    pub memory_lock: Setting<bool>,
+    /// `dma_latency`; `None` inside: do not touch it.
+    pub dma_latency: Setting<Option<Nanos>>,
+    /// `seed` of everything random.
+    pub seed: Setting<u64>,
+    /// `output`: the bundle's directory.
+    pub output: Setting<String>,
+    /// `cpu_load`: show and record the load of each CPU.
+    pub cpu_load: Setting<bool>,
+    /// `keep_samples`: raw samples kept of each series.
+    pub keep_samples: Setting<u64>,
+    /// `require_real_time`
+    pub require_real_time: Setting<bool>,
+}
+
+/// CPUs to set apart while the experiment runs.
+#[derive(Clone, Debug)]
+pub struct PartitionSpec {
+    /// The section's header.
+    pub span: Span,
+    /// `cpus`
+    pub cpus: Setting<CpuSet>,
+    /// `name`
+    pub name: Setting<String>,
+    /// `disable`: names of tweaks not to make.
+    pub disable: Vec<At<String>>,
+}
+
+/// Something to measure.
+#[derive(Clone, Debug)]
+pub struct MeasureSpec {
+    /// The section's header.
+    pub span: Span,
+    /// `name`
+    pub name: Setting<String>,
+    /// `kind`, with the keys that only this kind has.
+    pub workload: WorkloadSpec,
+    /// `cpus`
+    pub cpus: Setting<CpuChoice>,
+    /// `threads`
+    pub threads: Setting<Placement>,
+    /// `policy`
+    pub policy: Setting<Policy>,
+    /// `priority`
+    pub priority: Setting<Priority>,
+    /// `runtime` of SCHED_DEADLINE.
+    pub runtime: Setting<Nanos>,
+    /// `deadline` of SCHED_DEADLINE.
+    pub deadline: Setting<Nanos>,
+    /// `duration`
+    pub duration: Setting<Nanos>,
+    /// `samples`
+    pub samples: Setting<u64>,
+    /// `histogram.range`
+    pub range: Setting<Nanos>,
+    /// `histogram.resolution`
+    pub resolution: Setting<Nanos>,
+    /// `stop_above`
+    pub stop_above: Setting<Nanos>,
+    /// `require`
+    pub require: Vec<At<Requirement>>,
+    /// `phases`, by name.
+    pub phases: Setting<Vec<At<String>>>,
+    /// `systress`: the result file that systress would leave.
+    pub systress: Option<SystressSpec>,
+}
+
+/// The kind of a measure and what only that kind has.
+#[derive(Clone, Debug)]
+pub enum WorkloadSpec {
+    /// `timer`
+    Timer(TimerSpec),
+}
+
+/// The keys of a timer measure.
+#[derive(Clone, Debug, Default)]
+pub struct TimerSpec {
+    /// `method`
+    pub method: Setting<TimerMethod>,
+    /// `clock`
+    pub clock: Setting<Clock>,
+    /// `period`
+    pub period: Setting<Nanos>,
+    /// `offset` between threads.
+    pub offset: Setting<Nanos>,
+}
+
+/// A result file in the layout of systress.
+#[derive(Clone, Debug)]
+pub struct SystressSpec {
+    /// The whole setting.
+    pub span: Span,
+    /// `file`
+    pub file: Setting<String>,
+    /// `format`
+    pub format: Setting<SystressFormat>,
+    /// `index`, as the file's first column shows it.
+    pub index: Setting<u32>,
+}
+
+/// A program that loads the system.
+#[derive(Clone, Debug)]
+pub struct LoadSpec {
+    /// The section's header.
+    pub span: Span,
+    /// `name`
+    pub name: Setting<String>,
+    /// `command`, split into arguments; never empty.
+    pub command: Setting<Vec<String>>,
+    /// `cpus`
+    pub cpus: Setting<CpuChoice>,
+    /// `policy`
+    pub policy: Setting<Policy>,
+    /// `priority`
+    pub priority: Setting<Priority>,
+    /// `nice`
+    pub nice: Setting<Nice>,
+    /// `stdout`
+    pub stdout: Setting<Output>,
+    /// `stderr`
+    pub stderr: Setting<Output>,
+    /// `on_success`
+    pub on_success: Setting<OnExit>,
+    /// `on_failure`
+    pub on_failure: Setting<OnExit>,
+    /// `start_delay`
+    pub start_delay: Setting<Nanos>,
+}
+
+/// A stretch of the experiment with its own loads.
+#[derive(Clone, Debug)]
+pub struct PhaseSpec {
+    /// The section's header.
+    pub span: Span,
+    /// `name`
+    pub name: Setting<String>,
+    /// `duration`
+    pub duration: Setting<Nanos>,
+    /// `loads`, by name.
+    pub loads: Vec<At<String>>,
+}

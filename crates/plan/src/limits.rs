@@ -1,0 +1,45 @@
+//! Every bound on an experiment, written down once.
+
+use punctual_core::Nanos;
+
+/// The largest experiment file. The TOML parser keeps every syntax error, at some 180 bytes for a byte of hostile text:
+/// this bound keeps that below 200 MB. Read at most one byte more than this to know that a file is too large.
+pub const MAX_FILE_BYTES: usize = 1 << 20;
+/// The longest name of an experiment, phase, measure, load or partition, in characters.
+pub const MAX_NAME_CHARS: usize = 64;
+/// Measures, loads or phases in a file.
+pub const MAX_SECTIONS: usize = 1_024;
+/// Measuring threads that run at the same time, in one phase.
+pub const MAX_THREADS: usize = 1_024;
+/// Bins of one series' exact histogram: 128 MiB.
+pub const MAX_BINS: u64 = 16 << 20;
+/// The exact histograms of all series may take this part of the memory (one divided by it).
+pub const MEMORY_SHARE: u64 = 4;
+/// The longest duration of a measure or a phase: a leap year.
+pub const MAX_DURATION: Nanos = Nanos::from_secs(366 * 24 * 3_600);
+/// The shortest period of a timer.
+pub const MIN_PERIOD: Nanos = Nanos::MICRO;
+/// The longest period of a timer.
+pub const MAX_PERIOD: Nanos = Nanos::from_secs(3_600);
+/// A real-time thread with a shorter period than this may never sleep: it counts as spinning.
+pub const SPINNING_PERIOD: Nanos = Nanos::from_micros(10);
+/// The shortest distance of two refreshes of the live view.
+pub const MIN_REFRESH: Nanos = Nanos::from_millis(10);
+/// The longest one.
+pub const MAX_REFRESH: Nanos = Nanos::from_secs(3_600);
+/// The largest range of a histogram and the largest threshold.
+pub const MAX_LATENCY: Nanos = Nanos::from_secs(3_600);
+/// Samples that a measure may ask for.
+pub const MAX_SAMPLES: u64 = 1_000_000_000_000;
+/// Raw samples that may be kept of a series.
+pub const MAX_KEPT_SAMPLES: u64 = 1_000_000_000;
+/// The largest bound that /dev/cpu_dma_latency takes: a signed 32-bit number of µs (kernel/power/qos.c).
+pub const MAX_DMA_LATENCY: Nanos = Nanos::from_micros(i32::MAX as i64);
+/// The smallest runtime that SCHED_DEADLINE takes (DL_SCALE in kernel/sched/deadline.c: 1 << 10 ns).
+pub const MIN_RUNTIME: Nanos = Nanos(1 << 10);
+/// The longest argument that the kernel passes to a program (MAX_ARG_STRLEN in include/uapi/linux/binfmts.h, less the NUL).
+pub const MAX_ARGUMENT_BYTES: usize = 128 * 1024 - 1;
+/// The longest path that the kernel takes (PATH_MAX less the NUL).
+pub const MAX_PATH_BYTES: usize = 4_095;
+/// The largest index of a stanza of a systress file.
+pub const MAX_SYSTRESS_INDEX: u32 = 9_999;

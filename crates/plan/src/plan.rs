@@ -1,0 +1,235 @@
+//! A plan: an experiment with every default filled in and every name looked up. Nothing is left to decide.
+
+use crate::words::{Nice, OnExit, Output, Placement, SystressFormat, TimerMethod};
+use punctual_core::{Clock, CpuSet, Nanos, Policy, Priority, Requirement};
+use std::path::PathBuf;
+
+/// What to run, from [`crate::resolve()`].
+#[derive(Clone, PartialEq, Debug)]
+pub struct Plan {
+    /// The experiment's name: at most 64 characters, fit for a file name.
+    pub name: String,
+    /// The CPUs of the conducting thread.
+    pub conductor_cpus: CpuSet,
+    /// The distance between two refreshes of the live view.
+    pub refresh: Nanos,
+    /// Whether all memory is locked.
+    pub memory_lock: bool,
+    /// What /dev/cpu_dma_latency is held at; `None`: it is not touched.
+    pub dma_latency: Option<Nanos>,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// The bundle's directory.
+    pub output: PathBuf,
+    /// Whether the load of each CPU is shown and recorded.
+    pub cpu_load: bool,
+    /// How many raw samples are kept of each series; statistics are over all.
+    pub keep_samples: u64,
+    /// Whether figures are worthless unless every policy asked for could be had.
+    pub require_real_time: bool,
+    /// CPUs to set apart while it runs.
+    pub partition: Option<PartitionPlan>,
+    /// At least one, run one after the other.
+    pub phases: Vec<PhasePlan>,
+}
+
+/// CPUs to set apart.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PartitionPlan {
+    /// The partition's name.
+    pub name: String,
+    /// Its CPUs: online, and not all of them.
+    pub cpus: CpuSet,
+    /// Names of tweaks that are not to be made, as written: the host knows which there are.
+    pub disable: Vec<String>,
+}
+
+/// A stretch of the run with its own loads.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PhasePlan {
+    /// Unique in the plan.
+    pub name: String,
+    /// How long it lasts; `None`: until the last of its measures is over.
+    pub duration: Option<Nanos>,
+    /// What is measured in it.
+    pub measures: Vec<MeasurePlan>,
+    /// What loads the system meanwhile.
+    pub loads: Vec<LoadPlan>,
+}
+
+/// Something to measure in a phase.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MeasurePlan {
+    /// Unique in the plan, but for the same measure in another phase.
+    pub name: String,
+    /// What the threads do.
+    pub workload: Workload,
+    /// All CPUs that are measured on.
+    pub cpus: CpuSet,
+    /// How the threads were put on them.
+    pub placement: Placement,
+    /// The measuring threads, at least one: a series each.
+    pub threads: Vec<ThreadPlan>,
+    /// When each thread ends.
+    pub length: Length,
+    /// The exact histogram of each series.
+    pub histogram: HistogramPlan,
+    /// A latency above this ends the run.
+    pub stop_above: Option<Nanos>,
+    /// What must hold of each series.
+    pub requirements: Vec<Requirement>,
+    /// The result file to leave as systress would; only with a single thread.
+    pub systress: Option<SystressFile>,
+}
+
+/// What a measuring thread does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Workload {
+    /// It waits for a timer and sees how late it wakes.
+    Timer(TimerPlan),
+}
+
+/// A periodic timer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TimerPlan {
+    /// How the thread waits.
+    pub method: TimerMethod,
+    /// The clock that the expiry is on.
+    pub clock: Clock,
+    /// The distance between two expiries.
+    pub period: Nanos,
+    /// How much later each thread of the measure starts than the one before it.
+    pub offset: Nanos,
+}
+
+/// A measuring thread.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ThreadPlan {
+    /// The name of its series, unique in its phase: `timer/cpu2`, `timer/0`, or the measure's own where it has one shared thread.
+    pub name: String,
+    /// The CPUs that it may run on.
+    pub cpus: CpuSet,
+    /// Its policy with what belongs to it.
+    pub scheduling: Scheduling,
+    /// Its first expiry comes this much later than that of a thread without.
+    pub start_offset: Nanos,
+}
+
+/// A scheduling policy with its parameters (sched(7)).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scheduling {
+    /// SCHED_FIFO
+    Fifo(Priority),
+    /// SCHED_RR
+    Rr(Priority),
+    /// SCHED_OTHER
+    Other(Nice),
+    /// SCHED_BATCH
+    Batch(Nice),
+    /// SCHED_IDLE
+    Idle,
+    /// SCHED_DEADLINE
+    Deadline(DeadlineParameters),
+}
+
+/// The parameters of SCHED_DEADLINE: runtime ≤ deadline ≤ period.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeadlineParameters {
+    /// The budget in each period.
+    pub runtime: Nanos,
+    /// By when, in each period, the budget is granted.
+    pub deadline: Nanos,
+    /// The period.
+    pub period: Nanos,
+}
+
+impl Scheduling {
+    /// The policy alone.
+    pub fn policy(self) -> Policy {
+        match self {
+            Scheduling::Fifo(_) => Policy::Fifo,
+            Scheduling::Rr(_) => Policy::Rr,
+            Scheduling::Other(_) => Policy::Other,
+            Scheduling::Batch(_) => Policy::Batch,
+            Scheduling::Idle => Policy::Idle,
+            Scheduling::Deadline(_) => Policy::Deadline,
+        }
+    }
+    /// The fixed priority, where the policy has one.
+    pub fn priority(self) -> Option<Priority> {
+        match self {
+            Scheduling::Fifo(priority) | Scheduling::Rr(priority) => Some(priority),
+            _ => None,
+        }
+    }
+    /// The nice value, where the policy has one.
+    pub fn nice(self) -> Option<Nice> {
+        match self {
+            Scheduling::Other(nice) | Scheduling::Batch(nice) => Some(nice),
+            _ => None,
+        }
+    }
+}
+
+/// When a measuring thread ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Length {
+    /// After this time.
+    Duration(Nanos),
+    /// After this many samples.
+    Samples(u64),
+    /// When the user ends the run.
+    UntilInterrupted,
+}
+
+/// The exact histogram of a series.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HistogramPlan {
+    /// The largest latency that it holds.
+    pub range: Nanos,
+    /// The width of a bin; at most `range`.
+    pub resolution: Nanos,
+}
+
+impl HistogramPlan {
+    /// How many bins that makes: those of [`punctual_core::LinearHistogram::new`].
+    pub fn bins(self) -> u64 {
+        (self.range.ns().max(0) / self.resolution.ns().max(1)) as u64 + 1
+    }
+}
+
+/// A result file in the layout of systress.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SystressFile {
+    /// Relative to the current directory.
+    pub path: PathBuf,
+    /// Its layout.
+    pub format: SystressFormat,
+    /// What its first column shows.
+    pub index: u32,
+}
+
+/// A program that loads the system.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LoadPlan {
+    /// Unique in the plan.
+    pub name: String,
+    /// Its arguments, the program as written first.
+    pub argv: Vec<String>,
+    /// The program's file, as found.
+    pub program: PathBuf,
+    /// The CPUs that it may run on.
+    pub cpus: CpuSet,
+    /// Its policy; never SCHED_DEADLINE.
+    pub scheduling: Scheduling,
+    /// Where its output goes.
+    pub stdout: Output,
+    /// Where its error output goes.
+    pub stderr: Output,
+    /// When it ends with success.
+    pub on_success: OnExit,
+    /// When it ends with an error or by a signal.
+    pub on_failure: OnExit,
+    /// How long after the phase's start it is started.
+    pub start_delay: Nanos,
+}

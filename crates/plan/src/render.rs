@@ -1,0 +1,95 @@
+//! Problems as a person reads them, and as an editor or a script does.
+
+use crate::escape::{pictured, printable};
+use crate::problem::{Problem, ProblemRow, Problems, SHOWN_PROBLEMS, Weight};
+use crate::text::{SourceText, Span};
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+
+/// Lines are shown as far as this many bytes beyond a place, and not at all when more than this come before it.
+const LINE_SHOWN_BYTES: usize = 1_000;
+
+impl Problems {
+    /// The problems with their lines, as a good compiler shows them; at most [`SHOWN_PROBLEMS`], then how many more there are.
+    pub fn render(&self, colored: bool) -> String {
+        let renderer = if colored { Renderer::styled().hyperlink(false) } else { Renderer::plain() };
+        let shown = self.iter().take(SHOWN_PROBLEMS);
+        let mut texts: Vec<String> = shown.map(|problem| renderer.render(&[group(self.source(), problem)])).collect();
+        let total = self.errors() + self.warnings();
+        if total > texts.len() {
+            texts.push(format!("… and {} more problems in this file", total - texts.len()));
+        }
+        texts.iter().map(|text| format!("{text}\n")).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The kept problems as rows of a table, for JSON and the like.
+    pub fn rows(&self) -> impl Iterator<Item = ProblemRow> {
+        let file = file_name(self.source());
+        self.iter().map(move |problem| ProblemRow {
+            file: file.clone(),
+            place: problem.span.map(|span| self.source().place(span.start)),
+            weight: problem.weight,
+            message: problem.message.clone(),
+            help: problem.help.clone(),
+        })
+    }
+
+    /// One line a problem, `file:line:column: error: message; help`, as editors and compilers have it.
+    pub fn lines(&self) -> String {
+        let line = |row: ProblemRow| {
+            let place = row.place.map(|p| format!("{}:{}:", p.line, p.column)).unwrap_or_default();
+            let help = row.help.map(|help| format!("; {help}")).unwrap_or_default();
+            format!("{}:{place} {}: {}{help}\n", row.file, row.weight, row.message)
+        };
+        self.rows().map(line).collect()
+    }
+}
+
+fn file_name(source: &SourceText) -> String {
+    printable(&source.path.to_string_lossy()).into_owned()
+}
+
+fn group<'a>(source: &'a SourceText, problem: &'a Problem) -> Group<'a> {
+    let level = match problem.weight {
+        Weight::Error => Level::ERROR,
+        Weight::Warning => Level::WARNING,
+    };
+    let mut group = Group::with_title(level.primary_title(problem.message.as_str()));
+    group = match problem.span {
+        Some(span) => excerpt(group, source, span, AnnotationKind::Primary, problem.label.as_deref()),
+        None => group.element(Origin::path(file_name(source))),
+    };
+    for (span, label) in &problem.related {
+        group = excerpt(group, source, *span, AnnotationKind::Context, Some(label));
+    }
+    match &problem.help {
+        Some(help) => group.element(Level::HELP.message(help.as_str())),
+        None => group,
+    }
+}
+
+/// Adds the line of a place, marked. Of a stretch over several lines the first is shown.
+fn excerpt<'a>(
+    group: Group<'a>,
+    source: &'a SourceText,
+    span: Span,
+    kind: AnnotationKind,
+    label: Option<&'a str>,
+) -> Group<'a> {
+    let place = source.place(span.start);
+    let line_start = source.line_start(span.start);
+    let start = source.floor(span.start);
+    if start - line_start > LINE_SHOWN_BYTES {
+        let origin = Origin::path(file_name(source)).line(place.line).char_column(place.column);
+        return group.element(origin);
+    }
+    let line_end = line_start + source.line_at(line_start).len();
+    let end = source.floor(span.end).clamp(start, line_end.max(start));
+    let shown_end = source.floor(start + LINE_SHOWN_BYTES).min(line_end).max(start);
+    let before = pictured(&source.text[line_start..start]);
+    let marked = pictured(&source.text[start..end.min(shown_end)]);
+    let after = pictured(&source.text[end.min(shown_end)..shown_end]);
+    let marks = before.len()..before.len() + marked.len();
+    let annotation = kind.span(marks).label(label);
+    let line = format!("{before}{marked}{after}");
+    group.element(Snippet::source(line).path(file_name(source)).line_start(place.line).annotation(annotation))
+}

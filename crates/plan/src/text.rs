@@ -1,0 +1,128 @@
+//! The text of an experiment file, and places in it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A stretch of a file's text, in bytes from its start; `end` is exclusive.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Span {
+    /// The first byte.
+    pub start: usize,
+    /// The byte after the last one.
+    pub end: usize,
+}
+
+impl Span {
+    /// The stretch from `start` to before `end`.
+    pub fn new(start: usize, end: usize) -> Span {
+        Span { start, end }
+    }
+}
+
+impl From<std::ops::Range<usize>> for Span {
+    fn from(range: std::ops::Range<usize>) -> Span {
+        Span { start: range.start, end: range.end }
+    }
+}
+
+/// A value and where it was written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct At<T> {
+    /// Where.
+    pub span: Span,
+    /// What.
+    pub value: T,
+}
+
+impl<T> At<T> {
+    /// A value written at `span`.
+    pub fn new(span: Span, value: T) -> At<T> {
+        At { span, value }
+    }
+    /// Another value at the same place.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> At<U> {
+        At { span: self.span, value: change(self.value) }
+    }
+}
+
+/// Something that a file may set: the value with its place, or nothing.
+pub type Setting<T> = Option<At<T>>;
+
+/// The language of an experiment file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SourceFormat {
+    /// punctual's own: see punctual-experiment(5).
+    Toml,
+    /// The configuration language of systress.
+    Systress,
+}
+
+/// An experiment file: its name as the user gave it and its text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SourceText {
+    /// The path as given, for messages.
+    pub path: PathBuf,
+    /// The whole text; empty where the file could not be read as text at all.
+    pub text: String,
+}
+
+/// A place as people count: line and column from 1, the column in characters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Place {
+    /// The line, from 1.
+    pub line: usize,
+    /// The character in the line, from 1.
+    pub column: usize,
+}
+
+impl SourceText {
+    /// A text shared by the experiment and its problems.
+    pub fn shared(path: impl Into<PathBuf>, text: impl Into<String>) -> Arc<SourceText> {
+        Arc::new(SourceText { path: path.into(), text: text.into() })
+    }
+
+    /// Line and column of a byte; past the end it is the end.
+    pub fn place(&self, offset: usize) -> Place {
+        let line_start = self.line_start(offset);
+        let line = self.text[..line_start].bytes().filter(|b| *b == b'\n').count() + 1;
+        let column = self.text[line_start..self.floor(offset)].chars().count() + 1;
+        Place { line, column }
+    }
+
+    /// The byte at which the line that holds `offset` starts.
+    pub(crate) fn line_start(&self, offset: usize) -> usize {
+        self.text[..self.floor(offset)].rfind('\n').map_or(0, |newline| newline + 1)
+    }
+
+    /// The line that starts at this byte, without its end.
+    pub(crate) fn line_at(&self, line_start: usize) -> &str {
+        let rest = &self.text[line_start..];
+        let line = &rest[..rest.find('\n').unwrap_or(rest.len())];
+        line.strip_suffix('\r').unwrap_or(line)
+    }
+
+    /// The nearest character boundary at or before this byte.
+    pub(crate) fn floor(&self, offset: usize) -> usize {
+        let mut at = offset.min(self.text.len());
+        while !self.text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_count_characters_from_one() {
+        let text = SourceText::shared("x.toml", "a = 1\r\nµs = é\n");
+        assert_eq!(text.place(0), Place { line: 1, column: 1 });
+        assert_eq!(text.place(7), Place { line: 2, column: 1 });
+        assert_eq!(text.place(13), Place { line: 2, column: 6 });
+        assert_eq!(text.place(14), Place { line: 2, column: 6 }, "inside a character is its start");
+        assert_eq!(text.place(1_000), Place { line: 3, column: 1 });
+        assert_eq!(text.line_at(0), "a = 1");
+    }
+}

@@ -1,0 +1,129 @@
+//! The words that experiment files are written in, beside those of [`punctual_core`].
+
+use punctual_core::CpuSet;
+use std::path::PathBuf;
+
+/// A closed list of words, each with its meaning. One table reads and writes them.
+pub trait Word: Copy + PartialEq + 'static {
+    /// Every word; the first with a meaning is the one that is written.
+    const WORDS: &'static [(&'static str, Self)];
+
+    /// The word for this meaning.
+    fn word(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, meaning)| *meaning == self).map_or("?", |(word, _)| *word)
+    }
+}
+
+/// The CPUs that a file asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CpuChoice {
+    /// `all`: every CPU that is online.
+    All,
+    /// A list: `0-2,4`.
+    Listed(CpuSet),
+}
+
+/// How the threads of a measure are put on its CPUs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placement {
+    /// One thread a CPU, pinned to it.
+    PerCpu,
+    /// This many threads, each allowed on all the CPUs.
+    Shared(u32),
+}
+
+/// How a timer thread waits for its next expiry.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TimerMethod {
+    /// clock_nanosleep(2) with TIMER_ABSTIME.
+    NanosleepAbsolute,
+    /// clock_nanosleep(2) for what is left of the period.
+    NanosleepRelative,
+    /// timerfd_create(2) and read(2).
+    Timerfd,
+    /// timer_create(2) and a signal.
+    PosixTimer,
+    /// The period of SCHED_DEADLINE, waited for with sched_yield(2).
+    Deadline,
+}
+
+impl Word for TimerMethod {
+    const WORDS: &'static [(&'static str, TimerMethod)] = &[
+        ("nanosleep-absolute", TimerMethod::NanosleepAbsolute),
+        ("nanosleep-relative", TimerMethod::NanosleepRelative),
+        ("timerfd", TimerMethod::Timerfd),
+        ("posix-timer", TimerMethod::PosixTimer),
+        ("deadline", TimerMethod::Deadline),
+    ];
+}
+
+/// What to do when a load ends by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum OnExit {
+    /// Start it again.
+    Respawn,
+    /// Go on without it.
+    Ignore,
+    /// End the run.
+    Stop,
+}
+
+impl Word for OnExit {
+    const WORDS: &'static [(&'static str, OnExit)] =
+        &[("respawn", OnExit::Respawn), ("ignore", OnExit::Ignore), ("stop", OnExit::Stop)];
+}
+
+/// Where the output of a load goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// To /dev/null.
+    Null,
+    /// To a file, emptied first; relative to the current directory.
+    File(PathBuf),
+}
+
+/// The layout of a systress result file.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SystressFormat {
+    /// Columns aligned with blanks.
+    Txt,
+    /// Columns separated by commas.
+    Csv,
+}
+
+impl Word for SystressFormat {
+    const WORDS: &'static [(&'static str, SystressFormat)] =
+        &[("txt", SystressFormat::Txt), ("csv", SystressFormat::Csv)];
+}
+
+/// The kinds of measure, each with its word.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum WorkloadKind {
+    /// Timer latency.
+    Timer,
+}
+
+impl Word for WorkloadKind {
+    const WORDS: &'static [(&'static str, WorkloadKind)] = &[("timer", WorkloadKind::Timer)];
+}
+
+/// A nice value, −20 (greedy) to 19 (yielding); see sched(7).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Nice(i8);
+
+impl Nice {
+    /// The nice value, if it is −20 to 19.
+    pub const fn new(value: i8) -> Option<Nice> {
+        if value >= -20 && value <= 19 { Some(Nice(value)) } else { None }
+    }
+    /// The number.
+    pub const fn get(self) -> i8 {
+        self.0
+    }
+}
+
+impl std::fmt::Display for Nice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
