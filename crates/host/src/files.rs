@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// A file operation that failed: what was tried, where, and why.
@@ -61,6 +62,19 @@ pub trait Files {
     /// Removes an empty directory (a cgroup).
     fn remove_dir(&self, path: &str) -> Result<(), FileError>;
 
+    /// The bytes of a file, for the few of the kernel's files that are not text (/proc/config.gz).
+    fn read_bytes(&self, path: &str) -> Result<Vec<u8>, FileError> {
+        self.read(path).map(String::into_bytes)
+    }
+    /// Exactly `length` bytes from `offset` on, for files that are windows onto registers (/dev/cpu/0/msr).
+    fn read_at(&self, path: &str, offset: u64, length: usize) -> Result<Vec<u8>, FileError> {
+        let bytes = self.read_bytes(path)?;
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let window = start.checked_add(length).and_then(|end| bytes.get(start..end)).map(<[u8]>::to_vec);
+        let cut = || io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends before what was wanted");
+        window.ok_or_else(|| FileError { action: "read", path: path.to_owned(), source: cut() })
+    }
+
     /// The text of a file without the white space around it.
     fn read_trimmed(&self, path: &str) -> Result<String, FileError> {
         self.read(path).map(|text| text.trim().to_owned())
@@ -99,6 +113,16 @@ impl Root {
 impl Files for Root {
     fn read(&self, path: &str) -> Result<String, FileError> {
         self.with("read", path, |p| fs::read(p).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    }
+    fn read_bytes(&self, path: &str) -> Result<Vec<u8>, FileError> {
+        self.with("read", path, |p| fs::read(p))
+    }
+    fn read_at(&self, path: &str, offset: u64, length: usize) -> Result<Vec<u8>, FileError> {
+        self.with("read", path, |p| {
+            let mut bytes = vec![0; length];
+            fs::File::open(p)?.read_exact_at(&mut bytes, offset)?;
+            Ok(bytes)
+        })
     }
     fn write(&self, path: &str, text: &str) -> Result<(), FileError> {
         self.with("write", path, |p| {

@@ -3,4 +3,7 @@
 //! Every path under /proc, /sys, /dev and the cgroup mounts is reached through [`files::Files`], so that the logic above
 //! it runs as well on a captured tree or on a scripted one that refuses as a kernel would.
 
+pub mod check;
+pub mod environment;
 pub mod files;
+pub mod topology;

@@ -1,0 +1,104 @@
+//! A tree of files in memory, for rules and readers under test.
+
+use crate::files::{FileError, Files};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+/// What a path of a [`FakeFiles`] answers.
+#[derive(Clone, Debug)]
+enum Answer {
+    Bytes(Vec<u8>),
+    Link(String),
+    Errno(i32),
+}
+
+/// Files by path; every directory on the way to one exists. Nothing can be written.
+#[derive(Clone, Debug, Default)]
+pub struct FakeFiles(BTreeMap<String, Answer>);
+
+impl FakeFiles {
+    /// A tree without a file.
+    pub fn new() -> FakeFiles {
+        FakeFiles::default()
+    }
+    /// A file with this text.
+    pub fn with(self, path: &str, text: &str) -> FakeFiles {
+        self.with_bytes(path, text.as_bytes())
+    }
+    /// A file with these bytes.
+    pub fn with_bytes(mut self, path: &str, bytes: &[u8]) -> FakeFiles {
+        self.0.insert(path.to_owned(), Answer::Bytes(bytes.to_vec()));
+        self
+    }
+    /// A symbolic link.
+    pub fn with_link(mut self, path: &str, target: &str) -> FakeFiles {
+        self.0.insert(path.to_owned(), Answer::Link(target.to_owned()));
+        self
+    }
+    /// A file that is there and refuses to be read.
+    pub fn refusing(mut self, path: &str, errno: i32) -> FakeFiles {
+        self.0.insert(path.to_owned(), Answer::Errno(errno));
+        self
+    }
+    /// Without a file, or a whole directory.
+    pub fn without(mut self, path: &str) -> FakeFiles {
+        let below = format!("{path}/");
+        self.0.retain(|p, _| p != path && !p.starts_with(&below));
+        self
+    }
+    /// This tree with the files of another laid over it.
+    pub fn over(mut self, upper: FakeFiles) -> FakeFiles {
+        self.0.extend(upper.0);
+        self
+    }
+    /// The paths of the files.
+    pub fn paths(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+
+    fn names_in(&self, path: &str) -> BTreeSet<String> {
+        let below = format!("{}/", path.trim_end_matches('/'));
+        let name = |p: &String| p.strip_prefix(&below)?.split('/').next().map(str::to_owned);
+        self.0.keys().filter_map(name).collect()
+    }
+}
+
+fn error(action: &'static str, path: &str, errno: i32) -> FileError {
+    FileError { action, path: path.to_owned(), source: io::Error::from_raw_os_error(errno) }
+}
+
+impl Files for FakeFiles {
+    fn read(&self, path: &str) -> Result<String, FileError> {
+        self.read_bytes(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+    fn read_bytes(&self, path: &str) -> Result<Vec<u8>, FileError> {
+        match self.0.get(path) {
+            Some(Answer::Bytes(bytes)) => Ok(bytes.clone()),
+            Some(Answer::Errno(errno)) => Err(error("read", path, *errno)),
+            Some(Answer::Link(_)) | None => Err(error("read", path, libc::ENOENT)),
+        }
+    }
+    fn write(&self, path: &str, _text: &str) -> Result<(), FileError> {
+        Err(error("write", path, libc::EROFS))
+    }
+    fn list(&self, path: &str) -> Result<Vec<String>, FileError> {
+        let names = self.names_in(path);
+        if names.is_empty() { Err(error("list", path, libc::ENOENT)) } else { Ok(names.into_iter().collect()) }
+    }
+    fn exists(&self, path: &str) -> bool {
+        self.0.contains_key(path) || !self.names_in(path).is_empty()
+    }
+    fn read_link(&self, path: &str) -> Result<String, FileError> {
+        match self.0.get(path) {
+            Some(Answer::Link(target)) => Ok(target.clone()),
+            Some(_) => Err(error("read the link", path, libc::EINVAL)),
+            None => Err(error("read the link", path, libc::ENOENT)),
+        }
+    }
+    fn create_dir(&self, path: &str) -> Result<(), FileError> {
+        Err(error("create the directory", path, libc::EROFS))
+    }
+    fn remove_dir(&self, path: &str) -> Result<(), FileError> {
+        Err(error("remove the directory", path, libc::EROFS))
+    }
+}

@@ -1,0 +1,100 @@
+//! The environment of a run: what the machine and its kernel are, as far as it bears on latency.
+//!
+//! Each fact is read here and nowhere else: the bundle keeps it, the rules of `check` judge it. What cannot be read stays
+//! [`Fact::Unavailable`] with the reason. Texts are as the kernel gave them, bounded in length but not sanitised: they can
+//! hold any byte that a task, a driver or a hypervisor chose, and whoever shows them must escape them.
+
+mod config;
+mod counters;
+mod cpu;
+mod interrupts;
+mod kernel;
+mod machine;
+mod preemption;
+mod read;
+mod settings;
+
+pub use config::{ConfigSource, KernelConfig};
+pub use counters::Counters;
+pub use cpu::{CpuInfo, Frequency, IdleState, Kilohertz};
+pub use interrupts::{InterruptLine, Interrupts};
+pub use kernel::{CommandLine, Kernel, Tick};
+pub use machine::{Bytes, ClockSource, Hypervisor, Machine, Memory, RtThrottling, TscFlags};
+pub use preemption::{Preemption, PreemptionModel};
+pub use settings::{SETTINGS, Settings};
+
+pub(crate) use read::{cpu_list, number, text};
+
+use crate::files::Files;
+use crate::topology::Topology;
+use punctual_core::Fact;
+use serde::{Deserialize, Serialize};
+
+/// What a run ran on. Every field has a default, so that a bundle of an older version is still read.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Environment {
+    /// Version, command line, configuration, preemption and tick.
+    pub kernel: Kernel,
+    /// Processor model, microcode, hypervisor.
+    pub machine: Machine,
+    /// What time is read from.
+    pub clock: ClockSource,
+    /// Which CPUs there are and what they share.
+    pub topology: Topology,
+    /// Each online CPU: frequency and idle states.
+    pub cpus: Fact<Vec<CpuInfo>>,
+    /// The cpuidle driver and governor of the system.
+    pub idle_driver: Fact<String>,
+    /// The cpuidle governor of the system.
+    pub idle_governor: Fact<String>,
+    /// How much of the CPU the kernel leaves to real-time tasks.
+    pub rt_throttling: Fact<RtThrottling>,
+    /// Main memory and swap.
+    pub memory: Memory,
+    /// Small files of the kernel that hold one setting each, by path.
+    pub settings: Settings,
+    /// Interrupts, steal time and SMIs when the run began.
+    pub before: Counters,
+    /// The same when it ended; not asked until then.
+    pub after: Counters,
+}
+
+/// Reads everything but [`Environment::after`]. Takes some milliseconds; nothing of it is asked twice.
+pub fn capture(files: &dyn Files) -> Environment {
+    let topology = Topology::read(files);
+    let machine = Machine::read(files);
+    Environment {
+        kernel: Kernel::read(files),
+        clock: ClockSource::read(files),
+        cpus: cpu::read_all(files, &topology),
+        idle_driver: text(files, "/sys/devices/system/cpu/cpuidle/current_driver"),
+        idle_governor: idle_governor(files),
+        rt_throttling: RtThrottling::read(files),
+        memory: Memory::read(files),
+        settings: Settings::read(files),
+        before: Counters::read(files, &topology, &machine),
+        after: Counters::default(),
+        topology,
+        machine,
+    }
+}
+
+impl Environment {
+    /// Reads [`Environment::after`], at the end of the run.
+    pub fn close(&mut self, files: &dyn Files) {
+        self.after = Counters::read(files, &self.topology, &self.machine);
+    }
+}
+
+/// `current_governor` is writable only since Linux 5.7 (drivers/cpuidle/sysfs.c); before, the read-only name was the only one.
+fn idle_governor(files: &dyn Files) -> Fact<String> {
+    let governor = text(files, "/sys/devices/system/cpu/cpuidle/current_governor");
+    match governor.known() {
+        Some(_) => governor,
+        None => text(files, "/sys/devices/system/cpu/cpuidle/current_governor_ro"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+//! The kernel's configuration: from the kernel itself, or from where distributions put it.
+
+use crate::files::{FileError, Files};
+use flate2::read::MultiGzDecoder;
+use punctual_core::Fact;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::Read;
+
+/// A configuration is some 300 kB; a file that unpacks to more than this is not one.
+const MAX_CONFIG: u64 = 4 << 20;
+
+/// Options that bear on latency or on what can be traced. Kept in the bundle; the rules ask for no others.
+pub const OPTIONS: [&str; 66] = [
+    "BPF_SYSCALL",
+    "CPU_FREQ",
+    "CPU_IDLE",
+    "CPU_ISOLATION",
+    "CPUSETS",
+    "DEBUG_ATOMIC_SLEEP",
+    "DEBUG_INFO_BTF",
+    "DEBUG_KMEMLEAK",
+    "DEBUG_LOCK_ALLOC",
+    "DEBUG_MUTEXES",
+    "DEBUG_OBJECTS",
+    "DEBUG_PAGEALLOC",
+    "DEBUG_PREEMPT",
+    "DEBUG_RT_MUTEXES",
+    "DEBUG_SPINLOCK",
+    "DEBUG_VM",
+    "FTRACE",
+    "FUNCTION_TRACER",
+    "GCOV_KERNEL",
+    "HIGH_RES_TIMERS",
+    "HWLAT_TRACER",
+    "HZ",
+    "HZ_100",
+    "HZ_1000",
+    "HZ_250",
+    "HZ_300",
+    "HZ_PERIODIC",
+    "IRQSOFF_TRACER",
+    "IRQ_FORCED_THREADING",
+    "KASAN",
+    "KCOV",
+    "KCSAN",
+    "KFENCE",
+    "KMSAN",
+    "KPROBES",
+    "KSM",
+    "LATENCYTOP",
+    "LOCKDEP",
+    "LOCK_STAT",
+    "NO_HZ_COMMON",
+    "NO_HZ_FULL",
+    "NO_HZ_IDLE",
+    "NUMA",
+    "NUMA_BALANCING",
+    "OSNOISE_TRACER",
+    "PERF_EVENTS",
+    "PREEMPT",
+    "PREEMPTIRQ_TRACEPOINTS",
+    "PREEMPT_DYNAMIC",
+    "PREEMPT_LAZY",
+    "PREEMPT_NONE",
+    "PREEMPT_RT",
+    "PREEMPT_TRACER",
+    "PREEMPT_VOLUNTARY",
+    "PROVE_LOCKING",
+    "PROVE_RCU",
+    "RCU_NOCB_CPU",
+    "RT_GROUP_SCHED",
+    "SCHED_SMT",
+    "SECURITY_LOCKDOWN_LSM",
+    "SLUB_DEBUG_ON",
+    "SWAP",
+    "TIMERLAT_TRACER",
+    "TRANSPARENT_HUGEPAGE",
+    "UBSAN",
+    "UPROBES",
+];
+
+/// Where the configuration was found.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ConfigSource(pub String);
+
+/// The kernel's configuration, as far as [`OPTIONS`] goes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct KernelConfig {
+    /// The file that it was read from.
+    pub source: ConfigSource,
+    /// `y`, `m`, a number or a text, by option without `CONFIG_`. An option that is not set is not there.
+    pub options: BTreeMap<String, String>,
+}
+
+impl KernelConfig {
+    /// Whether an option is built in or a module.
+    pub fn has(&self, option: &str) -> bool {
+        matches!(self.get(option), Some("y" | "m"))
+    }
+    /// An option's value; `None` where it is not set.
+    pub fn get(&self, option: &str) -> Option<&str> {
+        self.options.get(option).map(String::as_str)
+    }
+
+    /// Looks where kernels and distributions leave it: the kernel itself (CONFIG_IKCONFIG_PROC), /boot (Debian, Fedora,
+    /// SUSE), and beside the modules (Fedora, openSUSE, Arch).
+    pub(super) fn read(files: &dyn Files, release: Option<&str>) -> Fact<KernelConfig> {
+        let mut tried = match files.read_bytes("/proc/config.gz").map(|packed| unpack(&packed)) {
+            Ok(Ok(text)) => return parse("/proc/config.gz", &text),
+            Ok(Err(why)) => vec![format!("/proc/config.gz: {why}")],
+            Err(why) => vec![why.to_string()],
+        };
+        // The release becomes part of a path, and a captured tree may say anything.
+        let Some(release) = release.filter(|r| !r.is_empty() && !r.contains('/') && !r.contains("..")) else {
+            return Fact::Unavailable(format!("{}; the kernel's release is not known", tried.join("; ")));
+        };
+        for path in [
+            format!("/boot/config-{release}"),
+            format!("/lib/modules/{release}/config"),
+            format!("/usr/lib/modules/{release}/config"),
+        ] {
+            match files.read(&path) {
+                Ok(text) => return parse(&path, &text),
+                Err(why @ FileError { .. }) => tried.push(why.to_string()),
+            }
+        }
+        Fact::Unavailable(tried.join("; "))
+    }
+}
+
+fn unpack(packed: &[u8]) -> Result<String, String> {
+    let mut text = Vec::new();
+    MultiGzDecoder::new(packed)
+        .take(MAX_CONFIG + 1)
+        .read_to_end(&mut text)
+        .map_err(|why| format!("cannot be unpacked: {why}"))?;
+    if text.len() as u64 > MAX_CONFIG {
+        return Err(format!("unpacks to more than {MAX_CONFIG} bytes"));
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Reads `CONFIG_X=value` lines. A text without any is not a configuration: that no option is set cannot be concluded.
+fn parse(source: &str, text: &str) -> Fact<KernelConfig> {
+    let set = |line: &str| -> Option<(String, String)> {
+        let (option, value) = line.trim().strip_prefix("CONFIG_")?.split_once('=')?;
+        Some((option.to_owned(), value.trim_matches('"').chars().take(64).collect()))
+    };
+    let all: Vec<(String, String)> = text.lines().filter_map(set).collect();
+    if all.is_empty() {
+        return Fact::Unavailable(format!("{source} holds no kernel configuration"));
+    }
+    let options = all.into_iter().filter(|(option, _)| OPTIONS.contains(&option.as_str())).collect();
+    Fact::Known(KernelConfig { source: ConfigSource(source.to_owned()), options })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::testing::FakeFiles;
+    use flate2::{Compression, write::GzEncoder};
+    use std::io::Write;
+
+    fn packed(text: &[u8]) -> Vec<u8> {
+        let mut gz = GzEncoder::new(Vec::new(), Compression::fast());
+        gz.write_all(text).unwrap();
+        gz.finish().unwrap()
+    }
+
+    #[test]
+    fn the_kernels_own_file_is_preferred_and_unpacked() {
+        let gz = packed(b"# CONFIG_PREEMPT_NONE is not set\nCONFIG_PREEMPT=y\nCONFIG_HZ=250\nCONFIG_UNHEARD_OF=y\n");
+        let files = FakeFiles::new().with_bytes("/proc/config.gz", &gz).with("/boot/config-6.1", "CONFIG_PREEMPT_RT=y");
+        let config = KernelConfig::read(&files, Some("6.1"));
+        let config = config.known().expect("it is there");
+        assert_eq!(config.source.0, "/proc/config.gz");
+        assert_eq!((config.has("PREEMPT"), config.has("PREEMPT_NONE"), config.get("HZ")), (true, false, Some("250")));
+        assert!(!config.options.contains_key("UNHEARD_OF"), "only what bears on latency is kept");
+    }
+
+    #[test]
+    fn a_broken_file_is_not_a_configuration_without_options() {
+        let cut = &packed(b"CONFIG_PREEMPT=y\n")[..12];
+        let files = FakeFiles::new().with_bytes("/proc/config.gz", cut);
+        let Fact::Unavailable(why) = KernelConfig::read(&files, Some("6.1")) else { panic!("it is cut off") };
+        assert!(why.contains("/proc/config.gz: cannot be unpacked"), "{why}");
+        assert!(why.contains("/boot/config-6.1"), "{why}");
+    }
+
+    #[test]
+    fn a_bomb_does_not_fill_the_memory() {
+        let gz = packed(&vec![b'A'; 8 << 20]);
+        assert!(unpack(&gz).unwrap_err().contains("more than"));
+    }
+
+    #[test]
+    fn a_release_cannot_lead_out_of_boot() {
+        let files = FakeFiles::new().with("/boot/config-../../etc/x", "CONFIG_PREEMPT=y");
+        assert!(KernelConfig::read(&files, Some("../../etc/x")).known().is_none());
+    }
+}

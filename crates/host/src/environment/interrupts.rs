@@ -1,0 +1,162 @@
+//! /proc/interrupts and /proc/softirqs (Documentation/filesystems/proc.rst).
+
+use crate::files::Files;
+use punctual_core::Fact;
+use punctual_core::cpuset::MAX_CPUS;
+use serde::{Deserialize, Serialize};
+
+/// Lines beyond this are counted and not kept. The largest machines have some thousands.
+const MAX_LINES: usize = 4096;
+/// Counts beyond this are not kept either: lines times CPUs of the largest machines.
+const MAX_COUNTS: usize = 1 << 20;
+/// A description is cut at this many characters; a name comes from a driver.
+const MAX_DESCRIPTION: usize = 200;
+
+/// How often each interrupt came to each CPU since boot.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Interrupts {
+    /// The CPUs of the columns: the online ones.
+    pub cpus: Vec<usize>,
+    /// A line an interrupt.
+    pub lines: Vec<InterruptLine>,
+    /// Lines that were too many, or not understood.
+    pub left_out: usize,
+}
+
+/// One interrupt.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct InterruptLine {
+    /// A number, or the kernel's short word for one without number (`LOC`, `RES`, `NET_RX`).
+    pub id: String,
+    /// How often, by [`Interrupts::cpus`]; a count of the whole system (`ERR`) is alone.
+    pub counts: Vec<u64>,
+    /// Controller, trigger and who asked for it, as the kernel prints them: `IO-APIC 4-edge ttyS0`.
+    pub description: String,
+}
+
+impl Interrupts {
+    pub(super) fn read(files: &dyn Files, path: &str) -> Fact<Interrupts> {
+        match files.read(path) {
+            Ok(text) => parse(&text)
+                .map(Fact::Known)
+                .unwrap_or_else(|| Fact::Unavailable(format!("{path} does not begin with a line of CPUs"))),
+            Err(why) => Fact::Unavailable(why.to_string()),
+        }
+    }
+
+    /// How often an interrupt came to a CPU.
+    pub fn count(&self, line: &InterruptLine, cpu: usize) -> Option<u64> {
+        line.counts.get(self.cpus.iter().position(|c| *c == cpu)?).copied()
+    }
+}
+
+impl InterruptLine {
+    /// The interrupt's number, where it has one.
+    pub fn number(&self) -> Option<u32> {
+        self.id.parse().ok()
+    }
+    /// Who asked for it: the description without controller, hardware number and trigger
+    /// (kernel/irq/proc.c, show_interrupts); several are separated by `, `.
+    pub fn name(&self) -> String {
+        let mut words = self.description.split_whitespace().peekable();
+        if self.number().is_none() {
+            return self.description.clone();
+        }
+        words.next();
+        words.next_if(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+        words.next_if(|word| ["Edge", "Level", "edge", "level"].contains(word));
+        words.collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn parse(text: &str) -> Option<Interrupts> {
+    let mut lines = text.lines();
+    let column = |word: &str| word.strip_prefix("CPU")?.parse().ok();
+    let cpus: Vec<usize> = lines.next()?.split_whitespace().map(column).take(MAX_CPUS).collect::<Option<_>>()?;
+    if cpus.is_empty() {
+        return None;
+    }
+    let mut interrupts = Interrupts { cpus, ..Interrupts::default() };
+    let mut room = MAX_COUNTS;
+    for line in lines.filter(|line| !line.trim().is_empty()) {
+        match parse_line(line, interrupts.cpus.len()) {
+            Some(line) if interrupts.lines.len() < MAX_LINES && line.counts.len() <= room => {
+                room -= line.counts.len();
+                interrupts.lines.push(line);
+            }
+            _ => interrupts.left_out += 1,
+        }
+    }
+    Some(interrupts)
+}
+
+fn parse_line(line: &str, cpus: usize) -> Option<InterruptLine> {
+    let (id, rest) = line.split_once(':')?;
+    let mut words = rest.split_whitespace().peekable();
+    let mut counts = Vec::new();
+    while counts.len() < cpus
+        && let Some(count) = words.peek().and_then(|word| word.parse().ok())
+    {
+        counts.push(count);
+        words.next();
+    }
+    let description = words.collect::<Vec<_>>().join(" ");
+    let description = description.chars().take(MAX_DESCRIPTION).collect();
+    let id = id.trim();
+    (!id.is_empty() && id.len() <= 16 && !counts.is_empty()).then(|| InterruptLine {
+        id: id.into(),
+        counts,
+        description,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lines_of_several_architectures() {
+        let text = "           CPU0       CPU2\n\
+             24:          1          7   IO-APIC   5-edge      ACPI:Ged\n\
+             36:          0     142507 PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0\n\
+             11:       3421       3390     GICv2  27 Level     arch_timer\n\
+             16:          0          0  IO-APIC  16-fasteoi   ehci_hcd:usb1, ata_piix\n\
+            LOC:      35908      53096   Local timer interrupts\n\
+            ERR:          3\n\
+            nonsense\n";
+        let interrupts = parse(text).expect("it has its line of CPUs");
+        assert_eq!((interrupts.cpus.as_slice(), interrupts.lines.len(), interrupts.left_out), (&[0, 2][..], 6, 1));
+        let names: Vec<String> = interrupts.lines.iter().map(InterruptLine::name).collect();
+        let expected =
+            ["ACPI:Ged", "virtio1-req.0", "arch_timer", "ehci_hcd:usb1, ata_piix", "Local timer interrupts", ""];
+        assert_eq!(names, expected);
+        assert_eq!(interrupts.count(&interrupts.lines[1], 2), Some(142_507));
+        assert_eq!(interrupts.count(&interrupts.lines[1], 1), None, "an offline CPU has no column");
+        assert_eq!(interrupts.count(&interrupts.lines[5], 2), None, "ERR is of the whole system");
+    }
+
+    #[test]
+    fn what_is_not_the_file_is_not_read_as_no_interrupts() {
+        assert_eq!(parse(""), None);
+        assert_eq!(parse("CPU0 CPUx\n"), None);
+        assert_eq!(parse("\n 1: 0 x"), None);
+    }
+
+    #[test]
+    fn there_is_a_bound() {
+        let mut text = String::from("CPU0\n");
+        (0..MAX_LINES + 5).for_each(|n| text.push_str(&format!("{n}: 1 chip 1-edge x\n")));
+        let interrupts = parse(&text).expect("it has its line of CPUs");
+        assert_eq!((interrupts.lines.len(), interrupts.left_out), (MAX_LINES, 5));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "(CPU0 CPU1\n)?[ -~\n:0-9é]{0,200}") {
+            if let Some(interrupts) = parse(&text) {
+                interrupts.lines.iter().for_each(|line| { line.name(); });
+            }
+        }
+    }
+}

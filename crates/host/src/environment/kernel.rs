@@ -1,0 +1,195 @@
+//! The kernel: which one, how it was started, how it was built, how it ticks.
+
+use super::preemption::Preemption;
+use super::read::{clip, cpu_list, parsed, text};
+use super::{KernelConfig, PreemptionModel};
+use crate::files::Files;
+use punctual_core::{CpuSet, Fact};
+use serde::{Deserialize, Serialize};
+
+/// The running kernel.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Kernel {
+    /// `6.1.0-56-rt-amd64`, from /proc/sys/kernel/osrelease.
+    pub release: Fact<String>,
+    /// `#1 SMP PREEMPT_RT Debian 6.1…`, from /proc/sys/kernel/version.
+    pub version: Fact<String>,
+    /// The processor's architecture as uname(2) names it: `x86_64`, `aarch64`. Linux has had the file since 6.1.
+    pub architecture: Fact<String>,
+    /// What it was started with, from /proc/cmdline.
+    pub command_line: Fact<CommandLine>,
+    /// How it was built.
+    pub config: Fact<KernelConfig>,
+    /// The preemption model in force.
+    pub preemption: Fact<Preemption>,
+    /// Ticks and timers.
+    pub tick: Tick,
+}
+
+impl Kernel {
+    pub(super) fn read(files: &dyn Files) -> Kernel {
+        let release = text(files, "/proc/sys/kernel/osrelease");
+        let version = text(files, "/proc/sys/kernel/version");
+        let command_line = text(files, "/proc/cmdline").map(CommandLine);
+        let config = KernelConfig::read(files, release.known().map(String::as_str));
+        let preemption = Preemption::read(files, &version, &command_line, &config);
+        let tick = Tick::read(files, &config);
+        let architecture = text(files, "/proc/sys/kernel/arch");
+        Kernel { release, version, architecture, command_line, config, preemption, tick }
+    }
+
+    /// Major and minor number of the release, where it begins with them.
+    pub fn numbers(&self) -> Option<(u32, u32)> {
+        let mut parts = self.release.known()?.split(|c: char| !c.is_ascii_digit());
+        Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+    }
+
+    /// Whether PREEMPT_RT is in force; `None` where the model is not known.
+    pub fn is_real_time(&self) -> Option<bool> {
+        self.preemption.known().map(|p| p.model == PreemptionModel::RealTime)
+    }
+}
+
+/// The kernel's command line. Words after ` -- ` go to init and are not looked at.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CommandLine(pub String);
+
+impl CommandLine {
+    /// The kernel's own words, with quotation marks respected (lib/cmdline.c, next_arg).
+    pub fn words(&self) -> Vec<String> {
+        let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
+        for c in self.0.chars() {
+            match c {
+                '"' => quoted = !quoted,
+                c if c.is_whitespace() && !quoted => words.push(std::mem::take(&mut word)),
+                c => word.push(c),
+            }
+        }
+        words.push(word);
+        words.into_iter().filter(|word| !word.is_empty()).take_while(|word| word != "--").collect()
+    }
+
+    /// The value of the last `name=value`, as the kernel takes it; `Some("")` for the bare word. The kernel holds `-` and
+    /// `_` for the same (kernel/params.c, parameqn).
+    pub fn value(&self, name: &str) -> Option<String> {
+        let same = |word: &str| word.replace('-', "_") == name.replace('-', "_");
+        let value = |word: &String| match word.split_once('=') {
+            Some((key, value)) => same(key).then(|| value.to_owned()),
+            None => same(word).then(String::new),
+        };
+        self.words().iter().filter_map(value).next_back()
+    }
+
+    /// Whether the parameter is there at all.
+    pub fn has(&self, name: &str) -> bool {
+        self.value(name).is_some()
+    }
+
+    /// The CPUs that a parameter names, flags before the list (`isolcpus=managed_irq,domain,2-3`) left out.
+    /// `Err` with the value where it is no list that is understood here (`all`, `N`, groups like `0-31:1/2`).
+    pub fn cpus(&self, name: &str) -> Option<Result<CpuSet, String>> {
+        let value = self.value(name)?;
+        let list: Vec<&str> = value.split(',').skip_while(|part| is_flag(part)).collect();
+        Some(list.join(",").parse().map_err(|_| clip(&value)))
+    }
+
+    /// The flags before the list of a parameter: `managed_irq`, `domain`.
+    pub fn flags(&self, name: &str) -> Vec<String> {
+        let value = self.value(name).unwrap_or_default();
+        value.split(',').take_while(|part| is_flag(part)).map(clip).collect()
+    }
+}
+
+/// The flags of `isolcpus=` (kernel/sched/isolation.c, housekeeping_isolcpus_setup).
+fn is_flag(part: &str) -> bool {
+    ["nohz", "domain", "managed_irq"].contains(&part)
+}
+
+/// How the kernel's timers run.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tick {
+    /// Ticks a second (CONFIG_HZ).
+    pub hz: Fact<u32>,
+    /// Whether timers fire between ticks: `.hres_active` of /proc/timer_list where root may read it, else the
+    /// configuration and `highres=` (kernel/time/hrtimer.c).
+    pub high_resolution: Fact<bool>,
+    /// The file that said so.
+    pub high_resolution_source: String,
+    /// CPUs that can stop their tick while one task runs on them.
+    pub nohz_full: Fact<CpuSet>,
+    /// The device that raises the timer interrupts of the first CPU.
+    pub event_device: Fact<String>,
+}
+
+impl Tick {
+    fn read(files: &dyn Files, config: &Fact<KernelConfig>) -> Tick {
+        let hz = match config {
+            Fact::Known(config) => {
+                let value = config.get("HZ").unwrap_or("unset").to_owned();
+                parsed(&config.source.0, Fact::Known(value), |text| text.parse().ok(), "a rate in CONFIG_HZ")
+            }
+            Fact::Unavailable(why) => Fact::Unavailable(why.clone()),
+            Fact::NotAsked => Fact::NotAsked,
+        };
+        let (high_resolution, high_resolution_source) = high_resolution(files, config);
+        Tick {
+            hz,
+            high_resolution,
+            high_resolution_source,
+            nohz_full: cpu_list(files, "/sys/devices/system/cpu/nohz_full"),
+            event_device: text(files, "/sys/devices/system/clockevents/clockevent0/current_device"),
+        }
+    }
+}
+
+fn high_resolution(files: &dyn Files, config: &Fact<KernelConfig>) -> (Fact<bool>, String) {
+    let path = "/proc/timer_list";
+    let refused = match files.read(path) {
+        Ok(list) => {
+            // One line a CPU: `  .hres_active    : 1`.
+            let line = |line: &str| line.trim().strip_prefix(".hres_active")?.split(':').nth(1)?.trim().parse().ok();
+            let active: Vec<u32> = list.lines().filter_map(line).collect();
+            if !active.is_empty() {
+                return (Fact::Known(active.iter().all(|a| *a == 1)), path.to_owned());
+            }
+            format!("{path} has no line `.hres_active`")
+        }
+        Err(why) => why.to_string(),
+    };
+    match config {
+        Fact::Known(config) => (Fact::Known(config.has("HIGH_RES_TIMERS")), config.source.0.clone()),
+        _ => (Fact::Unavailable(refused), path.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_read_as_the_kernel_reads_it() {
+        let line = CommandLine(
+            "quiet isolcpus=managed_irq,domain,2-3 dyndbg=\"file a +p\" nohz-full=1 nohz_full=2 -- nohz_full=3".into(),
+        );
+        assert_eq!(line.value("quiet"), Some(String::new()));
+        assert_eq!(line.value("nohz_full"), Some("2".into()), "the last one wins, and init's words do not count");
+        assert_eq!(line.value("dyndbg"), Some("file a +p".into()));
+        assert_eq!(line.cpus("isolcpus"), Some(Ok("2-3".parse().unwrap())));
+        assert_eq!(line.flags("isolcpus"), ["managed_irq", "domain"]);
+        assert_eq!(line.cpus("irqaffinity"), None);
+        assert_eq!(CommandLine("nohz_full=1-3:1/2".into()).cpus("nohz_full"), Some(Err("1-3:1/2".into())));
+        assert_eq!(CommandLine("rcu_nocbs=all".into()).cpus("rcu_nocbs"), Some(Err("all".into())));
+    }
+
+    #[test]
+    fn the_releases_numbers() {
+        let kernel = |release: &str| Kernel { release: Fact::Known(release.into()), ..Kernel::default() };
+        assert_eq!(kernel("6.1.0-56-rt-amd64").numbers(), Some((6, 1)));
+        assert_eq!(kernel("6.18").numbers(), Some((6, 18)));
+        assert_eq!(kernel("odd").numbers(), None);
+        assert_eq!(Kernel::default().numbers(), None);
+    }
+}

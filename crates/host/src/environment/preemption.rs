@@ -1,0 +1,203 @@
+//! The preemption model in force, which is not always the one that was configured or asked for.
+
+use super::read::text;
+use super::{CommandLine, KernelConfig};
+use crate::files::Files;
+use punctual_core::Fact;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How readily the kernel lets go of the CPU (kernel/Kconfig.preempt), from the least to the most.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PreemptionModel {
+    /// Only when it returns to user space.
+    None,
+    /// Also at explicit points.
+    Voluntary,
+    /// Anywhere for real-time tasks, at the tick for others (since Linux 6.13).
+    Lazy,
+    /// Anywhere outside critical sections.
+    Full,
+    /// Nearly anywhere: interrupts are threads and spinlocks sleep (PREEMPT_RT).
+    RealTime,
+}
+
+impl fmt::Display for PreemptionModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            PreemptionModel::None => "none",
+            PreemptionModel::Voluntary => "voluntary",
+            PreemptionModel::Lazy => "lazy",
+            PreemptionModel::Full => "full",
+            PreemptionModel::RealTime => "real-time",
+        })
+    }
+}
+
+impl PreemptionModel {
+    fn from_word(word: &str) -> Option<PreemptionModel> {
+        match word {
+            "none" => Some(PreemptionModel::None),
+            "voluntary" => Some(PreemptionModel::Voluntary),
+            "lazy" => Some(PreemptionModel::Lazy),
+            "full" => Some(PreemptionModel::Full),
+            _ => None,
+        }
+    }
+}
+
+/// The model, and how that is known.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Preemption {
+    /// The model in force.
+    pub model: PreemptionModel,
+    /// Whether the kernel can switch between the models at boot and at run time (CONFIG_PREEMPT_DYNAMIC).
+    pub dynamic: bool,
+    /// The file and the words that say so.
+    pub evidence: String,
+    /// Whether the kernel itself states the model. Without debugfs a dynamic one is concluded from what was asked for at
+    /// boot, and a kernel ignores in silence a model that it does not have.
+    pub stated: bool,
+}
+
+impl Preemption {
+    pub(super) fn read(
+        files: &dyn Files,
+        version: &Fact<String>,
+        command_line: &Fact<CommandLine>,
+        config: &Fact<KernelConfig>,
+    ) -> Fact<Preemption> {
+        let built = version.known().map(String::as_str).and_then(built_as);
+        let config = config.known();
+        let dynamic = built == Some(Built::Dynamic) || config.is_some_and(|c| c.has("PREEMPT_DYNAMIC"));
+        let stated = |model, evidence: String| Fact::Known(Preemption { model, dynamic, evidence, stated: true });
+
+        let switch = text(files, "/sys/kernel/debug/sched/preempt");
+        if text(files, "/sys/kernel/realtime").known().is_some_and(|v| v == "1") {
+            return stated(PreemptionModel::RealTime, "/sys/kernel/realtime is 1".into());
+        }
+        if built == Some(Built::RealTime) {
+            return stated(PreemptionModel::RealTime, "/proc/sys/kernel/version says PREEMPT_RT".into());
+        }
+        if let Some(model) = switch.known().and_then(|text| in_parentheses(text)).and_then(PreemptionModel::from_word) {
+            return stated(model, format!("/sys/kernel/debug/sched/preempt says {model}"));
+        }
+        if !dynamic && let Some((model, evidence)) = fixed_model(built, config) {
+            return stated(model, evidence);
+        }
+        let asked = command_line.known().and_then(|line| line.value("preempt"));
+        if let Some(model) = asked.as_deref().and_then(PreemptionModel::from_word).filter(|_| dynamic) {
+            let evidence = format!("/proc/cmdline asks for preempt={model}");
+            return Fact::Known(Preemption { model, dynamic, evidence, stated: false });
+        }
+        match config.and_then(configured) {
+            Some((model, evidence)) if dynamic => {
+                let evidence = format!("{evidence}, and /proc/cmdline does not ask for another");
+                Fact::Known(Preemption { model, dynamic, evidence, stated: false })
+            }
+            _ => Fact::Unavailable(match switch {
+                Fact::Unavailable(why) => {
+                    format!("{why}; neither the kernel's version nor a configuration tells the model")
+                }
+                _ => "/sys/kernel/debug/sched/preempt does not mark a model that is known here".into(),
+            }),
+        }
+    }
+}
+
+/// What the kernel's version says of how it was built (init/Makefile, UTS_VERSION).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Built {
+    RealTime,
+    Dynamic,
+    Full,
+    Lazy,
+}
+
+fn built_as(version: &str) -> Option<Built> {
+    // Before Linux 5.3 the real-time patch wrote `PREEMPT RT`.
+    if version.contains("PREEMPT RT") {
+        return Some(Built::RealTime);
+    }
+    version.split_whitespace().find_map(|word| match word {
+        "PREEMPT_RT" => Some(Built::RealTime),
+        "PREEMPT_DYNAMIC" => Some(Built::Dynamic),
+        "PREEMPT_LAZY" => Some(Built::Lazy),
+        "PREEMPT" => Some(Built::Full),
+        _ => None,
+    })
+}
+
+/// The model of a kernel that cannot switch.
+fn fixed_model(built: Option<Built>, config: Option<&KernelConfig>) -> Option<(PreemptionModel, String)> {
+    match built {
+        Some(Built::Full) => Some((PreemptionModel::Full, "/proc/sys/kernel/version says PREEMPT".into())),
+        Some(Built::Lazy) => Some((PreemptionModel::Lazy, "/proc/sys/kernel/version says PREEMPT_LAZY".into())),
+        _ => config.and_then(configured),
+    }
+}
+
+/// The configured model, which a dynamic kernel starts with.
+fn configured(config: &KernelConfig) -> Option<(PreemptionModel, String)> {
+    [
+        ("PREEMPT_RT", PreemptionModel::RealTime),
+        ("PREEMPT_NONE", PreemptionModel::None),
+        ("PREEMPT_VOLUNTARY", PreemptionModel::Voluntary),
+        ("PREEMPT_LAZY", PreemptionModel::Lazy),
+        ("PREEMPT", PreemptionModel::Full),
+    ]
+    .into_iter()
+    .find(|(option, _)| config.has(option))
+    .map(|(option, model)| (model, format!("{} says CONFIG_{option}=y", config.source.0)))
+}
+
+/// `none voluntary (full)` (kernel/sched/debug.c, sched_dynamic_show).
+fn in_parentheses(text: &str) -> Option<&str> {
+    text.split_once('(')?.1.split_once(')').map(|(word, _)| word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::testing::FakeFiles;
+    use crate::environment::capture;
+
+    /// The model, whether the kernel states it, and whether it can switch.
+    fn model(files: FakeFiles) -> Option<(PreemptionModel, bool, bool)> {
+        let base = FakeFiles::new().with("/proc/sys/kernel/osrelease", "6.1").with("/proc/cmdline", "quiet");
+        let environment = capture(&base.over(files));
+        environment.kernel.preemption.known().map(|p| (p.model, p.stated, p.dynamic))
+    }
+    const VERSION: &str = "/proc/sys/kernel/version";
+    const CONFIG: &str = "/boot/config-6.1";
+    const SWITCH: &str = "/sys/kernel/debug/sched/preempt";
+
+    #[test]
+    fn what_the_kernel_states_goes_before_what_was_asked_for() {
+        use PreemptionModel::*;
+        let files = FakeFiles::new;
+        assert_eq!(model(files().with(VERSION, "#1 SMP PREEMPT_RT Debian")), Some((RealTime, true, false)));
+        assert_eq!(model(files().with(VERSION, "#1 SMP PREEMPT RT")), Some((RealTime, true, false)));
+        assert_eq!(model(files().with("/sys/kernel/realtime", "1")), Some((RealTime, true, false)));
+        let dynamic = || files().with(VERSION, "#1 SMP PREEMPT_DYNAMIC").with(CONFIG, "CONFIG_PREEMPT_VOLUNTARY=y");
+        assert_eq!(model(dynamic().with(SWITCH, "none voluntary (full)")), Some((Full, true, true)));
+        assert_eq!(model(dynamic()), Some((Voluntary, false, true)));
+        assert_eq!(model(dynamic().with("/proc/cmdline", "preempt=full")), Some((Full, false, true)));
+        assert_eq!(model(dynamic().with("/proc/cmdline", "preempt=odd")), Some((Voluntary, false, true)));
+    }
+
+    #[test]
+    fn a_kernel_that_cannot_switch_ignores_the_command_line() {
+        use PreemptionModel::*;
+        let fixed = FakeFiles::new().with(VERSION, "#1 SMP Debian").with(CONFIG, "CONFIG_PREEMPT_VOLUNTARY=y");
+        assert_eq!(model(fixed.with("/proc/cmdline", "preempt=full")), Some((Voluntary, true, false)));
+        assert_eq!(model(FakeFiles::new().with(VERSION, "#1 SMP PREEMPT")), Some((Full, true, false)));
+    }
+
+    #[test]
+    fn without_evidence_there_is_no_model() {
+        assert_eq!(model(FakeFiles::new()), None);
+        assert_eq!(model(FakeFiles::new().with(VERSION, "#1 SMP PREEMPT_DYNAMIC")), None);
+    }
+}

@@ -1,0 +1,64 @@
+//! Files of the kernel that hold one setting each.
+
+use super::read::text;
+use crate::files::Files;
+use punctual_core::Fact;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The settings that the bundle keeps and the rules judge.
+pub const SETTINGS: [&str; 37] = [
+    "/proc/sys/kernel/hung_task_timeout_secs",
+    "/proc/sys/kernel/kptr_restrict",
+    "/proc/sys/kernel/nmi_watchdog",
+    "/proc/sys/kernel/numa_balancing",
+    "/proc/sys/kernel/perf_event_paranoid",
+    "/proc/sys/kernel/printk",
+    "/proc/sys/kernel/sched_autogroup_enabled",
+    "/proc/sys/kernel/sched_rr_timeslice_ms",
+    "/proc/sys/kernel/sched_rt_period_us",
+    "/proc/sys/kernel/sched_rt_runtime_us",
+    "/proc/sys/kernel/sched_schedstats",
+    "/proc/sys/kernel/soft_watchdog",
+    "/proc/sys/kernel/stack_tracer_enabled",
+    "/proc/sys/kernel/timer_migration",
+    "/proc/sys/kernel/unprivileged_bpf_disabled",
+    "/proc/sys/kernel/watchdog",
+    "/proc/sys/kernel/watchdog_cpumask",
+    "/proc/sys/kernel/watchdog_thresh",
+    "/proc/sys/vm/compaction_proactiveness",
+    "/proc/sys/vm/stat_interval",
+    "/proc/sys/vm/swappiness",
+    "/proc/irq/default_smp_affinity",
+    "/sys/devices/system/cpu/cpufreq/boost",
+    "/sys/devices/system/cpu/intel_pstate/no_turbo",
+    "/sys/devices/system/cpu/smt/active",
+    "/sys/devices/system/cpu/smt/control",
+    "/sys/devices/system/machinecheck/machinecheck0/check_interval",
+    "/sys/devices/virtual/workqueue/cpumask",
+    "/sys/devices/virtual/workqueue/writeback/cpumask",
+    "/sys/kernel/debug/sched/preempt",
+    "/sys/kernel/mm/ksm/run",
+    "/sys/kernel/mm/transparent_hugepage/defrag",
+    "/sys/kernel/mm/transparent_hugepage/enabled",
+    "/sys/kernel/mm/transparent_hugepage/khugepaged/defrag",
+    "/sys/kernel/security/lockdown",
+    "/sys/kernel/tracing/current_tracer",
+    "/sys/kernel/tracing/tracing_on",
+];
+
+/// What [`SETTINGS`] held, by path.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Settings(pub BTreeMap<String, Fact<String>>);
+
+impl Settings {
+    pub(super) fn read(files: &dyn Files) -> Settings {
+        Settings(SETTINGS.iter().map(|path| ((*path).to_owned(), text(files, path))).collect())
+    }
+
+    /// A setting; [`Fact::NotAsked`] for a path that is not among [`SETTINGS`].
+    pub fn get(&self, path: &str) -> Fact<String> {
+        self.0.get(path).cloned().unwrap_or_default()
+    }
+}

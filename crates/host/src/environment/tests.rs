@@ -1,0 +1,34 @@
+use super::*;
+use crate::files::Root;
+
+#[test]
+fn this_machine_is_captured_and_read_back() {
+    let mut environment = capture(&Root::system());
+    assert!(environment.kernel.release.known().is_some(), "{:?}", environment.kernel.release);
+    assert!(environment.topology.online.known().is_some_and(|cpus| !cpus.is_empty()));
+    assert!(environment.before.interrupts.known().is_some_and(|all| !all.lines.is_empty()));
+    assert_eq!(environment.after, Counters::default(), "nobody asked yet");
+    environment.close(&Root::system());
+    let json = serde_json::to_string(&environment).expect("plain data");
+    assert_eq!(serde_json::from_str::<Environment>(&json).expect("its own text"), environment);
+}
+
+#[test]
+fn an_empty_tree_has_a_reason_for_everything_and_values_for_nothing() {
+    let nowhere = tempfile::tempdir().expect("a directory");
+    let environment = capture(&Root::at(nowhere.path()));
+    let json = serde_json::to_value(&environment).expect("plain data");
+    let mut known = Vec::new();
+    find_known("", &json, &mut known);
+    assert_eq!(known, Vec::<String>::new());
+}
+
+fn find_known(path: &str, value: &serde_json::Value, known: &mut Vec<String>) {
+    let serde_json::Value::Object(fields) = value else { return };
+    for (name, inner) in fields {
+        if name == "known" {
+            known.push(path.to_owned());
+        }
+        find_known(&format!("{path}/{name}"), inner, known);
+    }
+}

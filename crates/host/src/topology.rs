@@ -1,0 +1,164 @@
+//! Which CPUs there are, and what they share: cores, packages, caches, memory nodes.
+//!
+//! From /sys/devices/system/cpu and /sys/devices/system/node (Documentation/admin-guide/cputopology.rst,
+//! Documentation/ABI/stable/sysfs-devices-node). A file that is not there leaves its fact unavailable.
+
+use crate::environment::{Bytes, number, text};
+use crate::files::Files;
+use punctual_core::{CpuSet, Fact};
+use serde::{Deserialize, Serialize};
+
+/// Caches of one CPU beyond this are not looked at; today's have four or five.
+const MAX_CACHES: usize = 16;
+/// The kernel has at most 1024 memory nodes (MAX_NUMNODES, CONFIG_NODES_SHIFT ≤ 10).
+const MAX_NODES: usize = 1024;
+
+/// The CPUs of the system.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Topology {
+    /// Those that could ever be.
+    pub possible: Fact<CpuSet>,
+    /// Those that are plugged in.
+    pub present: Fact<CpuSet>,
+    /// Those that run.
+    pub online: Fact<CpuSet>,
+    /// Those taken out of the scheduler's domains (`isolcpus=`, and isolated partitions since Linux 6.9 or so).
+    pub isolated: Fact<CpuSet>,
+    /// Each online CPU's place.
+    pub cpus: Fact<Vec<CpuPlace>>,
+    /// Each cache, once.
+    pub caches: Fact<Vec<Cache>>,
+    /// Each memory node.
+    pub nodes: Fact<Vec<Node>>,
+}
+
+/// Where one CPU sits.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CpuPlace {
+    /// Its number.
+    pub cpu: usize,
+    /// The core, by its number in the package.
+    pub core: Fact<u32>,
+    /// The package; -1 where the architecture does not know (arm64 without ACPI).
+    pub package: Fact<i32>,
+    /// The hardware threads of its core, itself included.
+    pub siblings: Fact<CpuSet>,
+}
+
+/// One cache.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Cache {
+    /// 1, 2, 3, …
+    pub level: u32,
+    /// `Data`, `Instruction` or `Unified`.
+    pub kind: String,
+    /// As the kernel writes it: `1024K`.
+    pub size: Fact<String>,
+    /// The CPUs that share it.
+    pub shared: CpuSet,
+}
+
+/// One memory node.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Node {
+    /// Its number.
+    pub node: usize,
+    /// Its CPUs.
+    pub cpus: Fact<CpuSet>,
+    /// Its memory.
+    pub memory: Fact<Bytes>,
+}
+
+impl Topology {
+    /// Reads it all.
+    pub fn read(files: &dyn Files) -> Topology {
+        let set = |name: &str| list(files, &format!("/sys/devices/system/cpu/{name}"));
+        let online = set("online");
+        let places = |online: CpuSet| online.iter().map(|cpu| place(files, cpu)).collect();
+        let each_cache = |online: CpuSet| caches(files, &online);
+        Topology {
+            possible: set("possible"),
+            present: set("present"),
+            isolated: set("isolated"),
+            cpus: online.clone().map(places),
+            caches: online.clone().map(each_cache),
+            nodes: list(files, "/sys/devices/system/node/online").map(|nodes| memory_nodes(files, &nodes)),
+            online,
+        }
+    }
+
+    /// The hardware threads of a CPU's core, itself included; `None` where the kernel does not tell.
+    pub fn siblings(&self, cpu: usize) -> Option<&CpuSet> {
+        self.cpus.known()?.iter().find(|place| place.cpu == cpu)?.siblings.known()
+    }
+
+    /// The memory node of a CPU.
+    pub fn node(&self, cpu: usize) -> Option<&Node> {
+        self.nodes.known()?.iter().find(|node| node.cpus.known().is_some_and(|cpus| cpus.contains(cpu)))
+    }
+
+    /// Caches of a level that a CPU shares with others.
+    pub fn caches_of(&self, cpu: usize, level: u32) -> impl Iterator<Item = &Cache> {
+        let caches = self.caches.known().map(Vec::as_slice).unwrap_or_default();
+        caches.iter().filter(move |cache| cache.level == level && cache.shared.contains(cpu))
+    }
+}
+
+fn list(files: &dyn Files, path: &str) -> Fact<CpuSet> {
+    crate::environment::cpu_list(files, path)
+}
+
+fn place(files: &dyn Files, cpu: usize) -> CpuPlace {
+    let path = |name: &str| format!("/sys/devices/system/cpu/cpu{cpu}/topology/{name}");
+    CpuPlace {
+        cpu,
+        core: number(files, &path("core_id")),
+        package: number(files, &path("physical_package_id")),
+        siblings: list(files, &path("thread_siblings_list")),
+    }
+}
+
+/// A cache is listed under each CPU that shares it; the first of them stands for all.
+fn caches(files: &dyn Files, online: &CpuSet) -> Vec<Cache> {
+    let mut found = Vec::new();
+    for cpu in online.iter() {
+        for index in 0..MAX_CACHES {
+            let path = |name: &str| format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{name}");
+            let Fact::Known(level) = number(files, &path("level")) else { break };
+            let (Fact::Known(kind), Fact::Known(shared)) =
+                (text(files, &path("type")), list(files, &path("shared_cpu_list")))
+            else {
+                continue;
+            };
+            if shared.intersection(online).first() == Some(cpu) {
+                found.push(Cache { level, kind, shared, size: text(files, &path("size")) });
+            }
+        }
+    }
+    found
+}
+
+fn memory_nodes(files: &dyn Files, nodes: &CpuSet) -> Vec<Node> {
+    let one = |node: usize| Node {
+        node,
+        cpus: list(files, &format!("/sys/devices/system/node/node{node}/cpulist")),
+        memory: node_memory(files, node),
+    };
+    nodes.iter().take(MAX_NODES).map(one).collect()
+}
+
+/// `Node 0 MemTotal:       16314820 kB`.
+fn node_memory(files: &dyn Files, node: usize) -> Fact<Bytes> {
+    let path = format!("/sys/devices/system/node/node{node}/meminfo");
+    let total = |text: &str| {
+        let line = text.lines().find(|line| line.contains("MemTotal:"))?;
+        line.split_whitespace().nth(3)?.parse::<u64>().ok()?.checked_mul(1024).map(Bytes)
+    };
+    match files.read(&path) {
+        Ok(text) => {
+            total(&text).map(Fact::Known).unwrap_or_else(|| Fact::Unavailable(format!("{path} has no MemTotal")))
+        }
+        Err(why) => Fact::Unavailable(why.to_string()),
+    }
+}
