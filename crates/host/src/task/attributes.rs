@@ -1,0 +1,181 @@
+//! Scheduling policy, priority, affinity and timer slack of the calling thread (sched_setattr(2), sched_setaffinity(2), prctl(2)).
+
+use super::check;
+use punctual_core::{CpuSet, Nanos, Policy, Priority};
+use std::fmt;
+use std::io;
+
+/// The numbers that SCHED_DEADLINE wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Deadline {
+    /// CPU time per period.
+    pub runtime: Nanos,
+    /// From the begin of the period until it must be done.
+    pub deadline: Nanos,
+    /// The period.
+    pub period: Nanos,
+}
+
+/// How a thread is scheduled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Scheduling {
+    /// The policy.
+    pub policy: Policy,
+    /// For SCHED_FIFO and SCHED_RR.
+    pub priority: Option<Priority>,
+    /// For SCHED_OTHER and SCHED_BATCH: -20 (most) to 19.
+    pub nice: i32,
+    /// For SCHED_DEADLINE.
+    pub deadline: Option<Deadline>,
+}
+
+impl Scheduling {
+    /// A policy with its priority and nothing else.
+    pub fn new(policy: Policy, priority: Option<Priority>) -> Scheduling {
+        Scheduling { policy, priority, nice: 0, deadline: None }
+    }
+}
+
+/// `SCHED_FIFO 80`, `SCHED_OTHER nice 5`, `SCHED_DEADLINE 1ms/5ms/10ms`.
+impl fmt::Display for Scheduling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.policy.fmt(f)?;
+        match (self.priority, self.deadline) {
+            (Some(priority), _) => write!(f, " {priority}"),
+            (_, Some(d)) => write!(f, " {}/{}/{}", d.runtime, d.deadline, d.period),
+            _ if self.nice != 0 => write!(f, " nice {}", self.nice),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `struct sched_attr` in its first version (include/uapi/linux/sched/types.h).
+#[repr(C)]
+#[derive(Default)]
+struct SchedAttr {
+    size: u32,
+    sched_policy: u32,
+    sched_flags: u64,
+    sched_nice: i32,
+    sched_priority: u32,
+    sched_runtime: u64,
+    sched_deadline: u64,
+    sched_period: u64,
+}
+
+const POLICIES: [(Policy, i32); 6] = [
+    (Policy::Other, libc::SCHED_OTHER),
+    (Policy::Fifo, libc::SCHED_FIFO),
+    (Policy::Rr, libc::SCHED_RR),
+    (Policy::Batch, libc::SCHED_BATCH),
+    (Policy::Idle, libc::SCHED_IDLE),
+    (Policy::Deadline, libc::SCHED_DEADLINE),
+];
+
+/// Schedules a thread so (`tid` 0: the caller). EPERM: no CAP_SYS_NICE and RLIMIT_RTPRIO too low, a cgroup without real-time
+/// bandwidth, or SCHED_DEADLINE with an affinity that is not a whole root domain.
+pub fn set_scheduling(tid: i32, scheduling: &Scheduling) -> io::Result<()> {
+    let number = POLICIES.iter().find(|(policy, _)| *policy == scheduling.policy).map_or(0, |(_, n)| *n);
+    let deadline = scheduling.deadline;
+    let span = |pick: fn(&Deadline) -> Nanos| deadline.as_ref().map_or(0, |d| pick(d).ns().max(0) as u64);
+    let attr = SchedAttr {
+        size: size_of::<SchedAttr>() as u32,
+        sched_policy: number as u32,
+        sched_flags: 0,
+        sched_nice: scheduling.nice,
+        sched_priority: scheduling.priority.map_or(0, |p| u32::from(p.get())),
+        sched_runtime: span(|d| d.runtime),
+        sched_deadline: span(|d| d.deadline),
+        sched_period: span(|d| d.period),
+    };
+    // SAFETY: `attr` is a sched_attr of the size that it states; the kernel only reads it.
+    check(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &attr, 0) }).map(drop)
+}
+
+/// How a thread is scheduled now (`tid` 0: the caller).
+pub fn scheduling(tid: i32) -> io::Result<Scheduling> {
+    let mut attr = SchedAttr::default();
+    // SAFETY: `attr` has the stated size; the kernel writes at most that much.
+    check(unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &mut attr, size_of::<SchedAttr>() as u32, 0) })?;
+    let policy = POLICIES.iter().find(|(_, n)| *n as u32 == attr.sched_policy).map(|(policy, _)| *policy);
+    let policy = policy.ok_or_else(|| io::Error::other(format!("policy {} is not known", attr.sched_policy)))?;
+    let deadline = (policy == Policy::Deadline).then_some(Deadline {
+        runtime: Nanos(attr.sched_runtime as i64),
+        deadline: Nanos(attr.sched_deadline as i64),
+        period: Nanos(attr.sched_period as i64),
+    });
+    let priority = u8::try_from(attr.sched_priority).ok().and_then(Priority::new);
+    Ok(Scheduling { policy, priority, nice: attr.sched_nice, deadline })
+}
+
+/// Lets a thread run on these CPUs alone (`tid` 0: the caller). EINVAL: none of them is online, or in the thread's cpuset.
+pub fn set_affinity(tid: i32, cpus: &CpuSet) -> io::Result<()> {
+    let mut mask = [0u64; punctual_core::cpuset::MAX_CPUS / 64];
+    cpus.iter().for_each(|cpu| mask[cpu / 64] |= 1 << (cpu % 64));
+    // SAFETY: the mask is as long as stated; the kernel only reads it and ignores bits beyond its own CPUs.
+    check(unsafe { libc::syscall(libc::SYS_sched_setaffinity, tid, size_of_val(&mask), mask.as_ptr()) }).map(drop)
+}
+
+/// The CPUs that a thread may run on (`tid` 0: the caller).
+pub fn affinity(tid: i32) -> io::Result<CpuSet> {
+    let mut mask = [0u64; punctual_core::cpuset::MAX_CPUS / 64];
+    // SAFETY: the mask is as long as stated; the kernel writes no further and returns how far it wrote.
+    let bytes =
+        check(unsafe { libc::syscall(libc::SYS_sched_getaffinity, tid, size_of_val(&mask), mask.as_mut_ptr()) })?;
+    let bits = (bytes as usize * 8).min(punctual_core::cpuset::MAX_CPUS);
+    Ok((0..bits).filter(|cpu| mask[cpu / 64] >> (cpu % 64) & 1 == 1).collect())
+}
+
+/// Sets the calling thread's timer slack: how much later than asked the kernel may fire its timers. Real-time policies have
+/// none anyway (prctl(2), PR_SET_TIMERSLACK).
+pub fn set_timer_slack(slack: Nanos) -> io::Result<()> {
+    // SAFETY: PR_SET_TIMERSLACK takes a number and touches no memory of ours. 0 would mean "the default", hence the 1.
+    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack.ns().max(1) as libc::c_ulong) }.into()).map(drop)
+}
+
+/// The kernel's id of the calling thread.
+pub fn tid() -> i32 {
+    // SAFETY: gettid has no arguments and cannot fail.
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
+}
+
+/// The CPU that the caller runs on at this moment. No system call where glibc has registered rseq(2) or the vDSO has getcpu.
+#[inline(always)]
+pub fn current_cpu() -> u32 {
+    // SAFETY: sched_getcpu has no arguments; it fails on no supported kernel.
+    unsafe { libc::sched_getcpu() as u32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn affinity_and_scheduling_are_read_back() {
+        std::thread::spawn(|| {
+            let allowed = affinity(0).unwrap();
+            let one = CpuSet::single(allowed.iter().last().unwrap());
+            set_affinity(0, &one).unwrap();
+            assert_eq!(affinity(0).unwrap(), one);
+            assert_eq!(Some(current_cpu() as usize), one.first());
+            let batch = Scheduling { nice: 3, ..Scheduling::new(Policy::Batch, None) };
+            set_scheduling(0, &batch).unwrap();
+            assert_eq!(scheduling(0).unwrap(), batch);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn real_time_scheduling_where_it_is_allowed() {
+        std::thread::spawn(|| {
+            let fifo = Scheduling::new(Policy::Fifo, Priority::new(7));
+            match set_scheduling(0, &fifo) {
+                Ok(()) => assert_eq!(scheduling(0).unwrap(), fifo),
+                Err(why) => println!("SKIPPED: SCHED_FIFO is not to be had: {why} (CAP_SYS_NICE)"),
+            }
+        })
+        .join()
+        .unwrap();
+    }
+}
