@@ -3,6 +3,7 @@
 //! File: the 8 bytes of [`MAGIC`], then blocks. Block: payload length (u32 LE), CRC-32 of kind and payload (u32 LE), kind (u8), payload.
 //! Integers in payloads are LEB128 varints; signed ones are zigzag-coded first (both as in Protocol Buffers).
 
+pub use punctual_core::Window;
 use punctual_core::{ClockNs, Nanos, Sample};
 
 /// The first bytes of every log.
@@ -12,21 +13,6 @@ pub const MAX_BLOCK: usize = 1 << 24;
 const HEADER: usize = 9;
 const KIND_SAMPLES: u8 = 1;
 const KIND_WINDOW: u8 = 2;
-
-/// What fell into one stretch of time (a second, unless the bundle was written otherwise).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Window {
-    /// When it began, on the series' clock.
-    pub start: ClockNs,
-    /// Samples in it.
-    pub count: u64,
-    /// The smallest latency.
-    pub min: Nanos,
-    /// The largest latency.
-    pub max: Nanos,
-    /// The sum of the latencies.
-    pub sum: Nanos,
-}
 
 /// What a log held.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -19,7 +19,7 @@ pub use fact::Fact;
 pub use finding::{Finding, Severity};
 pub use histogram::LinearHistogram;
 pub use requirement::{Comparison, Metric, Requirement, Verdict};
-pub use sample::{Losses, Sample};
+pub use sample::{Losses, Sample, Window};
 pub use sched::{Clock, Policy, Priority};
 pub use series::{SeriesData, SeriesShape};
 pub use units::{ClockNs, MonotonicNs, Nanos};

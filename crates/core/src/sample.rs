@@ -23,6 +23,21 @@ impl Sample {
     }
 }
 
+/// What fell into one stretch of time: samples over time at a size that does not depend on their number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Window {
+    /// When it began, on the series' clock.
+    pub start: ClockNs,
+    /// Samples in it.
+    pub count: u64,
+    /// The smallest latency.
+    pub min: Nanos,
+    /// The largest latency.
+    pub max: Nanos,
+    /// The sum of the latencies.
+    pub sum: Nanos,
+}
+
 /// What a series should have held and what it holds. `recorded + overruns + dropped = expected` for a finished series.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Losses {

@@ -1,10 +1,12 @@
 //! What a thread can ask of the kernel for itself: clocks, scheduling, affinity, memory locks, counts of its own disturbances.
 
 pub mod attributes;
+pub mod children;
 pub mod clock;
 pub mod memory;
 pub mod power;
 pub mod rights;
+pub mod signals;
 pub mod usage;
 
 use std::io;

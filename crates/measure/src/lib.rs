@@ -1,1 +1,13 @@
-//! TODO
+//! Where time passes: the workloads that measure and the loads that disturb.
+//!
+//! The measured path is sacred: between two samples a measuring thread makes no allocation, takes no lock, meets no page fault,
+//! formats nothing and calls nothing but the sleep and the clock. It writes samples into a [`ring`]; the conducting thread
+//! drains them into statistics with a [`collect::Collector`].
+
+pub mod collect;
+pub mod load;
+pub mod preparation;
+pub mod ring;
+pub mod stop;
+pub mod thread;
+pub mod timer;

@@ -1,0 +1,181 @@
+//! Child processes and their descendants: adopted, noticed, ended.
+
+use super::check;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// How a process ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Exit {
+    /// By itself, with this status.
+    Status(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl Exit {
+    /// Status 0.
+    pub fn is_success(self) -> bool {
+        self == Exit::Status(0)
+    }
+}
+
+impl std::fmt::Display for Exit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Exit::Status(0) => f.write_str("ended with success"),
+            Exit::Status(status) => write!(f, "ended with status {status}"),
+            Exit::Signal(signal) => write!(f, "was killed by signal {signal}"),
+        }
+    }
+}
+
+/// From now on orphans among this process's descendants become its children instead of init's (prctl(2), PR_SET_CHILD_SUBREAPER).
+pub fn adopt_orphans() -> io::Result<()> {
+    // SAFETY: prctl takes numbers alone here.
+    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as libc::c_ulong) }.into()).map(drop)
+}
+
+/// Begins a session of its own: signals from the terminal no longer come here.
+pub fn leave_terminal() -> io::Result<()> {
+    // SAFETY: setsid has no arguments.
+    check(unsafe { libc::setsid() }.into()).map(drop)
+}
+
+/// Collects one child that has ended; `Ok(None)` when none has; ECHILD when there is no child at all.
+pub fn reap() -> io::Result<Option<(i32, Exit)>> {
+    let mut status = 0;
+    // SAFETY: `status` is a valid int to write to.
+    let pid = check(unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) }.into())? as i32;
+    let exit = match libc::WIFSIGNALED(status) {
+        true => Exit::Signal(libc::WTERMSIG(status)),
+        false => Exit::Status(libc::WEXITSTATUS(status)),
+    };
+    Ok((pid > 0).then_some((pid, exit)))
+}
+
+/// Becomes readable when a child ends (signalfd(2)).
+pub struct ChildEvents(OwnedFd);
+
+impl ChildEvents {
+    /// Blocks SIGCHLD in the calling thread and takes it from the descriptor instead.
+    pub fn new() -> io::Result<ChildEvents> {
+        // SAFETY: the set is made valid by sigemptyset before use; the descriptor that comes out belongs to nobody else.
+        unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            libc::sigaddset(&mut set, libc::SIGCHLD);
+            libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+            let fd = check(libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK).into())?;
+            Ok(ChildEvents(OwnedFd::from_raw_fd(fd as i32)))
+        }
+    }
+    /// Takes what is pending, so that the descriptor is not readable any more. Children must be reaped afterwards.
+    pub fn clear(&self) {
+        let mut info = [0u8; size_of::<libc::signalfd_siginfo>() * 4];
+        // SAFETY: the kernel writes at most the stated length.
+        while unsafe { libc::read(self.0.as_raw_fd(), info.as_mut_ptr().cast(), info.len()) } > 0 {}
+    }
+}
+
+impl AsFd for ChildEvents {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Sleeps until one of the descriptors is readable (or closed at the other end) or the time is over; says which are.
+pub fn wait_readable<const N: usize>(fds: [BorrowedFd<'_>; N], time: Option<Duration>) -> io::Result<[bool; N]> {
+    let mut polls = fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+    // Rounded up: a sleep that ends too early would only spin.
+    let millis = time.map_or(-1, |time| i32::try_from(time.as_millis() + 1).unwrap_or(i32::MAX));
+    // SAFETY: the array is as long as stated.
+    match check(unsafe { libc::poll(polls.as_mut_ptr(), N as libc::nfds_t, millis) }.into()) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        Err(_) => Ok([false; N]),
+        Ok(_) => Ok(polls.map(|poll| poll.revents != 0)),
+    }
+}
+
+/// Sends a signal to a process, or, with a negative number, to a process group. ESRCH: there is none.
+pub fn send(pid: i32, signal: i32) -> io::Result<()> {
+    // 0 and -1 name ourselves and everybody.
+    if matches!(pid, -1..=1) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: kill takes numbers alone.
+    check(unsafe { libc::kill(pid, signal) }.into()).map(drop)
+}
+
+/// All descendants of a process that are alive now, from /proc/PID/stat. A process that ends meanwhile is left out.
+pub fn descendants(of: i32) -> io::Result<Vec<i32>> {
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    for entry in std::fs::read_dir("/proc")?.flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+        let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { continue };
+        if let Some(parent) = parent_in(&stat) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    let (mut found, mut next) = (Vec::new(), 0);
+    found.extend(children.remove(&of).unwrap_or_default());
+    while let Some(pid) = found.get(next).copied() {
+        found.extend(children.remove(&pid).unwrap_or_default());
+        next += 1;
+    }
+    Ok(found)
+}
+
+/// The parent of a process that is not a zombie. The name before can hold anything, also `)`: the last one ends it (proc(5)).
+fn parent_in(stat: &[u8]) -> Option<i32> {
+    let after = stat.iter().rposition(|byte| *byte == b')')?;
+    let text = std::str::from_utf8(stat.get(after + 1..)?).ok()?;
+    let mut words = text.split_ascii_whitespace();
+    let state = words.next()?;
+    words.next()?.parse().ok().filter(|_| state != "Z")
+}
+
+/// Ends all descendants of this process and collects those that are its children. First all are stopped, so that none makes new
+/// ones faster than they are found. `Err` when some are still there after `patience`.
+pub fn end_descendants(patience: Duration) -> io::Result<()> {
+    let me = std::process::id() as i32;
+    let until = std::time::Instant::now() + patience;
+    for signal in [libc::SIGSTOP, libc::SIGKILL] {
+        let mut told = Vec::new();
+        loop {
+            let alive = descendants(me)?;
+            let new: Vec<i32> = alive.iter().copied().filter(|pid| !told.contains(pid)).collect();
+            // What has ended meanwhile cannot be signalled, and need not be.
+            new.iter().for_each(|pid| drop(send(*pid, signal)));
+            while let Ok(Some(_)) = reap() {}
+            let done = if signal == libc::SIGKILL { alive.is_empty() } else { new.is_empty() };
+            if done || (signal == libc::SIGSTOP && std::time::Instant::now() > until) {
+                break;
+            }
+            if std::time::Instant::now() > until {
+                let message = format!("{} processes did not end, such as {}", alive.len(), alive[0]);
+                return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+            }
+            told.extend(new);
+            if signal == libc::SIGKILL {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+    }
+    while let Ok(Some(_)) = reap() {}
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_does_not_hide_the_parent() {
+        assert_eq!(parent_in(b"12 (a) R 1 ) S 7 1 1"), Some(7));
+        assert_eq!(parent_in(b"12 (gone) Z 7 1 1"), None);
+        assert_eq!(parent_in(b"12 (cut"), None);
+    }
+}

@@ -1,0 +1,61 @@
+//! Signals: which thread gets them, and one that only wakes a sleeper.
+
+use super::check;
+use std::io;
+
+/// The signal that interrupts a sleeping thread and does nothing else.
+fn waking_signal() -> libc::c_int {
+    libc::SIGRTMIN() + 2
+}
+
+extern "C" fn nothing(_: libc::c_int) {}
+
+/// Makes [`wake`] work: without a handler its signal would end the process. Without SA_RESTART, so that sleeps return EINTR.
+pub fn prepare_waking() -> io::Result<()> {
+    // SAFETY: all zeroes is a valid sigaction; the handler is async-signal-safe because it does nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
+        libc::sigemptyset(&mut action.sa_mask);
+        check(libc::sigaction(waking_signal(), &action, std::ptr::null_mut()).into()).map(drop)
+    }
+}
+
+/// Interrupts the sleep of a thread of this process. ESRCH: it has ended.
+pub fn wake(tid: i32) -> io::Result<()> {
+    // SAFETY: tgkill takes numbers alone; naming our own process keeps a recycled tid elsewhere safe.
+    check(unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, waking_signal()) }).map(drop)
+}
+
+/// Blocks every signal but the waking one in the calling thread: they go to the conducting thread.
+pub fn leave_to_others() {
+    // SAFETY: the set is made valid by sigfillset before use; it concerns this thread alone.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut set);
+        libc::sigdelset(&mut set, waking_signal());
+        libc::pthread_sigmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
+    }
+}
+
+/// The calling process gets `signal` when its parent dies, or at once if it has died already (prctl(2), PR_SET_PDEATHSIG).
+pub fn die_with_parent(parent: u32) -> io::Result<()> {
+    // SAFETY: prctl, getppid and raise take numbers alone and are async-signal-safe: usable between fork and exec.
+    unsafe {
+        check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong).into())?;
+        if libc::getppid() as u32 != parent {
+            libc::raise(libc::SIGKILL);
+        }
+    }
+    Ok(())
+}
+
+/// Lets every signal through again, as a program expects that is about to be started. Async-signal-safe.
+pub fn allow_all() {
+    // SAFETY: the set is made valid by sigemptyset before use; it concerns this thread alone.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
+    }
+}

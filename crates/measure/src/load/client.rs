@@ -1,0 +1,126 @@
+//! punctual's side: starting the guard, asking it, hearing from it.
+
+use super::guard::ARGUMENT;
+use super::protocol::{Event, LoadSpec, Request};
+use punctual_host::task::children;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longer than the guard's own patience.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// What went wrong with the loads.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The guard could not be started.
+    #[error("cannot start the process that guards the loads: {0}")]
+    NoGuard(io::Error),
+    /// The guard has ended before its time.
+    #[error("the process that guards the loads has died; the loads were ended")]
+    GuardDied,
+    /// Some loads are still there.
+    #[error("some loads could not be ended: {0}")]
+    NotEnded(String),
+}
+
+/// The guard and its loads. Dropping it ends them all.
+pub struct Guarded {
+    socket: UnixStream,
+    guard: Child,
+    unread: Vec<u8>,
+}
+
+impl Guarded {
+    /// Starts the guard: this very program with another first argument, under another name, so that a `killall punctual` leaves it
+    /// to its work.
+    pub fn start() -> Result<Guarded, LoadError> {
+        children::adopt_orphans().map_err(LoadError::NoGuard)?;
+        let (ours, theirs) = UnixStream::pair().map_err(LoadError::NoGuard)?;
+        ours.set_nonblocking(true).map_err(LoadError::NoGuard)?;
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("load-guard").arg(ARGUMENT).stdin(Stdio::from(OwnedFd::from(theirs)));
+        let guard = command.stdout(Stdio::null()).spawn().map_err(LoadError::NoGuard)?;
+        Ok(Guarded { socket: ours, guard, unread: Vec::new() })
+    }
+
+    /// Starts a load under a number that its events will carry.
+    pub fn start_load(&mut self, number: usize, spec: &LoadSpec) -> Result<(), LoadError> {
+        self.ask(&Request::Start(number, Box::new(spec.clone())))
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<(), LoadError> {
+        let mut line = serde_json::to_vec(request).map_err(|_| LoadError::GuardDied)?;
+        line.push(b'\n');
+        let until = Instant::now() + PATIENCE;
+        let mut rest = line.as_slice();
+        while !rest.is_empty() {
+            match self.socket.write(rest) {
+                Ok(n) => rest = &rest[n..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(_) => return Err(self.guard_died()),
+            }
+        }
+        Ok(())
+    }
+
+    /// What happened since the last call; never waits.
+    pub fn events(&mut self) -> Result<Vec<Event>, LoadError> {
+        let mut chunk = [0u8; 4096];
+        loop {
+            match self.socket.read(&mut chunk) {
+                Ok(0) => return Err(self.guard_died()),
+                Ok(n) => self.unread.extend(&chunk[..n]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Err(self.guard_died()),
+            }
+        }
+        let mut events = Vec::new();
+        while let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.unread.drain(..=end).collect();
+            events.extend(serde_json::from_slice::<Event>(&line).ok());
+        }
+        Ok(events)
+    }
+
+    /// Ends all loads and returns the last events when they are gone.
+    pub fn end_loads(&mut self) -> Result<Vec<Event>, LoadError> {
+        self.ask(&Request::EndAll)?;
+        let (until, mut all) = (Instant::now() + PATIENCE, Vec::new());
+        loop {
+            for event in self.events()? {
+                match event {
+                    Event::AllEnded { problem: None } => return Ok(all),
+                    Event::AllEnded { problem: Some(why) } => return Err(LoadError::NotEnded(why)),
+                    other => all.push(other),
+                }
+            }
+            if Instant::now() > until {
+                return Err(LoadError::NotEnded("the guard does not answer".to_owned()));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// The guard is gone: its children have become ours.
+    fn guard_died(&mut self) -> LoadError {
+        match children::end_descendants(PATIENCE) {
+            Ok(()) => LoadError::GuardDied,
+            Err(why) => LoadError::NotEnded(why.to_string()),
+        }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // The closed socket is the guard's sign to end everything; it goes when that is done.
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+        let _ = self.guard.wait();
+    }
+}

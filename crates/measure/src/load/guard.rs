@@ -1,0 +1,179 @@
+//! The guard: the parent of all loads, a process of its own without anything else in it.
+
+use super::protocol::{Event, LoadSpec, OnExit, Request};
+use super::respawn::BackOff;
+use punctual_host::task::attributes::{self, Scheduling};
+use punctual_host::task::{children, signals};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The first argument by which the program knows that it shall be the guard.
+pub const ARGUMENT: &str = "__guard-loads";
+/// Loads are killed; what is not gone by then sits in the kernel and goes when it comes out.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A load under supervision.
+struct Watched {
+    number: usize,
+    spec: LoadSpec,
+    /// Its process while it runs.
+    running: Option<(i32, Instant)>,
+    /// When to start it, while it does not.
+    start_at: Option<Instant>,
+    back_off: BackOff,
+}
+
+/// The whole life of the guard; the socket to punctual is its standard input. Returns when punctual is gone and so are all loads.
+pub fn serve() -> io::Result<()> {
+    children::leave_terminal()?;
+    children::adopt_orphans()?;
+    // A full CPU must not keep the guard from its work. Without the right it goes on as it is; loads get a nice value of their own.
+    let _ = attributes::set_scheduling(0, &Scheduling { nice: -10, ..attributes::scheduling(0)? });
+    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    socket.set_nonblocking(true)?;
+    let served = Guard { socket, events: children::ChildEvents::new()?, loads: Vec::new(), unread: Vec::new() }.watch();
+    let ended = children::end_descendants(PATIENCE);
+    served.and(ended)
+}
+
+struct Guard {
+    socket: UnixStream,
+    events: children::ChildEvents,
+    loads: Vec<Watched>,
+    unread: Vec<u8>,
+}
+
+impl Guard {
+    /// Serves requests and respawns until the socket closes.
+    fn watch(&mut self) -> io::Result<()> {
+        loop {
+            let next = self.loads.iter().filter_map(|load| load.start_at).min();
+            let time = next.map(|at| at.saturating_duration_since(Instant::now()));
+            let [asked, child] = children::wait_readable([self.socket.as_fd(), self.events.as_fd()], time)?;
+            if child {
+                self.events.clear();
+            }
+            self.collect();
+            if asked && !self.requests()? {
+                return Ok(());
+            }
+            self.start_due();
+        }
+    }
+
+    /// Reads and serves what has arrived; false when punctual has closed its end.
+    fn requests(&mut self) -> io::Result<bool> {
+        let mut chunk = [0u8; 4096];
+        loop {
+            match self.socket.read(&mut chunk) {
+                Ok(0) => return Ok(false),
+                Ok(n) => self.unread.extend(&chunk[..n]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // ECONNRESET: punctual died with events unread.
+                Err(_) => return Ok(false),
+            }
+        }
+        while let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.unread.drain(..=end).collect();
+            match serde_json::from_slice(&line)? {
+                Request::Start(number, spec) => {
+                    let start_at = Instant::now() + spec.start_delay.to_std();
+                    let load = Watched {
+                        number,
+                        spec: *spec,
+                        running: None,
+                        start_at: Some(start_at),
+                        back_off: BackOff::default(),
+                    };
+                    self.loads.push(load);
+                }
+                Request::EndAll => {
+                    self.loads.clear();
+                    let problem = children::end_descendants(PATIENCE).err().map(|why| why.to_string());
+                    self.tell(Event::AllEnded { problem });
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// A broken socket is noticed by reading from it.
+    fn tell(&mut self, event: Event) {
+        let Ok(mut line) = serde_json::to_vec(&event) else { return };
+        line.push(b'\n');
+        // Events are small and rare; a socket that is full of them belongs to a punctual that does not read, and waiting for it
+        // would keep loads from being respawned.
+        let _ = self.socket.write_all(&line);
+    }
+
+    /// Collects the dead: loads, and orphans that were adopted.
+    fn collect(&mut self) {
+        while let Ok(Some((pid, exit))) = children::reap() {
+            let index = self.loads.iter().position(|load| load.running.is_some_and(|(running, _)| running == pid));
+            let Some(load) = index.map(|index| &mut self.loads[index]) else { continue };
+            let Some((_, since)) = load.running.take() else { continue };
+            // What the load left behind of its group would otherwise add up with each respawn.
+            let _ = children::send(-pid, libc::SIGKILL);
+            let success = exit.is_success();
+            let then = if success { load.spec.on_success } else { load.spec.on_failure };
+            let pause = load.back_off.after(since.elapsed(), success);
+            load.start_at = (then == OnExit::Respawn).then(|| Instant::now() + pause);
+            let event = Event::Ended { load: load.number, how: exit.to_string(), success, then };
+            self.tell(event);
+        }
+    }
+
+    fn start_due(&mut self) {
+        let now = Instant::now();
+        for index in 0..self.loads.len() {
+            let load = &mut self.loads[index];
+            if load.start_at.is_none_or(|at| at > now) {
+                continue;
+            }
+            load.start_at = None;
+            let number = load.number;
+            let event = match spawn(&load.spec) {
+                Ok(pid) => {
+                    load.running = Some((pid, now));
+                    Event::Started { load: number }
+                }
+                Err(why) => Event::NotStarted { load: number, why: why.to_string() },
+            };
+            self.tell(event);
+        }
+    }
+}
+
+fn output(path: Option<&Path>) -> io::Result<Stdio> {
+    let Some(path) = path else { return Ok(Stdio::null()) };
+    // Appending: a respawned load must not wipe what its last life wrote.
+    let file = File::options().create(true).append(true).open(path);
+    let named = |why: io::Error| io::Error::new(why.kind(), format!("cannot write {}: {why}", path.display()));
+    file.map(Stdio::from).map_err(named)
+}
+
+/// Starts a load in a process group of its own; it dies with the guard.
+fn spawn(spec: &LoadSpec) -> io::Result<i32> {
+    let (cpus, guard) = (spec.cpus.clone(), std::process::id());
+    let scheduling = Scheduling { nice: spec.nice, ..Scheduling::new(spec.policy, spec.priority) };
+    let (name, arguments) = spec.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut command = Command::new(&spec.program);
+    command.arg0(name).args(arguments).process_group(0).stdin(Stdio::null());
+    command.stdout(output(spec.stdout.as_deref())?).stderr(output(spec.stderr.as_deref())?);
+    let become_load = move || {
+        signals::die_with_parent(guard)?;
+        signals::allow_all();
+        attributes::set_affinity(0, &cpus)?;
+        attributes::set_scheduling(0, &scheduling)
+    };
+    // SAFETY: between fork and exec only system calls on values made before are done: no allocation, no lock.
+    unsafe { command.pre_exec(become_load) };
+    command.spawn().map(|child| child.id() as i32)
+}

@@ -1,0 +1,87 @@
+//! What punctual and the guard say to each other: one JSON object a line.
+
+use punctual_core::{CpuSet, Nanos, Policy, Priority};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// What to do when a load ends by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum OnExit {
+    /// Start it again.
+    Respawn,
+    /// Go on without it.
+    Ignore,
+    /// End the run.
+    Stop,
+}
+
+/// A program that loads the system.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LoadSpec {
+    /// Its name in the experiment.
+    pub name: String,
+    /// The program file.
+    pub program: PathBuf,
+    /// All arguments, the program's own name first.
+    pub argv: Vec<String>,
+    /// Where it may run.
+    pub cpus: CpuSet,
+    /// Its scheduling policy.
+    pub policy: Policy,
+    /// Its priority under SCHED_FIFO and SCHED_RR.
+    pub priority: Option<Priority>,
+    /// Its nice value under the other policies.
+    pub nice: i32,
+    /// Where its output goes; `None` is /dev/null.
+    pub stdout: Option<PathBuf>,
+    /// Where its errors go; `None` is /dev/null.
+    pub stderr: Option<PathBuf>,
+    /// When it ends with status 0.
+    pub on_success: OnExit,
+    /// When it ends otherwise.
+    pub on_failure: OnExit,
+    /// How long after the begin of the phase it starts.
+    pub start_delay: Nanos,
+}
+
+/// From punctual to the guard.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Request {
+    /// Start this load under this number.
+    Start(usize, Box<LoadSpec>),
+    /// End all loads.
+    EndAll,
+}
+
+/// From the guard to punctual.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Event {
+    /// A load runs.
+    Started {
+        /// Its number.
+        load: usize,
+    },
+    /// A load could not be started.
+    NotStarted {
+        /// Its number.
+        load: usize,
+        /// Why.
+        why: String,
+    },
+    /// A load ended by itself.
+    Ended {
+        /// Its number.
+        load: usize,
+        /// How, in words.
+        how: String,
+        /// Whether with status 0.
+        success: bool,
+        /// What is done about it.
+        then: OnExit,
+    },
+    /// All loads were ended.
+    AllEnded {
+        /// Why some were not.
+        problem: Option<String>,
+    },
+}

@@ -1,0 +1,42 @@
+//! When to start a load again: at once when it ran for a while; ever later while it fails at once.
+
+use std::time::Duration;
+
+/// A run shorter than this counts as ended at once.
+const AT_ONCE: Duration = Duration::from_secs(1);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// The pause before the next start: 0, or doubling from 100 ms to 5 s over successive failures at once. A load that succeeds
+/// quickly (a short program, respawned for ever) is not slowed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BackOff {
+    pause: Duration,
+}
+
+impl BackOff {
+    /// The pause after a run of this length.
+    pub fn after(&mut self, ran: Duration, success: bool) -> Duration {
+        self.pause = match success || ran >= AT_ONCE {
+            true => Duration::ZERO,
+            false => (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE),
+        };
+        self.pause
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_while_it_fails_at_once_and_end_with_a_good_run() {
+        let mut back_off = BackOff::default();
+        let mut after = |millis, success| back_off.after(Duration::from_millis(millis), success).as_millis();
+        let failing: Vec<u128> = (0..8).map(|_| after(3, false)).collect();
+        assert_eq!(failing, [100, 200, 400, 800, 1600, 3200, 5000, 5000]);
+        assert_eq!(after(3, true), 0);
+        assert_eq!(after(3, false), 100);
+        assert_eq!(after(2_000, false), 0);
+    }
+}

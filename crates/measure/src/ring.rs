@@ -1,0 +1,186 @@
+//! The ring between one measuring thread and the conducting thread: single producer, single consumer, wait-free on both sides.
+//!
+//! A sample takes three words: `due`, `woke`, and sequence number (32 bits), missed periods (16), CPU (16) packed into one. When the
+//! ring is full the new sample is dropped and the sequence number goes on, so that the reader counts exactly what was lost.
+
+use punctual_core::{ClockNs, Sample};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const WORDS: usize = 3;
+/// A missed count that did not fit its 16 bits: the reader recomputes it from latency and period.
+pub const MISSED_MANY: u64 = 0xffff;
+
+/// Keeps the writer's and the reader's word on cache lines of their own.
+#[repr(align(128))]
+struct Padded(AtomicU64);
+
+struct Shared {
+    slots: Box<[AtomicU64]>,
+    /// Samples ever written; only the producer stores.
+    head: Padded,
+    /// Samples ever read; only the consumer stores.
+    tail: Padded,
+}
+
+impl Shared {
+    fn capacity(&self) -> u64 {
+        (self.slots.len() / WORDS) as u64
+    }
+    fn place(&self, position: u64) -> usize {
+        (position & (self.capacity() - 1)) as usize * WORDS
+    }
+}
+
+/// The measuring thread's end.
+pub struct Producer {
+    shared: Arc<Shared>,
+    head: u64,
+    /// The reader's position as last seen: looked up again only when the ring seems full.
+    tail_seen: u64,
+    seq: u32,
+}
+
+/// The conducting thread's end.
+pub struct Consumer {
+    shared: Arc<Shared>,
+    tail: u64,
+    next_seq: u64,
+}
+
+/// A sample as it came out of the ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Drained {
+    /// The sample.
+    pub sample: Sample,
+    /// Periods that passed without a sample while it was late ([`MISSED_MANY`]: that many or more).
+    pub missed: u64,
+    /// Samples that were dropped since the one before.
+    pub dropped_before: u64,
+}
+
+/// A ring for at least `samples` (rounded up to a power of two), with every page touched.
+pub fn ring(samples: usize) -> (Producer, Consumer) {
+    let capacity = samples.max(2).next_power_of_two();
+    // Non-zero at first: zeroed allocations are not backed by memory until they are written.
+    let slots: Box<[AtomicU64]> = (0..capacity * WORDS).map(|_| AtomicU64::new(u64::MAX)).collect();
+    let shared = Shared { slots, head: Padded(AtomicU64::new(0)), tail: Padded(AtomicU64::new(0)) };
+    let shared = Arc::new(shared);
+    (Producer { shared: Arc::clone(&shared), head: 0, tail_seen: 0, seq: 0 }, Consumer { shared, tail: 0, next_seq: 0 })
+}
+
+impl Producer {
+    /// Writes a sample, or drops it when the ring is full.
+    #[inline(always)]
+    pub fn push(&mut self, due: i64, woke: i64, missed: u64, cpu: u32) {
+        let seq = self.seq;
+        self.seq = seq.wrapping_add(1);
+        if self.head - self.tail_seen == self.shared.capacity() {
+            self.tail_seen = self.shared.tail.0.load(Ordering::Acquire);
+            if self.head - self.tail_seen == self.shared.capacity() {
+                return;
+            }
+        }
+        let place = self.shared.place(self.head);
+        let packed = u64::from(seq) << 32 | missed.min(MISSED_MANY) << 16 | u64::from(cpu & 0xffff);
+        self.shared.slots[place].store(due as u64, Ordering::Relaxed);
+        self.shared.slots[place + 1].store(woke as u64, Ordering::Relaxed);
+        self.shared.slots[place + 2].store(packed, Ordering::Relaxed);
+        self.head += 1;
+        // Release: a reader that sees the new head sees the three words.
+        self.shared.head.0.store(self.head, Ordering::Release);
+    }
+
+    /// The number of samples offered so far, dropped ones included (modulo 2^32).
+    pub fn offered(&self) -> u32 {
+        self.seq
+    }
+
+    /// The memory of the ring, to be locked.
+    pub fn memory(&self) -> &[AtomicU64] {
+        &self.shared.slots
+    }
+}
+
+impl Consumer {
+    /// Hands every sample that is there to `take`; returns how many. Bounded by the capacity of the ring.
+    pub fn drain(&mut self, mut take: impl FnMut(Drained)) -> u64 {
+        let head = self.shared.head.0.load(Ordering::Acquire);
+        let before = self.tail;
+        while self.tail != head {
+            let place = self.shared.place(self.tail);
+            let word = |k: usize| self.shared.slots[place + k].load(Ordering::Relaxed);
+            let (due, woke, packed) = (word(0), word(1), word(2));
+            let dropped_before = u64::from(((packed >> 32) as u32).wrapping_sub(self.next_seq as u32));
+            let seq = self.next_seq + dropped_before;
+            self.next_seq = seq + 1;
+            self.tail += 1;
+            let sample =
+                Sample { seq, due: ClockNs(due as i64), woke: ClockNs(woke as i64), cpu: (packed & 0xffff) as u32 };
+            take(Drained { sample, missed: packed >> 16 & MISSED_MANY, dropped_before });
+            // Room is given back in steps, so that a writer that is ahead need not wait for a whole drain.
+            if self.tail.is_multiple_of(256) {
+                self.shared.tail.0.store(self.tail, Ordering::Release);
+            }
+        }
+        self.shared.tail.0.store(self.tail, Ordering::Release);
+        self.tail - before
+    }
+
+    /// Samples dropped after the last one that was read, once the writer has ended having offered `offered`.
+    pub fn dropped_at_end(&self, offered: u32) -> u64 {
+        u64::from(offered.wrapping_sub(self.next_seq as u32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn written_is_read_plus_dropped(bursts in proptest::collection::vec(0usize..20, 1..30)) {
+            let (mut producer, mut consumer) = ring(8);
+            let (mut written, mut read, mut dropped, mut next) = (0u64, 0u64, 0u64, 0u64);
+            for burst in bursts {
+                for _ in 0..burst {
+                    producer.push(written as i64, written as i64 + 5, 3, 2);
+                    written += 1;
+                }
+                consumer.drain(|d| {
+                    read += 1;
+                    dropped += d.dropped_before;
+                    next += d.dropped_before;
+                    assert_eq!(d.sample, Sample { seq: next, due: ClockNs(next as i64), woke: ClockNs(next as i64 + 5), cpu: 2 });
+                    assert_eq!(d.missed, 3);
+                    next += 1;
+                });
+            }
+            dropped += consumer.dropped_at_end(producer.offered());
+            prop_assert_eq!(written, read + dropped);
+        }
+    }
+
+    #[test]
+    fn two_threads_agree_on_every_sample() {
+        let (mut producer, mut consumer) = ring(64);
+        let writer = std::thread::spawn(move || {
+            (0..200_000i64).for_each(|k| producer.push(k, k * 2, 0, 1));
+            producer.offered()
+        });
+        let (mut read, mut dropped) = (0u64, 0u64);
+        let mut check = |d: Drained| {
+            assert_eq!(d.sample.woke.ns(), d.sample.due.ns() * 2);
+            assert_eq!(d.sample.seq, d.sample.due.ns() as u64);
+            read += 1;
+            dropped += d.dropped_before;
+        };
+        while !writer.is_finished() {
+            consumer.drain(&mut check);
+        }
+        consumer.drain(&mut check);
+        dropped += consumer.dropped_at_end(writer.join().unwrap());
+        assert_eq!(read + dropped, 200_000);
+    }
+}

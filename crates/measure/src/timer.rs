@@ -1,0 +1,176 @@
+//! Timer latency: from the programmed expiry to the first instruction after wake-up.
+
+mod deadline;
+mod nanosleep;
+mod posix;
+mod timerfd;
+
+use crate::ring::Producer;
+use crate::stop::Stop;
+use punctual_core::Nanos;
+use punctual_host::task::attributes::current_cpu;
+use punctual_host::task::clock;
+use std::io;
+
+/// How the thread sleeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Method {
+    /// clock_nanosleep(2) until an absolute time.
+    NanosleepAbsolute,
+    /// clock_nanosleep(2) for a span that begins when the clock was last read.
+    NanosleepRelative,
+    /// read(2) on a periodic timerfd.
+    Timerfd,
+    /// sigwaitinfo(2) for the signal of a periodic POSIX timer.
+    PosixTimer,
+    /// sched_yield(2) of a SCHED_DEADLINE thread, which ends its period.
+    Deadline,
+}
+
+/// What a measuring loop needs to know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// How it sleeps.
+    pub method: Method,
+    /// The clock of timer and samples, by the kernel's number.
+    pub clock: libc::clockid_t,
+    /// The period.
+    pub period: Nanos,
+    /// The first expiry, on that clock, in ns.
+    pub first_due: i64,
+    /// Samples whose expiry is at or after this are not taken.
+    pub end_due: i64,
+    /// At most this many samples.
+    pub samples: u64,
+    /// A later sample trips the stop.
+    pub stop_above: Option<Nanos>,
+    /// The CPU, where the thread is bound to one: saves asking at every sample.
+    pub only_cpu: Option<u32>,
+    /// The number of the series, told to [`Stop::trip`].
+    pub series: u32,
+}
+
+/// A way to wake up at equal distances.
+trait Wakeups {
+    /// Sleeps until an expiry and says when it was due. EINTR when a signal came instead.
+    fn sleep(&mut self) -> io::Result<i64>;
+    /// Arms the next expiry after a wake-up at `woke` for one due at `due`; says how many periods were missed.
+    fn advance(&mut self, due: i64, woke: i64) -> u64;
+    /// When the next expiry is due, as far as that is known before sleeping.
+    fn next_due(&self) -> i64;
+}
+
+/// Runs the loop until its end is reached or asked for. Everything is set up before the first sleep and released after the last.
+pub fn run(plan: &Plan, ring: &mut Producer, stop: &Stop) -> io::Result<()> {
+    match plan.method {
+        Method::NanosleepAbsolute => samples(plan, ring, stop, nanosleep::Absolute::new(plan)),
+        Method::NanosleepRelative => samples(plan, ring, stop, nanosleep::Relative::new(plan)),
+        Method::Timerfd => samples(plan, ring, stop, timerfd::Timerfd::new(plan)?),
+        Method::PosixTimer => samples(plan, ring, stop, posix::PosixTimer::new(plan)?),
+        Method::Deadline => samples(plan, ring, stop, deadline::Yield::new(plan)),
+    }
+}
+
+/// The measuring loop, one copy compiled for each method. Between the wake-up and the clock there is nothing.
+#[inline(always)]
+fn samples<W: Wakeups>(plan: &Plan, ring: &mut Producer, stop: &Stop, mut wakeups: W) -> io::Result<()> {
+    let limit = plan.stop_above.map_or(i64::MAX, Nanos::ns);
+    let mut left = plan.samples;
+    while left > 0 && wakeups.next_due() < plan.end_due && !stop.is_asked() {
+        let due = match wakeups.sleep() {
+            Ok(due) => due,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let woke = clock::read(plan.clock);
+        let missed = wakeups.advance(due, woke);
+        let cpu = plan.only_cpu.unwrap_or_else(current_cpu);
+        ring.push(due, woke, missed, cpu);
+        if woke - due > limit {
+            stop.trip(plan.series);
+        }
+        left -= 1;
+    }
+    Ok(())
+}
+
+/// Periods that passed entirely between an expiry and the wake-up for it: those whose own expiry is not later than `woke`.
+#[inline(always)]
+fn missed_periods(due: i64, woke: i64, period: i64) -> u64 {
+    let late = woke - due;
+    // The division is off the usual path.
+    if late < period { 0 } else { (late / period) as u64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::{Drained, ring};
+
+    fn measure(method: Method, samples: u64) -> Vec<Drained> {
+        let now = clock::read(libc::CLOCK_MONOTONIC);
+        let plan = Plan {
+            method,
+            clock: libc::CLOCK_MONOTONIC,
+            period: Nanos::from_micros(200),
+            first_due: now + 1_000_000,
+            end_due: i64::MAX,
+            samples,
+            stop_above: None,
+            only_cpu: None,
+            series: 0,
+        };
+        let (mut producer, mut consumer) = ring(4096);
+        run(&plan, &mut producer, &Stop::default()).unwrap();
+        let mut all = Vec::new();
+        consumer.drain(|d| all.push(d));
+        all
+    }
+
+    #[test]
+    fn periodic_methods_keep_to_the_grid_and_count_what_they_miss() {
+        for method in [Method::NanosleepAbsolute, Method::Timerfd, Method::PosixTimer] {
+            let all = measure(method, 200);
+            assert_eq!(all.len(), 200, "{method:?}");
+            for pair in all.windows(2) {
+                let step = pair[1].sample.due - pair[0].sample.due;
+                assert_eq!(step.ns(), 200_000 * (1 + pair[0].missed as i64), "{method:?} {pair:?}");
+            }
+            assert!(all.iter().all(|d| d.sample.latency().ns() >= 0), "{method:?}");
+        }
+    }
+
+    #[test]
+    fn the_relative_method_never_misses() {
+        let all = measure(Method::NanosleepRelative, 100);
+        assert_eq!(all.len(), 100);
+        assert!(all.iter().all(|d| d.missed == 0 && d.sample.latency().ns() >= 0));
+    }
+
+    #[test]
+    fn a_late_sample_trips_the_stop_and_says_who() {
+        let plan = Plan {
+            method: Method::NanosleepAbsolute,
+            clock: libc::CLOCK_MONOTONIC,
+            period: Nanos::from_micros(100),
+            first_due: clock::read(libc::CLOCK_MONOTONIC),
+            end_due: i64::MAX,
+            samples: u64::MAX,
+            stop_above: Some(Nanos(0)),
+            only_cpu: None,
+            series: 7,
+        };
+        let (mut producer, mut consumer) = ring(16);
+        let stop = Stop::default();
+        run(&plan, &mut producer, &stop).unwrap();
+        assert_eq!((stop.tripped_by(), consumer.drain(|_| ())), (Some(7), 1));
+    }
+
+    #[test]
+    fn missed_periods_are_those_whose_expiry_has_passed() {
+        assert_eq!(missed_periods(0, 999, 1000), 0);
+        assert_eq!(missed_periods(0, 1000, 1000), 1);
+        assert_eq!(missed_periods(0, 3500, 1000), 3);
+        assert_eq!(missed_periods(1000, 0, 1000), 0);
+    }
+}

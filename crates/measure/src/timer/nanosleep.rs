@@ -1,0 +1,98 @@
+//! clock_nanosleep(2), absolute and relative.
+
+use super::{Plan, Wakeups, missed_periods};
+use punctual_host::task::clock;
+use std::io;
+
+/// One sleep; the call returns the error number itself.
+#[inline(always)]
+fn sleep(id: libc::clockid_t, flags: libc::c_int, time: &libc::timespec) -> io::Result<()> {
+    // SAFETY: `time` is a valid timespec; the remaining time is not asked for.
+    match unsafe { libc::clock_nanosleep(id, flags, time, std::ptr::null_mut()) } {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+/// Sleeps until an absolute time: errors do not add up.
+pub struct Absolute {
+    clock: libc::clockid_t,
+    period: i64,
+    due: i64,
+    /// `due` as the kernel wants it, kept beside so that no division is made per sample.
+    time: libc::timespec,
+}
+
+impl Absolute {
+    pub fn new(plan: &Plan) -> Absolute {
+        let (due, period) = (plan.first_due, plan.period.ns());
+        Absolute { clock: plan.clock, period, due, time: clock::timespec(due) }
+    }
+}
+
+impl Wakeups for Absolute {
+    #[inline(always)]
+    fn sleep(&mut self) -> io::Result<i64> {
+        sleep(self.clock, libc::TIMER_ABSTIME, &self.time)?;
+        Ok(self.due)
+    }
+    #[inline(always)]
+    fn advance(&mut self, due: i64, woke: i64) -> u64 {
+        let missed = missed_periods(due, woke, self.period);
+        let step = self.period * (missed as i64 + 1);
+        self.due += step;
+        self.time.tv_nsec += step;
+        while self.time.tv_nsec >= 1_000_000_000 {
+            if self.time.tv_nsec >= 8_000_000_000 {
+                self.time = clock::timespec(self.due);
+                break;
+            }
+            self.time.tv_nsec -= 1_000_000_000;
+            self.time.tv_sec += 1;
+        }
+        missed
+    }
+    #[inline(always)]
+    fn next_due(&self) -> i64 {
+        self.due
+    }
+}
+
+/// Sleeps for a span from now: what many programs do. The expiry counts from the clock reading just before the call, so a
+/// preemption between reading and sleeping is part of the latency, as it is for those programs.
+pub struct Relative {
+    clock: libc::clockid_t,
+    period: i64,
+    span: libc::timespec,
+    first: Option<i64>,
+}
+
+impl Relative {
+    pub fn new(plan: &Plan) -> Relative {
+        let period = plan.period.ns();
+        Relative { clock: plan.clock, period, span: clock::timespec(period), first: Some(plan.first_due - period) }
+    }
+}
+
+impl Wakeups for Relative {
+    #[inline(always)]
+    fn sleep(&mut self) -> io::Result<i64> {
+        if let Some(begin) = self.first.take() {
+            sleep(self.clock, libc::TIMER_ABSTIME, &clock::timespec(begin))?;
+        }
+        let due = clock::read(self.clock) + self.period;
+        sleep(self.clock, 0, &self.span)?;
+        Ok(due)
+    }
+    #[inline(always)]
+    fn advance(&mut self, _due: i64, _woke: i64) -> u64 {
+        0
+    }
+    #[inline(always)]
+    fn next_due(&self) -> i64 {
+        match self.first {
+            Some(begin) => begin + self.period,
+            None => clock::read(self.clock) + self.period,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! A periodic POSIX timer (timer_create(2)) whose signal the thread waits for with sigwaitinfo(2): no handler runs.
+
+use super::{Plan, Wakeups};
+use punctual_host::task::attributes::tid;
+use punctual_host::task::clock;
+use std::io;
+
+pub struct PosixTimer {
+    timer: libc::timer_t,
+    signals: libc::sigset_t,
+    period: i64,
+    due: i64,
+    overrun: i64,
+}
+
+/// The signal of the timers; blocked in every thread that uses one, so several threads can use the same.
+fn signal() -> libc::c_int {
+    libc::SIGRTMIN() + 1
+}
+
+impl PosixTimer {
+    pub fn new(plan: &Plan) -> io::Result<PosixTimer> {
+        // SAFETY: a sigset_t is plain integers, made valid by sigemptyset before use.
+        let mut signals: libc::sigset_t = unsafe { std::mem::zeroed() };
+        // SAFETY: `signals` is a valid set to write to, the signal number is a real-time one of this system; blocking it concerns this
+        // thread alone.
+        unsafe {
+            libc::sigemptyset(&mut signals);
+            libc::sigaddset(&mut signals, signal());
+            libc::pthread_sigmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut());
+        }
+        // SAFETY: all zeroes is a valid sigevent.
+        let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
+        event.sigev_notify = libc::SIGEV_THREAD_ID;
+        event.sigev_signo = signal();
+        event.sigev_notify_thread_id = tid();
+        let mut timer: libc::timer_t = std::ptr::null_mut();
+        // SAFETY: `event` and `timer` are valid; the thread named is this one.
+        if unsafe { libc::timer_create(plan.clock, &mut event, &mut timer) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let made = PosixTimer { timer, signals, period: plan.period.ns(), due: plan.first_due, overrun: 0 };
+        let times = libc::itimerspec {
+            it_interval: clock::timespec(plan.period.ns()),
+            it_value: clock::timespec(plan.first_due),
+        };
+        // SAFETY: the timer was just made; `times` is valid; the old value is not asked for.
+        if unsafe { libc::timer_settime(timer, libc::TIMER_ABSTIME, &times, std::ptr::null_mut()) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(made)
+    }
+}
+
+impl Wakeups for PosixTimer {
+    #[inline(always)]
+    fn sleep(&mut self) -> io::Result<i64> {
+        // SAFETY: the set is valid; all zeroes is a valid siginfo_t to be written over.
+        let (got, info) = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            (libc::sigwaitinfo(&self.signals, &mut info), info)
+        };
+        if got < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the only sender of this signal to this thread is our timer, so the timer's fields of the union are the valid ones.
+        self.overrun = i64::from(unsafe { info.si_overrun() }.max(0));
+        Ok(self.due)
+    }
+    #[inline(always)]
+    fn advance(&mut self, _due: i64, _woke: i64) -> u64 {
+        self.due += self.period * (self.overrun + 1);
+        self.overrun as u64
+    }
+    #[inline(always)]
+    fn next_due(&self) -> i64 {
+        self.due
+    }
+}
+
+impl Drop for PosixTimer {
+    fn drop(&mut self) {
+        // SAFETY: the timer is ours and is not used afterwards; a signal that is still pending is taken out so that the thread
+        // ends as it began.
+        unsafe {
+            libc::timer_delete(self.timer);
+            let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+            while libc::sigtimedwait(&self.signals, std::ptr::null_mut(), &none) > 0 {}
+        }
+    }
+}

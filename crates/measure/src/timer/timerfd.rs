@@ -1,0 +1,59 @@
+//! A periodic timerfd (timerfd_create(2)): each read says how many expiries passed since the last.
+
+use super::{Plan, Wakeups};
+use punctual_host::task::clock;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+pub struct Timerfd {
+    fd: OwnedFd,
+    period: i64,
+    due: i64,
+    expiries: u64,
+}
+
+impl Timerfd {
+    pub fn new(plan: &Plan) -> io::Result<Timerfd> {
+        // SAFETY: numbers alone go in; a descriptor or -1 comes out.
+        let fd = unsafe { libc::timerfd_create(plan.clock, libc::TFD_CLOEXEC) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor was just made and belongs to nobody else.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let times = libc::itimerspec {
+            it_interval: clock::timespec(plan.period.ns()),
+            it_value: clock::timespec(plan.first_due),
+        };
+        // SAFETY: `times` is a valid itimerspec; the old one is not asked for.
+        let set =
+            unsafe { libc::timerfd_settime(fd.as_raw_fd(), libc::TFD_TIMER_ABSTIME, &times, std::ptr::null_mut()) };
+        if set < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Timerfd { fd, period: plan.period.ns(), due: plan.first_due, expiries: 1 })
+    }
+}
+
+impl Wakeups for Timerfd {
+    #[inline(always)]
+    fn sleep(&mut self) -> io::Result<i64> {
+        let mut expiries = 0u64;
+        // SAFETY: eight bytes are read into eight bytes.
+        let n = unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut expiries).cast(), 8) };
+        if n != 8 {
+            return Err(io::Error::last_os_error());
+        }
+        self.expiries = expiries;
+        Ok(self.due)
+    }
+    #[inline(always)]
+    fn advance(&mut self, _due: i64, _woke: i64) -> u64 {
+        self.due += self.period * self.expiries as i64;
+        self.expiries - 1
+    }
+    #[inline(always)]
+    fn next_due(&self) -> i64 {
+        self.due
+    }
+}
