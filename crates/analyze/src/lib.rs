@@ -1,2 +1,16 @@
 #![forbid(unsafe_code)]
-//! TODO
+//! Statistics of what was measured, pure: figures, verdicts on requirements, the doubts that the figures themselves raise, and
+//! what plots need. The same functions serve a run while it goes on and a bundle years later.
+
+pub mod distribution;
+pub mod findings;
+pub mod percentiles;
+pub mod requirements;
+pub mod summary;
+#[cfg(test)]
+mod testing;
+pub mod timeline;
+
+pub use distribution::Distribution;
+pub use summary::{PhaseView, SeriesView, summarize, summarize_run, summarize_series};
+pub use timeline::{Bucket, Timeline};

@@ -70,3 +70,19 @@ pub struct SeriesMeta {
     #[serde(default)]
     pub details: BTreeMap<String, String>,
 }
+
+/// The key in [`SeriesMeta::details`] that holds the scheduling asked for, written as [`SeriesMeta::scheduling`].
+pub const ASKED_SCHEDULING: &str = "asked_scheduling";
+/// The [`SeriesMeta::scheduling`] of an import whose source does not tell it.
+pub const UNKNOWN_SCHEDULING: &str = "unknown";
+
+impl SeriesMeta {
+    /// Whether the scheduling is what was asked for: real-time, or time-sharing when that was asked (see [`ASKED_SCHEDULING`]).
+    pub fn runs_as_asked(&self) -> bool {
+        self.real_time || self.details.get(ASKED_SCHEDULING) == Some(&self.scheduling)
+    }
+    /// Whether nobody knows how it was scheduled.
+    pub fn scheduling_unknown(&self) -> bool {
+        self.scheduling == UNKNOWN_SCHEDULING
+    }
+}

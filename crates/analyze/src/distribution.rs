@@ -1,0 +1,139 @@
+//! A histogram of the whole, made ready for questions by rank.
+
+use crate::percentiles;
+use hdrhistogram::Histogram;
+use punctual_core::series::HDR_MAX;
+use punctual_core::{Nanos, SeriesData};
+
+/// The occupied buckets of an HDR histogram, ascending. A value by rank is known up to the width of its bucket (0.1 %).
+#[derive(Clone, Debug)]
+pub struct Distribution {
+    buckets: Vec<Step>,
+}
+
+/// One occupied bucket.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    low: Nanos,
+    high: Nanos,
+    /// Samples in this bucket and all below.
+    cumulative: u64,
+}
+
+impl Distribution {
+    /// Of the samples as measured.
+    pub fn of(data: &SeriesData) -> Distribution {
+        Distribution::between(&data.whole, data)
+    }
+
+    /// Of the view corrected for coordinated omission; `None` where it does not differ.
+    pub fn corrected(data: &SeriesData) -> Option<Distribution> {
+        data.corrected.as_ref().map(|hdr| Distribution::between(hdr, data))
+    }
+
+    /// Buckets reach no further than the exact minimum and maximum; those that stand for more than their own range (0 for negative
+    /// latencies, [`HDR_MAX`] for all beyond it) reach as far as those.
+    fn between(hdr: &Histogram<u64>, data: &SeriesData) -> Distribution {
+        let (min, max) = (data.min.unwrap_or(Nanos::ZERO), data.max.unwrap_or(Nanos(i64::MAX)));
+        let mut cumulative = 0u64;
+        let buckets = hdr.iter_recorded().map(|step| {
+            let value = step.value_iterated_to();
+            cumulative = cumulative.saturating_add(step.count_at_value());
+            let low = if value == 0 { min.min(Nanos::ZERO) } else { nanos(hdr.lowest_equivalent(value)) };
+            let high = if value >= HDR_MAX { max } else { nanos(hdr.highest_equivalent(value)) };
+            // The corrected view holds values below the minimum, so only the upper end is cut for both.
+            Step { low: low.min(max), high: high.min(max), cumulative }
+        });
+        let mut buckets: Vec<Step> = buckets.collect();
+        if let Some(first) = buckets.first_mut().filter(|first| first.low < min && min <= first.high) {
+            first.low = min;
+        }
+        Distribution { buckets }
+    }
+
+    /// How many samples it is of.
+    pub fn count(&self) -> u64 {
+        self.buckets.last().map_or(0, |last| last.cumulative)
+    }
+
+    /// Between which latencies the sample of this rank (from 1) lies; `None` where there is no such rank.
+    pub fn at_rank(&self, rank: u64) -> Option<(Nanos, Nanos)> {
+        let place = self.buckets.partition_point(|step| step.cumulative < rank.max(1));
+        self.buckets.get(place).map(|step| (step.low, step.high))
+    }
+
+    /// The percentile: the upper end of its bucket, as HdrHistogram defines it, so within 0.1 % and never too small.
+    /// `None` without samples, and where the latency is beyond what the histogram resolves ([`HDR_MAX`]).
+    pub fn percentile(&self, percentile: f64) -> Option<Nanos> {
+        let (low, high) = self.at_rank(percentiles::rank(percentile, self.count()).max(1))?;
+        let beyond = nanos(HDR_MAX);
+        (low < beyond || high == low).then_some(high)
+    }
+
+    /// The smallest distance between occupied buckets, where it is so much wider than the buckets that it shows how coarse the clock
+    /// (or the tool that wrote the figures) is. `None` where nothing of the kind is to be seen.
+    pub fn step(&self) -> Option<Nanos> {
+        // With fewer samples or values, gaps are chance.
+        const SAMPLES: u64 = 1_000;
+        const VALUES: usize = 8;
+        if self.count() < SAMPLES || self.buckets.len() < VALUES {
+            return None;
+        }
+        let gaps = self.buckets.windows(2).map(|pair| (pair[1].low - pair[0].low, pair[0].high - pair[0].low));
+        let (gap, width) = gaps.min_by_key(|(gap, _)| *gap)?;
+        (gap.ns() >= 4 * (width.ns() + 1)).then_some(gap)
+    }
+
+    /// The points of the curve "latency by share of samples": for each occupied bucket its upper end and the samples up to it.
+    pub fn curve(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
+        self.buckets.iter().map(|step| (step.high, step.cumulative))
+    }
+}
+
+fn nanos(value: u64) -> Nanos {
+    Nanos(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::series;
+    use proptest::prelude::*;
+
+    #[test]
+    fn no_samples_have_no_percentiles() {
+        let nothing = Distribution::of(&series(&[]));
+        assert_eq!((nothing.count(), nothing.percentile(50.0), nothing.at_rank(1)), (0, None, None));
+    }
+
+    #[test]
+    fn beyond_what_is_resolved_there_is_no_percentile() {
+        let absurd = Distribution::of(&series(&[5, 1_000_000_000_000_000_000, 2_000_000_000_000_000_000]));
+        assert_eq!(absurd.percentile(33.0), Some(Nanos(5)));
+        assert_eq!(absurd.percentile(50.0), None);
+        assert_eq!(absurd.at_rank(2), Some((Nanos(HDR_MAX as i64), Nanos(2_000_000_000_000_000_000))));
+    }
+
+    #[test]
+    fn a_coarse_clock_shows() {
+        let coarse: Vec<i64> = (0..2_000).map(|k| k % 13 * 1_000).collect();
+        assert_eq!(Distribution::of(&series(&coarse)).step(), Some(Nanos(1_000)));
+        let fine: Vec<i64> = (0..2_000).map(|k| k * 7 % 20_000).collect();
+        assert_eq!(Distribution::of(&series(&fine)).step(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn percentiles_agree_with_sorted_samples(
+            mut latencies in proptest::collection::vec(-1_000i64..100_000_000, 1..400), p in 0.001f64..99.999,
+        ) {
+            let distribution = Distribution::of(&series(&latencies));
+            latencies.sort();
+            let exact = latencies[percentiles::rank(p, latencies.len() as u64) as usize - 1];
+            let got = distribution.percentile(p).unwrap().ns();
+            // Negative latencies are counted as 0.
+            prop_assert!(got >= exact.max(0) || got >= exact, "{} for {}", got, exact);
+            prop_assert!((got - exact.max(0)) as f64 <= exact.max(0) as f64 / 1_000.0, "{} for {}", got, exact);
+        }
+    }
+}

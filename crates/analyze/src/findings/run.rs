@@ -1,0 +1,66 @@
+//! Doubts about a run and its phases as a whole.
+
+use punctual_bundle::meta::LoadMeta;
+use punctual_bundle::{Ending, Manifest, Outcome, PhaseMeta};
+use punctual_core::{Finding, Severity};
+
+/// The subject of findings about the run itself.
+const RUN: &str = "run";
+/// A share of stolen time from which on figures may mislead: a thousandth is one tick in a second at HZ=1000.
+const STEAL: f64 = 0.001;
+
+/// What its end and the state of its bundle make doubtful.
+pub fn of_run(manifest: &Manifest, damage: &[String]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    match &manifest.ending {
+        None => findings.push(cut_off()),
+        Some(ending) => findings.extend(early(ending)),
+    }
+    findings.extend(damage.iter().map(|what| {
+        Finding::new("bundle-damaged", Severity::Bad, RUN, "a part of the bundle could not be read and is left out")
+            .evidence(what.clone())
+            .remedy("restore the bundle from a copy, or measure again")
+    }));
+    findings
+}
+
+fn cut_off() -> Finding {
+    Finding::new(
+        "cut-off",
+        Severity::Warning,
+        RUN,
+        "the run never said how it ended: it was killed, the machine failed, or it still runs",
+    )
+    .evidence("bundle.json has no \"ending\"")
+    .remedy("the figures are those of the last checkpoint; measure again for a verdict")
+}
+
+fn early(ending: &Ending) -> Option<Finding> {
+    if ending.outcome == Outcome::Completed {
+        return None;
+    }
+    let severity = if matches!(ending.outcome, Outcome::Failed { .. }) { Severity::Bad } else { Severity::Note };
+    let finding = Finding::new("ended-early", severity, RUN, "the run ended before its planned end");
+    Some(finding.evidence(ending.outcome.to_string()).remedy("let a run reach its end before comparing it with others"))
+}
+
+/// What happened around the measurement in a phase.
+pub fn of_phase(phase: &PhaseMeta) -> Vec<Finding> {
+    let steal = phase.cpu_load.known().filter(|load| load.all.steal >= STEAL).map(|load| {
+        Finding::new("steal", Severity::Warning, &phase.name, "the hypervisor took CPU time away from this machine")
+            .evidence(format!("{:.2} % of the CPU time of the phase was stolen (/proc/stat)", load.all.steal * 100.0))
+            .remedy(
+                "measure on real hardware, or on a host whose CPUs are not shared; latencies here include the host's",
+            )
+    });
+    steal.into_iter().chain(phase.loads.iter().filter_map(|load| failed_load(&phase.name, load))).collect()
+}
+
+fn failed_load(phase: &str, load: &LoadMeta) -> Option<Finding> {
+    (load.failures > 0).then(|| {
+        let message = format!("the load {} failed: the system may have been less loaded than planned", load.name);
+        Finding::new("load-failed", Severity::Warning, format!("{phase}/{}", load.name), message)
+            .evidence(format!("{} of its {} starts ended with failure", load.failures, load.starts))
+            .remedy("run its command by itself and see what it says, or keep its output in a file")
+    })
+}

@@ -1,0 +1,246 @@
+//! Doubts about one series.
+
+use crate::{Distribution, percentiles};
+use punctual_bundle::SeriesMeta;
+use punctual_bundle::state::State;
+use punctual_bundle::summary::SeriesSummary;
+use punctual_core::series::HDR_MAX;
+use punctual_core::{Clock, Fact, Finding, Metric, Nanos, Requirement, Severity};
+
+/// From here on steps of the clock show in figures in µs.
+const COARSE: Nanos = Nanos(100);
+/// A share of lost samples from which on no figure can be used.
+const TOO_MUCH_LOST: f64 = 0.01;
+
+/// Everything that the figures of a series say against themselves.
+pub fn of_series(phase: &str, meta: &SeriesMeta, state: &State, summary: &SeriesSummary) -> Vec<Finding> {
+    let about = About { subject: format!("{phase}/{}", meta.name), meta, state, summary };
+    let scheduling = about.scheduling();
+    if summary.count == 0 {
+        return scheduling.into_iter().chain([about.no_samples()]).collect();
+    }
+    let all = [
+        scheduling,
+        about.lost(),
+        about.overruns(),
+        about.negative(),
+        about.stepped(),
+        about.overflowed(),
+        about.too_few(),
+        about.no_distribution(),
+        about.faults(),
+        about.preempted(),
+        about.coarse(),
+        about.not_kept(),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+struct About<'a> {
+    subject: String,
+    meta: &'a SeriesMeta,
+    state: &'a State,
+    summary: &'a SeriesSummary,
+}
+
+impl About<'_> {
+    fn finding(&self, id: &str, severity: Severity, message: impl Into<String>) -> Finding {
+        Finding::new(id, severity, &self.subject, message)
+    }
+
+    fn no_samples(&self) -> Finding {
+        let lost = self.summary.lost;
+        self.finding("no-samples", Severity::Bad, "nothing was measured")
+            .evidence(format!("0 samples recorded, {lost} lost, {} overruns", self.summary.overruns))
+            .remedy("measure for longer than the first period and offset; see what else was found")
+    }
+
+    fn scheduling(&self) -> Option<Finding> {
+        let in_force = format!("scheduling in force: {}", self.meta.scheduling);
+        if self.meta.real_time {
+            return None;
+        }
+        Some(if self.meta.scheduling_unknown() {
+            self.finding(
+                "scheduling-unknown",
+                Severity::Note,
+                "the source does not say how the measuring thread was scheduled",
+            )
+            .remedy("compare it only with what was measured under the same scheduling")
+        } else if self.meta.runs_as_asked() {
+            self.finding(
+                "time-sharing",
+                Severity::Note,
+                "the measuring thread ran without real-time scheduling, as asked",
+            )
+            .evidence(in_force)
+            .remedy("ask for policy fifo and a priority to see what a real-time thread gets")
+        } else {
+            self.finding(
+                "not-real-time",
+                Severity::Bad,
+                "the measuring thread did not get the real-time scheduling asked for",
+            )
+            .evidence(in_force)
+            .remedy("run as root, or with CAP_SYS_NICE or an RLIMIT_RTPRIO high enough (limits.conf(5))")
+        })
+    }
+
+    fn lost(&self) -> Option<Finding> {
+        let (lost, expected) = (self.summary.lost, self.summary.expected);
+        let share = lost as f64 / expected.max(1) as f64;
+        let severity = if share >= TOO_MUCH_LOST { Severity::Bad } else { Severity::Warning };
+        (lost > 0).then(|| {
+            self.finding("samples-lost", severity, "samples were measured and lost on the way; no figure includes them")
+                .evidence(format!("{lost} of {expected} ({:.3} %)", share * 100.0))
+                .remedy("give the conducting thread a CPU of its own, or measure with a longer period")
+        })
+    }
+
+    fn overruns(&self) -> Option<Finding> {
+        let overruns = self.summary.overruns;
+        (overruns > 0).then(|| {
+            let message = "periods passed while the thread was still late: the plain figures count each such wait once, \
+                           the corrected ones also what it hid (coordinated omission)";
+            let of = |percentiles: &std::collections::BTreeMap<String, i64>| percentiles.get("99.9").copied();
+            let plain = of(&self.summary.percentiles);
+            let corrected = self.summary.corrected.as_ref().and_then(|c| of(&c.percentiles));
+            let figures = match (plain, corrected) {
+                (Some(plain), Some(corrected)) => {
+                    format!("; p99.9 is {} plain and {} corrected", Nanos(plain), Nanos(corrected))
+                }
+                _ => String::new(),
+            };
+            self.finding("overruns", Severity::Warning, message)
+                .evidence(format!("{overruns} of {} periods{figures}", self.summary.expected))
+                .remedy("read the corrected figures for what a periodic task would see; find what held the CPU for so long")
+        })
+    }
+
+    fn negative(&self) -> Option<Finding> {
+        let negative = self.summary.negative;
+        (negative > 0).then(|| {
+            let remedy = match self.meta.clock {
+                Clock::Monotonic => "look for a failing clocksource in the kernel's log (dmesg)",
+                _ => "measure on CLOCK_MONOTONIC, which is never stepped, or stop what sets the clock meanwhile",
+            };
+            let min = self.summary.min.map_or("?".into(), |min| Nanos(min).to_string());
+            self.finding(
+                "negative-latency",
+                Severity::Warning,
+                "events came before they were due: the clock was stepped or is not sound",
+            )
+            .evidence(format!("{negative} negative latencies on {}, the smallest {min}", self.meta.clock))
+            .remedy(remedy)
+        })
+    }
+
+    fn stepped(&self) -> Option<Finding> {
+        let max = self.summary.max.filter(|max| *max as i128 > i128::from(HDR_MAX))?;
+        let message = "latencies are too long to be true: the clock was stepped, or the bundle was altered";
+        let found = self.finding("clock-stepped", Severity::Bad, message);
+        let limit = Nanos(HDR_MAX as i64);
+        Some(
+            found
+                .evidence(format!("max {}; percentiles beyond {limit} are left out", Nanos(max)))
+                .remedy("measure again on CLOCK_MONOTONIC"),
+        )
+    }
+
+    fn overflowed(&self) -> Option<Finding> {
+        let (above, count) = (self.summary.above_range, self.summary.count);
+        (above > 0).then(|| {
+            let end = self.state.data.exact.end();
+            let max = self.summary.max.unwrap_or_default();
+            // Rounded up to whole µs, to be typed into a file.
+            let wanted = Nanos(max.saturating_add(999) / 1_000 * 1_000);
+            self.finding(
+                "bins-overflowed",
+                Severity::Advice,
+                "latencies lie beyond the range of the exact histogram; every other figure includes them",
+            )
+            .evidence(format!("{above} of {count} samples from {end} on, the largest {}", Nanos(max)))
+            .remedy(format!("set histogram.range to at least {wanted} to see them in it"))
+        })
+    }
+
+    /// Requirements on percentiles that the count does not support.
+    fn too_few(&self) -> Option<Finding> {
+        let count = self.summary.count;
+        let wanted = |text: &String| match text.parse::<Requirement>().ok()?.metric {
+            Metric::Percentile(p) | Metric::CorrectedPercentile(p) => Some((p, percentiles::needed(p))),
+            _ => None,
+        };
+        let wanted: Vec<(f64, u64)> =
+            self.meta.requirements.iter().filter_map(wanted).filter(|(_, n)| *n > count).collect();
+        let (percentile, needed) = wanted.into_iter().max_by_key(|(_, needed)| *needed)?;
+        let message = "a requirement is about a percentile that this few samples do not support";
+        let found = self.finding("too-few-samples", Severity::Warning, message);
+        let length = self.meta.period.map(|p| i128::from(p.ns()) * i128::from(needed) / 1_000_000_000 + 1);
+        let length = length.map_or(String::new(), |s| format!(" (about {s} s at this period)"));
+        Some(
+            found
+                .evidence(format!(
+                    "p{percentile} needs {needed} samples, {} of them beyond it; there are {count}",
+                    percentiles::BEYOND
+                ))
+                .remedy(format!("measure until there are {needed} samples{length}")),
+        )
+    }
+
+    fn no_distribution(&self) -> Option<Finding> {
+        self.state.data.whole.is_empty().then(|| {
+            self.finding(
+                "no-distribution",
+                Severity::Warning,
+                "the source tells only minimum, mean and maximum: there are no percentiles and no histogram",
+            )
+            .remedy("run the tool with its histogram switched on (cyclictest: -h)")
+        })
+    }
+
+    fn faults(&self) -> Option<Finding> {
+        let Fact::Known(usage) = &self.state.usage else { return None };
+        (usage.minor_faults > 0 || usage.major_faults > 0).then(|| {
+            self.finding(
+                "page-faults",
+                Severity::Warning,
+                "the measuring thread had page faults, which should not happen with its memory locked",
+            )
+            .evidence(format!("{} minor, {} major (getrusage(2))", usage.minor_faults, usage.major_faults))
+            .remedy("allow it to lock its memory (CAP_IPC_LOCK or RLIMIT_MEMLOCK) and leave memory locking switched on")
+        })
+    }
+
+    fn preempted(&self) -> Option<Finding> {
+        let Fact::Known(usage) = &self.state.usage else { return None };
+        (usage.involuntary_switches > 0).then(|| {
+            let message = "the measuring thread was preempted: something ran before it with the same or a higher priority";
+            self.finding("involuntary-switches", Severity::Warning, message)
+                .evidence(format!("{} involuntary context switches (getrusage(2))", usage.involuntary_switches))
+                .remedy("raise its priority, or move the other real-time threads of this CPU away (ps -eLo cls,rtprio,psr,comm)")
+        })
+    }
+
+    fn coarse(&self) -> Option<Finding> {
+        let step = Distribution::of(&self.state.data).step().filter(|step| *step >= COARSE)?;
+        let message = "latencies come in coarse steps: the clock, or the tool that wrote the figures, resolves no less";
+        let found = self.finding("coarse-resolution", Severity::Advice, message);
+        Some(found.evidence(format!("no two different latencies are closer than {step}")).remedy(
+            "take no figure for more exact than one such step; see clock_getres(2) and the current_clocksource",
+        ))
+    }
+
+    fn not_kept(&self) -> Option<Finding> {
+        let (kept, count) = (self.state.samples_kept, self.summary.count);
+        (kept > 0 && kept < count).then(|| {
+            self.finding(
+                "samples-not-kept",
+                Severity::Note,
+                "not every sample was kept one by one; every figure and histogram is over all of them",
+            )
+            .evidence(format!("the first {kept} of {count} are in the log"))
+            .remedy("raise keep_samples if exports need all of them")
+        })
+    }
+}

@@ -1,0 +1,216 @@
+//! Stated requirements held against what was measured: met, not met, or undecided, never guessed.
+//!
+//! What was lost could have been anything. So each figure is known as a range: a point where all is known, wider where samples were
+//! lost, where the count is too small for the percentile, or where the run was cut off. A requirement is met when it holds at both
+//! ends of the range, not met when it fails at both, and undecided otherwise. So `max < 60us` met makes `p99.999 < 60us` met, with
+//! however few samples: all of them are below.
+
+use crate::Distribution;
+use crate::percentiles;
+use punctual_bundle::state::{State, ThreadUsage};
+use punctual_bundle::summary::{RequirementSummary, VerdictWord};
+use punctual_bundle::{Completeness, SeriesMeta};
+use punctual_core::{Comparison, Fact, Metric, Nanos, Requirement};
+
+/// What is known of a series when a requirement is looked at.
+#[derive(Clone, Copy)]
+pub struct Evidence<'a> {
+    /// What the series is.
+    pub meta: &'a SeriesMeta,
+    /// Its statistics.
+    pub state: &'a State,
+    /// Its distribution.
+    pub plain: &'a Distribution,
+    /// The corrected one; `None` where it does not differ.
+    pub corrected: Option<&'a Distribution>,
+    /// Whether it was measured to its end.
+    pub completeness: Completeness,
+}
+
+/// The range in which a figure lies.
+struct Range {
+    low: f64,
+    high: f64,
+    /// Why the ends differ.
+    why: String,
+}
+
+impl Range {
+    fn exactly(figure: f64) -> Range {
+        Range { low: figure, high: figure, why: String::new() }
+    }
+    fn wide(low: f64, high: f64, why: impl Into<String>) -> Range {
+        Range { low, high, why: why.into() }
+    }
+}
+
+/// Evaluates one requirement as it was written.
+pub fn evaluate(text: &str, evidence: &Evidence) -> RequirementSummary {
+    let undecided = |reason: String| RequirementSummary {
+        requirement: text.to_owned(),
+        verdict: VerdictWord::Undecided,
+        figure: None,
+        reason: Some(reason),
+    };
+    let requirement: Requirement = match text.parse() {
+        Ok(requirement) => requirement,
+        Err(error) => return undecided(format!("it is not understood: {error}")),
+    };
+    match range(requirement.metric, evidence) {
+        Ok(range) => decide(text, &requirement, range),
+        Err(reason) => undecided(reason),
+    }
+}
+
+/// Holds a range against the bound.
+fn decide(text: &str, requirement: &Requirement, range: Range) -> RequirementSummary {
+    let Requirement { comparison, bound, .. } = *requirement;
+    let bound = bound as f64;
+    let at_ends = (comparison.holds(range.low, bound), comparison.holds(range.high, bound));
+    let verdict =
+        match at_ends {
+            // Equality at one end of a wide range says nothing, but a bound outside of it does.
+            _ if comparison == Comparison::Equal && range.low < range.high => {
+                if bound < range.low || bound > range.high { VerdictWord::NotMet } else { VerdictWord::Undecided }
+            }
+            (true, true) => VerdictWord::Met,
+            (false, false) => VerdictWord::NotMet,
+            _ => VerdictWord::Undecided,
+        };
+    // The end that decided: the worse one of what is met, the better one of what is not.
+    let upper = matches!(comparison, Comparison::Less | Comparison::LessOrEqual | Comparison::Equal);
+    let deciding = if upper == (verdict == VerdictWord::Met) { range.high } else { range.low };
+    let (figure, reason) = match verdict {
+        VerdictWord::Undecided if range.why.is_empty() => (
+            None,
+            Some(format!(
+                "it lies between {} and {} ns, which is as near as the histogram tells",
+                range.low, range.high
+            )),
+        ),
+        VerdictWord::Undecided => (None, Some(range.why)),
+        // Both ends in one bucket of the histogram: the percentile is its upper end, here as everywhere.
+        _ if range.why.is_empty() => (Some(range.high), None),
+        _ => (Some(deciding), Some(format!("decided although {}", range.why))),
+    };
+    RequirementSummary { requirement: text.to_owned(), verdict, figure: figure.filter(|f| f.is_finite()), reason }
+}
+
+/// Where the metric lies, or why nothing can be said of it.
+fn range(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
+    let losses = &evidence.state.data.losses;
+    if metric == Metric::Count {
+        return Ok(at_least(losses.recorded, evidence));
+    }
+    if !evidence.meta.runs_as_asked() {
+        return Err(format!("it ran as {}, not with the real-time scheduling asked for", evidence.meta.scheduling));
+    }
+    if losses.recorded == 0 {
+        return Err("nothing was measured".into());
+    }
+    match metric {
+        Metric::Count => Ok(at_least(losses.recorded, evidence)),
+        Metric::Overruns => Ok(at_least(losses.overruns, evidence)),
+        Metric::Lost => Ok(at_least(losses.dropped, evidence)),
+        Metric::Faults => usage(evidence, |u| u.minor_faults.saturating_add(u.major_faults)),
+        Metric::Switches => usage(evidence, |u| u.involuntary_switches),
+        Metric::Percentile(p) => percentile(p, evidence.plain, evidence),
+        Metric::CorrectedPercentile(p) => percentile(p, evidence.corrected.unwrap_or(evidence.plain), evidence),
+        Metric::Min | Metric::Mean | Metric::Max | Metric::Stddev => moment(metric, evidence),
+    }
+}
+
+/// Why figures over all samples are not those of all that happened; `None` where they are.
+fn missing(evidence: &Evidence) -> Option<String> {
+    let dropped = evidence.state.data.losses.dropped;
+    match evidence.completeness {
+        Completeness::CutOff => Some("the run was cut off: what came later is not known".into()),
+        Completeness::Whole if dropped > 0 => {
+            Some(format!("{dropped} samples were lost: they could have been anything"))
+        }
+        Completeness::Whole => None,
+    }
+}
+
+/// A count that only grows while a run goes on.
+fn at_least(count: u64, evidence: &Evidence) -> Range {
+    match evidence.completeness {
+        Completeness::Whole => Range::exactly(count as f64),
+        Completeness::CutOff => {
+            Range::wide(count as f64, f64::INFINITY, "the run was cut off: there may have been more")
+        }
+    }
+}
+
+fn usage(evidence: &Evidence, count: impl Fn(&ThreadUsage) -> u64) -> Result<Range, String> {
+    match &evidence.state.usage {
+        Fact::Known(usage) => Ok(at_least(count(usage), evidence)),
+        Fact::Unavailable(why) => Err(format!("the kernel's count is not available: {why}")),
+        Fact::NotAsked => Err("the kernel's count for the measuring thread was not taken".into()),
+    }
+}
+
+fn moment(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
+    let data = &evidence.state.data;
+    let nanos = |n: Option<Nanos>| n.map(|n| n.ns() as f64);
+    let figure = match metric {
+        Metric::Min => nanos(data.min),
+        Metric::Max => nanos(data.max),
+        Metric::Mean => data.mean(),
+        _ => data.stddev(),
+    };
+    let figure = figure.ok_or_else(|| format!("what was recorded does not tell the {metric}"))?;
+    let Some(why) = missing(evidence) else { return Ok(Range::exactly(figure)) };
+    let (low, high) = match metric {
+        Metric::Max => (figure, f64::INFINITY),
+        Metric::Min => (f64::NEG_INFINITY, figure),
+        _ => (f64::NEG_INFINITY, f64::INFINITY),
+    };
+    Ok(Range::wide(low, high, why))
+}
+
+fn percentile(percentile: f64, of: &Distribution, evidence: &Evidence) -> Result<Range, String> {
+    let data = &evidence.state.data;
+    // As many samples as there were, those that the correction added included.
+    let (n, dropped) = (of.count(), data.losses.dropped);
+    if n == 0 {
+        return Err("only minimum, mean and maximum were recorded, no distribution".into());
+    }
+    if evidence.completeness == Completeness::CutOff {
+        return Ok(Range::wide(f64::NEG_INFINITY, f64::INFINITY, missing(evidence).unwrap_or_default()));
+    }
+    let (low_rank, high_rank, mut why) = ranks(percentile, n.saturating_add(dropped), data.count());
+    if dropped > 0 {
+        why = missing(evidence).unwrap_or(why);
+    }
+    // The lost ones may all have been shorter than any other, or all longer.
+    let low = low_rank.checked_sub(dropped).filter(|rank| *rank > 0).and_then(|rank| of.at_rank(rank));
+    let high = of.at_rank(high_rank);
+    let low = low.map_or(f64::NEG_INFINITY, |(low, _)| low.ns() as f64);
+    let high = high.map_or(f64::INFINITY, |(_, high)| high.ns() as f64);
+    Ok(Range::wide(low, high, why))
+}
+
+/// The ranks between which the percentile lies among `n` samples; one and the same where the `measured` ones support it.
+///
+/// Percentiles rise with their number: one that is not supported lies beyond the outermost that is (the rank with
+/// [`percentiles::BEYOND`] samples beyond it), and within minimum and maximum.
+fn ranks(percentile: f64, n: u64, measured: u64) -> (u64, u64, String) {
+    let rank = percentiles::rank(percentile, n);
+    let needed = percentiles::needed(percentile);
+    if measured >= needed {
+        return (rank, rank, String::new());
+    }
+    let why = format!("p{percentile} needs {needed} samples and there are {measured}");
+    let beyond = percentiles::BEYOND;
+    if percentile > 50.0 {
+        let supported = if measured > 2 * beyond { n.saturating_sub(beyond).min(rank) } else { 1 };
+        (supported.max(1), n, why)
+    } else {
+        let supported = if measured > 2 * beyond { (beyond + 1).max(rank) } else { n };
+        (1, supported.min(n), why)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! The summary of a run from what its bundle, or the run itself, holds.
+
+use crate::requirements::{self, Evidence};
+use crate::{Distribution, findings, percentiles};
+use punctual_bundle::state::State;
+use punctual_bundle::summary::{
+    CorrectedSummary, PhaseSummary, RequirementSummary, SCHEMA, SeriesSummary, Summary, VerdictWord, WorstSample,
+};
+use punctual_bundle::{Bundle, Completeness, Manifest, Outcome, PhaseMeta, SeriesMeta};
+use punctual_core::{Finding, Nanos};
+use std::collections::BTreeMap;
+
+/// A phase as the summary needs it, borrowed from a bundle or from a run.
+#[derive(Clone, Debug)]
+pub struct PhaseView<'a> {
+    /// Its name, times and loads.
+    pub meta: &'a PhaseMeta,
+    /// Its series in order.
+    pub series: Vec<SeriesView<'a>>,
+}
+
+/// A series as the summary needs it.
+#[derive(Clone, Copy, Debug)]
+pub struct SeriesView<'a> {
+    /// What it is.
+    pub meta: &'a SeriesMeta,
+    /// Its statistics.
+    pub state: &'a State,
+}
+
+/// The summary of an opened bundle. What its figures themselves make doubtful is computed anew; what was found while it ran is kept.
+pub fn summarize(bundle: &Bundle) -> Summary {
+    let phases: Vec<PhaseView> = bundle
+        .phases
+        .iter()
+        .map(|phase| PhaseView {
+            meta: &phase.meta,
+            series: phase.series.iter().map(|s| SeriesView { meta: &s.meta, state: &s.state }).collect(),
+        })
+        .collect();
+    summarize_run(&bundle.manifest, &phases, &bundle.findings, &bundle.damage)
+}
+
+/// The summary of a run from its parts: `manifest` with its ending when it has ended, what was found while it ran, and what of its
+/// bundle could not be read.
+pub fn summarize_run(manifest: &Manifest, phases: &[PhaseView], found: &[Finding], damage: &[String]) -> Summary {
+    let completeness = if manifest.ending.is_some() { Completeness::Whole } else { Completeness::CutOff };
+    let mut born = findings::of_run(manifest, damage);
+    let mut summaries = Vec::new();
+    for phase in phases {
+        let name = &phase.meta.name;
+        born.extend(findings::of_phase(phase.meta));
+        let mut series = Vec::new();
+        for view in &phase.series {
+            let summary = summarize_as(view, completeness);
+            born.extend(findings::of_series(name, view.meta, view.state, &summary));
+            series.push(summary);
+        }
+        let duration = phase.meta.duration.map(Nanos::ns);
+        summaries.push(PhaseSummary { name: name.clone(), duration, cpu_load: phase.meta.cpu_load.clone(), series });
+    }
+    let whole = completeness == Completeness::Whole && damage.is_empty() && !failed(manifest);
+    let requirements = summaries.iter().flat_map(|phase| &phase.series).flat_map(|series| &series.requirements);
+    Summary {
+        schema: SCHEMA.to_owned(),
+        experiment: manifest.experiment.clone(),
+        created: manifest.created,
+        ending: manifest.ending.clone(),
+        verdict: overall(requirements, whole),
+        phases: summaries,
+        findings: merge(found, born),
+    }
+}
+
+fn failed(manifest: &Manifest) -> bool {
+    manifest.ending.as_ref().is_some_and(|ending| matches!(ending.outcome, Outcome::Failed { .. }))
+}
+
+/// All verdicts together. A part that is missing may have held a requirement that is not met.
+fn overall<'a>(requirements: impl Iterator<Item = &'a RequirementSummary>, whole: bool) -> Option<VerdictWord> {
+    let badness = |verdict: VerdictWord| match verdict {
+        VerdictWord::Met => 0,
+        VerdictWord::Undecided => 1,
+        VerdictWord::NotMet => 2,
+    };
+    let worst = requirements.map(|r| r.verdict).max_by_key(|verdict| badness(*verdict))?;
+    Some(if worst == VerdictWord::Met && !whole { VerdictWord::Undecided } else { worst })
+}
+
+/// The findings of the run and those of the figures, the weightiest first. A finding computed anew replaces the saved one of the same
+/// kind and subject.
+fn merge(found: &[Finding], born: Vec<Finding>) -> Vec<Finding> {
+    let is_born = |f: &Finding| born.iter().any(|b| b.id == f.id && b.subject == f.subject);
+    let mut all: Vec<Finding> = found.iter().filter(|f| !is_born(f)).cloned().collect();
+    all.extend(born);
+    all.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    all
+}
+
+/// The summary of a series that was measured to its end, or of one in the making (its verdicts are then of what there is so far).
+pub fn summarize_series(meta: &SeriesMeta, state: &State) -> SeriesSummary {
+    summarize_as(&SeriesView { meta, state }, Completeness::Whole)
+}
+
+fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary {
+    let SeriesView { meta, state } = *view;
+    let data = &state.data;
+    let plain = Distribution::of(data);
+    let corrected = Distribution::corrected(data);
+    let evidence = Evidence { meta, state, plain: &plain, corrected: corrected.as_ref(), completeness };
+    let (supported, unsupported) = supported(data.count());
+    SeriesSummary {
+        name: meta.name.clone(),
+        workload: meta.workload.clone(),
+        cpus: meta.cpus.to_string(),
+        scheduling: meta.scheduling.clone(),
+        real_time: meta.real_time,
+        count: data.count(),
+        min: data.min.map(Nanos::ns),
+        mean: data.mean(),
+        max: data.max.map(Nanos::ns),
+        stddev: data.stddev(),
+        median: plain.percentile(50.0).map(Nanos::ns),
+        modes: data.exact.modes().into_iter().map(Nanos::ns).collect(),
+        percentiles: figures(&plain, &supported),
+        unsupported_percentiles: unsupported,
+        corrected: corrected.as_ref().and_then(|c| corrected_summary(c, view, &supported)),
+        expected: data.losses.recorded.saturating_add(data.losses.overruns).saturating_add(data.losses.dropped),
+        overruns: data.losses.overruns,
+        lost: data.losses.dropped,
+        above_range: data.exact.above,
+        negative: data.exact.below,
+        resolution: data.exact.resolution.ns(),
+        period: meta.period.map(Nanos::ns),
+        usage: state.usage.clone(),
+        worst: data.worst.iter().map(worst_sample).collect(),
+        requirements: meta.requirements.iter().map(|text| requirements::evaluate(text, &evidence)).collect(),
+    }
+}
+
+/// The offered percentiles that this many samples support, and the needs of the others.
+fn supported(count: u64) -> (Vec<f64>, BTreeMap<String, u64>) {
+    let (supported, not): (Vec<f64>, Vec<f64>) =
+        percentiles::OFFERED.iter().partition(|p| count >= percentiles::needed(**p));
+    (supported, not.into_iter().map(|p| (percentiles::key(p), percentiles::needed(p))).collect())
+}
+
+fn figures(distribution: &Distribution, percentiles: &[f64]) -> BTreeMap<String, i64> {
+    let figure = |p: &f64| Some((percentiles::key(*p), distribution.percentile(*p)?.ns()));
+    percentiles.iter().filter_map(figure).collect()
+}
+
+/// The corrected view. Its added samples are not independent, so it supports the percentiles that the plain count supports.
+fn corrected_summary(corrected: &Distribution, view: &SeriesView, supported: &[f64]) -> Option<CorrectedSummary> {
+    let hdr = view.state.data.corrected.as_ref()?;
+    Some(CorrectedSummary {
+        count: corrected.count(),
+        mean: hdr.mean(),
+        median: corrected.percentile(50.0)?.ns(),
+        percentiles: figures(corrected, supported),
+    })
+}
+
+fn worst_sample(sample: &punctual_core::Sample) -> WorstSample {
+    WorstSample { latency: sample.latency().ns(), seq: sample.seq, due: sample.due.ns(), cpu: sample.cpu }
+}
+
+#[cfg(test)]
+mod tests;

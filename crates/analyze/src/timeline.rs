@@ -1,0 +1,154 @@
+//! Latency over time in a bounded number of points, for plots: min, mean and max of each stretch of time.
+
+use punctual_bundle::log::LogContents;
+use punctual_core::{ClockNs, Nanos, Sample, Window};
+
+/// What fell into one stretch of time.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Bucket {
+    /// When the stretch begins, on the series' clock.
+    pub start: ClockNs,
+    /// Samples in it; never 0.
+    pub count: u64,
+    /// The smallest latency.
+    pub min: Nanos,
+    /// The mean latency in ns.
+    pub mean: f64,
+    /// The largest latency.
+    pub max: Nanos,
+}
+
+/// A series over time.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Timeline {
+    /// The stretches that hold samples, ascending; all of one width.
+    pub buckets: Vec<Bucket>,
+    /// The width of a stretch; zero where there is nothing.
+    pub width: Nanos,
+}
+
+/// Sums on their way to a [`Bucket`].
+#[derive(Clone, Copy)]
+struct Sums {
+    count: u64,
+    min: Nanos,
+    max: Nanos,
+    sum: i128,
+}
+
+/// One sample, or one window of them.
+struct Point {
+    at: ClockNs,
+    sums: Sums,
+}
+
+impl Timeline {
+    /// Of what a log holds, in at most `buckets` stretches. The windows are taken where there are any, as they cover the whole run and
+    /// the samples may not; where the samples cover it too (`samples_complete`), those, as they are finer.
+    pub fn of(log: &LogContents, samples_complete: bool, buckets: usize) -> Timeline {
+        if samples_complete || log.windows.is_empty() {
+            Timeline::of_samples(&log.samples, buckets)
+        } else {
+            Timeline::of_windows(&log.windows, buckets)
+        }
+    }
+
+    /// Of samples, each at the instant that it was due. O(samples + buckets).
+    pub fn of_samples(samples: &[Sample], buckets: usize) -> Timeline {
+        let point = |sample: &Sample| {
+            let latency = sample.latency();
+            let sums = Sums { count: 1, min: latency, max: latency, sum: i128::from(latency.ns()) };
+            Point { at: sample.due, sums }
+        };
+        bucket(|| samples.iter().map(point), buckets)
+    }
+
+    /// Of windows, each at its start; empty windows are left out. O(windows + buckets).
+    pub fn of_windows(windows: &[Window], buckets: usize) -> Timeline {
+        let point = |w: &Window| {
+            let sums = Sums { count: w.count, min: w.min, max: w.max, sum: i128::from(w.sum.ns()) };
+            Point { at: w.start, sums }
+        };
+        bucket(|| windows.iter().filter(|w| w.count > 0).map(point), buckets)
+    }
+}
+
+/// Two passes: the extent of time first, then every point into its stretch. A damaged log may hold any order of instants.
+fn bucket<I: Iterator<Item = Point>>(points: impl Fn() -> I, buckets: usize) -> Timeline {
+    let first = points().map(|p| p.at.ns()).min();
+    let last = points().map(|p| p.at.ns()).max();
+    let (Some(first), Some(last), true) = (first, last, buckets > 0) else { return Timeline::default() };
+    let span = i128::from(last) - i128::from(first) + 1;
+    let width = (span + buckets as i128 - 1) / buckets as i128;
+    let mut stretches: Vec<Option<Sums>> = vec![None; buckets];
+    for Point { at, sums } in points() {
+        let place = ((i128::from(at.ns()) - i128::from(first)) / width) as usize;
+        let stretch = &mut stretches[place];
+        *stretch = Some(stretch.map_or(sums, |s| s.with(&sums)));
+    }
+    let start = |place: usize| ClockNs((i128::from(first) + place as i128 * width) as i64);
+    let filled = stretches.into_iter().enumerate().filter_map(|(place, sums)| Some(sums?.finish(start(place))));
+    Timeline { buckets: filled.collect(), width: Nanos(i64::try_from(width).unwrap_or(i64::MAX)) }
+}
+
+impl Sums {
+    fn with(&self, more: &Sums) -> Sums {
+        Sums {
+            count: self.count.saturating_add(more.count),
+            min: self.min.min(more.min),
+            max: self.max.max(more.max),
+            sum: self.sum + more.sum,
+        }
+    }
+    fn finish(&self, start: ClockNs) -> Bucket {
+        Bucket { start, count: self.count, min: self.min, mean: self.sum as f64 / self.count as f64, max: self.max }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn samples(points: &[(i64, i64)]) -> Vec<Sample> {
+        let sample = |(k, (due, latency)): (usize, &(i64, i64))| Sample {
+            seq: k as u64,
+            due: ClockNs(*due),
+            woke: ClockNs(due.saturating_add(*latency)),
+            cpu: 0,
+        };
+        points.iter().enumerate().map(sample).collect()
+    }
+
+    #[test]
+    fn stretches_are_equal_and_empty_ones_are_left_out() {
+        let line = Timeline::of_samples(&samples(&[(0, 5), (10, 7), (39, 1), (11, 9)]), 4);
+        assert_eq!(line.width, Nanos(10));
+        let got: Vec<_> =
+            line.buckets.iter().map(|b| (b.start.ns(), b.count, b.min.ns(), b.mean, b.max.ns())).collect();
+        assert_eq!(got, [(0, 1, 5, 5.0, 5), (10, 2, 7, 8.0, 9), (30, 1, 1, 1.0, 1)]);
+    }
+
+    #[test]
+    fn nothing_gives_nothing() {
+        assert_eq!(Timeline::of_samples(&[], 10), Timeline::default());
+        assert_eq!(Timeline::of_samples(&samples(&[(0, 5)]), 0), Timeline::default());
+    }
+
+    proptest! {
+        #[test]
+        fn no_sample_is_lost_and_extremes_stay(
+            points in proptest::collection::vec((any::<i64>(), -1_000i64..1_000_000), 1..200), buckets in 1usize..50,
+        ) {
+            let samples = samples(&points);
+            let line = Timeline::of_samples(&samples, buckets);
+            prop_assert!(line.buckets.len() <= buckets);
+            prop_assert_eq!(line.buckets.iter().map(|b| b.count).sum::<u64>(), samples.len() as u64);
+            prop_assert_eq!(line.buckets.iter().map(|b| b.max).max(), samples.iter().map(Sample::latency).max());
+            prop_assert_eq!(line.buckets.iter().map(|b| b.min).min(), samples.iter().map(Sample::latency).min());
+            let sum: f64 = line.buckets.iter().map(|b| b.mean * b.count as f64).sum();
+            let exact: i64 = samples.iter().map(|s| s.latency().ns()).sum();
+            prop_assert!((sum - exact as f64).abs() <= 1e-6 * exact.abs().max(1) as f64);
+        }
+    }
+}
