@@ -12,5 +12,5 @@ mod testing;
 pub mod timeline;
 
 pub use distribution::Distribution;
-pub use summary::{PhaseView, SeriesView, summarize, summarize_run, summarize_series};
+pub use summary::{PhaseView, SeriesView, summarize, summarize_run, summarize_series, views};
 pub use timeline::{Bucket, Timeline};

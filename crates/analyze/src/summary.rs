@@ -6,7 +6,7 @@ use punctual_bundle::state::State;
 use punctual_bundle::summary::{
     CorrectedSummary, PhaseSummary, RequirementSummary, SCHEMA, SeriesSummary, Summary, VerdictWord, WorstSample,
 };
-use punctual_bundle::{Bundle, Completeness, Manifest, Outcome, PhaseMeta, SeriesMeta};
+use punctual_bundle::{Bundle, Completeness, Manifest, Outcome, Phase, PhaseMeta, Series, SeriesMeta};
 use punctual_core::{Finding, Nanos};
 use std::collections::BTreeMap;
 
@@ -28,17 +28,26 @@ pub struct SeriesView<'a> {
     pub state: &'a State,
 }
 
+impl<'a> PhaseView<'a> {
+    fn of(phase: &'a Phase) -> PhaseView<'a> {
+        PhaseView { meta: &phase.meta, series: phase.series.iter().map(SeriesView::of).collect() }
+    }
+}
+
+impl<'a> SeriesView<'a> {
+    fn of(series: &'a Series) -> SeriesView<'a> {
+        SeriesView { meta: &series.meta, state: &series.state }
+    }
+}
+
 /// The summary of an opened bundle. What its figures themselves make doubtful is computed anew; what was found while it ran is kept.
 pub fn summarize(bundle: &Bundle) -> Summary {
-    let phases: Vec<PhaseView> = bundle
-        .phases
-        .iter()
-        .map(|phase| PhaseView {
-            meta: &phase.meta,
-            series: phase.series.iter().map(|s| SeriesView { meta: &s.meta, state: &s.state }).collect(),
-        })
-        .collect();
-    summarize_run(&bundle.manifest, &phases, &bundle.findings, &bundle.damage)
+    summarize_run(&bundle.manifest, &views(bundle), &bundle.findings, &bundle.damage)
+}
+
+/// The phases of a bundle, borrowed.
+pub fn views(bundle: &Bundle) -> Vec<PhaseView<'_>> {
+    bundle.phases.iter().map(PhaseView::of).collect()
 }
 
 /// The summary of a run from its parts: `manifest` with its ending when it has ended, what was found while it ran, and what of its

@@ -1,2 +1,6 @@
 #![forbid(unsafe_code)]
-//! TODO
+//! Results in, bytes out: the terminal, one HTML file, and the formats of other tools.
+
+pub mod export;
+pub mod format;
+pub mod terminal;

@@ -1,0 +1,11 @@
+//! The summary as JSON: the shape that every command prints with `--json`.
+
+use super::ExportError;
+use punctual_bundle::Bundle;
+use std::io::{self, Write};
+
+pub fn write(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportError> {
+    serde_json::to_writer_pretty(&mut *out, &punctual_analyze::summarize(bundle)).map_err(io::Error::from)?;
+    out.write_all(b"\n")?;
+    Ok(())
+}

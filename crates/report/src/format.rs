@@ -1,0 +1,145 @@
+//! Figures for people: here, and nowhere before, nanoseconds become microseconds.
+
+use punctual_core::Nanos;
+
+/// Microseconds with as many digits as mean something: at least three significant ones, never finer than a nanosecond.
+/// `0.512`, `9.87`, `13.5`, `104.2`, `2,075`.
+pub fn micros(latency: Nanos) -> String {
+    micros_f64(latency.ns() as f64)
+}
+
+/// As [`micros`], of a mean or a deviation in ns.
+pub fn micros_f64(ns: f64) -> String {
+    let us = ns / 1e3;
+    // What rounds up to the next decade is written with that decade's digits: 9.996 as 10.0.
+    match us.abs() {
+        size if size < 0.9995 => format!("{us:.3}"),
+        size if size < 9.995 => format!("{us:.2}"),
+        size if size < 999.95 => format!("{us:.1}"),
+        size if size < 1e15 => grouped_signed(us.round() as i64),
+        _ => format!("{us:.3e}"),
+    }
+}
+
+/// A count with a comma between thousands: `1,234,567`.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn grouped_signed(n: i64) -> String {
+    let sign = if n < 0 { "-" } else { "" };
+    format!("{sign}{}", count(n.unsigned_abs()))
+}
+
+/// A length of time as people say it: `350 ms`, `12.4 s`, `5 min 03 s`, `2 h 05 min`.
+pub fn duration(span: Nanos) -> String {
+    let ms = span.ns() / 1_000_000;
+    let s = ms / 1_000;
+    match s {
+        _ if ms < 1_000 => format!("{ms} ms"),
+        _ if s < 60 => format!("{}.{} s", s, ms % 1_000 / 100),
+        _ if s < 3_600 => format!("{} min {:02} s", s / 60, s % 60),
+        _ if s < 86_400 => format!("{} h {:02} min", s / 3_600, s % 3_600 / 60),
+        _ => format!("{} d {:02} h", s / 86_400, s % 86_400 / 3_600),
+    }
+}
+
+/// A name from outside, safe on a terminal and on one line: control characters, and those that reorder or hide text (bidirectional
+/// controls, zero-width characters), are written as `\u{…}`.
+pub fn plain(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for c in name.chars() {
+        if is_unsafe(c) { text.extend(c.escape_default()) } else { text.push(c) }
+    }
+    text
+}
+
+/// Unicode's bidirectional controls (UAX #9), zero-width and invisible characters, line separators, and all control characters.
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// [`plain`], at most `width` columns wide, with `…` (or `~` in ASCII) where something was left out at the end.
+pub fn clipped(name: &str, width: usize, ascii: bool) -> String {
+    let name = plain(name);
+    if width_of(&name) <= width {
+        return name;
+    }
+    let mut text = String::new();
+    for c in name.chars() {
+        if width_of(&text) + width_of(c.encode_utf8(&mut [0; 4])) + 1 > width {
+            break;
+        }
+        text.push(c);
+    }
+    text.push(if ascii { '~' } else { '…' });
+    text
+}
+
+/// The columns that a text takes on a terminal.
+pub fn width_of(text: &str) -> usize {
+    unicode_width::UnicodeWidthStr::width(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn micros_have_the_digits_that_mean_something() {
+        for (ns, text) in [
+            (0, "0.000"),
+            (7, "0.007"),
+            (512, "0.512"),
+            (999, "0.999"),
+            (1_000, "1.00"),
+            (9_870, "9.87"),
+            (9_996, "10.0"),
+            (13_456, "13.5"),
+            (104_249, "104.2"),
+            (999_960, "1,000"),
+            (2_074_600, "2,075"),
+            (-1_500, "-1.50"),
+            (i64::MAX, "9.223e15"),
+        ] {
+            assert_eq!(micros(Nanos(ns)), text);
+        }
+    }
+
+    #[test]
+    fn counts_and_lengths_are_read_at_a_glance() {
+        assert_eq!(
+            (count(0), count(999), count(1_000), count(1_234_567)),
+            ("0".into(), "999".into(), "1,000".into(), "1,234,567".into())
+        );
+        let said: Vec<String> =
+            [350, 12_400, 303_000, 7_500_000, 180_000_000].map(|ms| duration(Nanos::from_millis(ms))).into();
+        assert_eq!(said, ["350 ms", "12.4 s", "5 min 03 s", "2 h 05 min", "2 d 02 h"]);
+    }
+
+    #[test]
+    fn hostile_names_lose_their_power() {
+        assert_eq!(plain("a\u{1b}[31m\n\u{202e}x"), "a\\u{1b}[31m\\n\\u{202e}x");
+        assert_eq!(clipped("abcdefgh", 5, false), "abcd…");
+        assert_eq!(clipped("abcde", 5, true), "abcde");
+        assert_eq!(clipped("日本語日本語", 5, false), "日本…");
+    }
+
+    proptest! {
+        #[test]
+        fn clipped_fits(name in "\\PC{0,40}", width in 1usize..30) {
+            prop_assert!(width_of(&clipped(&name, width, false)) <= width);
+        }
+    }
+}

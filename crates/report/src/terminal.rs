@@ -1,0 +1,64 @@
+//! What a person reads in a terminal: the summary of a run, the results of checks, the plain lines of a run on a pipe.
+
+mod checks;
+mod figures;
+mod findings;
+mod live;
+mod paint;
+mod shape;
+mod table;
+mod title;
+mod verdicts;
+
+pub use checks::{CheckRow, CheckVerdict, check_table};
+pub use live::{LiveFigures, live_header, live_line};
+
+use punctual_analyze::PhaseView;
+use punctual_bundle::summary::Summary;
+
+/// How to show a summary.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ShowOptions {
+    /// Columns of the terminal.
+    pub width: usize,
+    /// Whether to colour (the caller honours NO_COLOR and what is not a terminal).
+    pub color: bool,
+    /// Whether only ASCII can be shown.
+    pub ascii: bool,
+    /// The unit of latencies.
+    pub unit: Unit,
+}
+
+/// The unit in which latencies are shown, stated once in each table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Unit {
+    /// µs, with the digits that mean something.
+    #[default]
+    Micros,
+    /// ns.
+    Nanos,
+}
+
+impl Default for ShowOptions {
+    fn default() -> ShowOptions {
+        ShowOptions { width: 100, color: false, ascii: false, unit: Unit::Micros }
+    }
+}
+
+/// The whole summary: how the run ended, figures by phase, shapes of the distributions, verdicts, findings with their remedies, and
+/// the worst samples. `phases` are those that the summary is of (`punctual_analyze::views`); without them, shapes are left out.
+pub fn show(summary: &Summary, phases: &[PhaseView], options: &ShowOptions) -> String {
+    let mut out = paint::Page::new(options);
+    title::write(&mut out, summary);
+    for phase in &summary.phases {
+        figures::write(&mut out, phase);
+    }
+    shape::write(&mut out, phases);
+    figures::write_worst(&mut out, summary);
+    verdicts::write(&mut out, summary);
+    findings::write(&mut out, &summary.findings);
+    out.finish()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! Findings with their remedies; the same one on many series is said once.
+
+use super::paint::{Page, Tone};
+use crate::format;
+use punctual_core::{Finding, Severity};
+
+/// More subjects than this are counted instead of named.
+const SUBJECTS_NAMED: usize = 4;
+const SUBJECT_WIDTH: usize = 40;
+
+pub fn write(out: &mut Page, findings: &[Finding]) {
+    if findings.is_empty() {
+        out.heading("nothing was found that makes these figures doubtful");
+        return;
+    }
+    out.heading("findings");
+    let mut weights = findings.iter().map(|f| f.severity).collect::<Vec<Severity>>();
+    weights.sort_by(|a, b| b.cmp(a));
+    weights.dedup();
+    for weight in weights {
+        groups(findings.iter().filter(|f| f.severity == weight)).iter().for_each(|group| write_group(out, group));
+    }
+}
+
+/// Findings that say the same of different subjects, in the order of their first.
+fn groups<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<Vec<&'a Finding>> {
+    let mut groups: Vec<Vec<&Finding>> = Vec::new();
+    for finding in findings {
+        let same = |g: &&mut Vec<&Finding>| g[0].id == finding.id && g[0].message == finding.message;
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(finding),
+            None => groups.push(vec![finding]),
+        }
+    }
+    groups
+}
+
+fn write_group(out: &mut Page, group: &[&Finding]) {
+    let first = group[0];
+    let word = format!("{:<8}", first.severity.to_string());
+    let begin = format!("  {} ", out.paint(Tone::from(first.severity), &word));
+    let hang = " ".repeat(11);
+    out.paragraph(&begin, &hang, Tone::Plain, &format::plain(&first.message));
+    if group.len() == 1 {
+        let about = subject(out, first);
+        let text = first.evidence.as_ref().map_or(about.clone(), |e| format!("{about}: {}", format::plain(e)));
+        out.paragraph(&hang, &hang, Tone::Faint, &text);
+    } else {
+        write_subjects(out, group, &hang);
+    }
+    let mut remedies: Vec<&String> = group.iter().filter_map(|f| f.remedy.as_ref()).collect();
+    remedies.dedup();
+    // Remedies that differ in their figures alone: the first stands for all.
+    if let Some(remedy) = remedies.first() {
+        let arrow = out.either("→ ", "> ");
+        out.paragraph(&format!("{hang}{arrow}"), &format!("{hang}  "), Tone::Good, &format::plain(remedy));
+    }
+}
+
+fn write_subjects(out: &mut Page, group: &[&Finding], hang: &str) {
+    for finding in group.iter().take(SUBJECTS_NAMED) {
+        let evidence = finding.evidence.as_ref().map_or(String::new(), |e| format!(": {}", format::plain(e)));
+        let text = format!("{}{evidence}", subject(out, finding));
+        out.paragraph(hang, &format!("{hang}  "), Tone::Faint, &text);
+    }
+    if group.len() > SUBJECTS_NAMED {
+        let text = format!("and {} more, {} in all", group.len() - SUBJECTS_NAMED, group.len());
+        out.paragraph(hang, hang, Tone::Faint, &text);
+    }
+}
+
+fn subject(out: &Page, finding: &Finding) -> String {
+    format::clipped(&finding.subject, SUBJECT_WIDTH, out.options.ascii)
+}

@@ -1,0 +1,48 @@
+//! The plain lines of a run whose output is not a terminal: one line a thread at each refresh, in the columns of systress.
+
+use crate::format;
+use punctual_core::Nanos;
+
+/// What a line tells of a thread.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LiveFigures {
+    /// The index of the series in its phase.
+    pub index: usize,
+    /// The thread.
+    pub tid: i32,
+    /// Samples so far.
+    pub samples: u64,
+    /// The smallest latency; `None` before the first sample, as the others.
+    pub min: Option<Nanos>,
+    /// The largest.
+    pub max: Option<Nanos>,
+    /// The latest.
+    pub current: Option<Nanos>,
+    /// The mean in ns.
+    pub mean: Option<f64>,
+}
+
+/// The heading of [`live_line`]s; latencies are in µs.
+pub fn live_header() -> String {
+    format!(
+        "{:>5} {:>8} {:>12} {:>9} {:>9} {:>9} {:>9}  name (latencies in us)",
+        "Index", "TID", "Samples", "L_min", "L_max", "L_cur", "L_avg"
+    )
+}
+
+/// One line for a thread.
+pub fn live_line(figures: &LiveFigures, name: &str) -> String {
+    let cell = |latency: Option<Nanos>| latency.map_or("-".to_owned(), format::micros);
+    let mean = figures.mean.map_or("-".to_owned(), format::micros_f64);
+    format!(
+        "{:>5} {:>8} {:>12} {:>9} {:>9} {:>9} {:>9}  {}",
+        figures.index,
+        figures.tid,
+        figures.samples,
+        cell(figures.min),
+        cell(figures.max),
+        cell(figures.current),
+        mean,
+        format::plain(name)
+    )
+}

@@ -1,0 +1,152 @@
+//! A page being written: its width, its colours, its characters.
+
+use super::{ShowOptions, Unit};
+use crate::format;
+use punctual_core::Severity;
+
+/// Colours by meaning (ECMA-48 SGR parameters of the eight standard colours, which every theme sets).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tone {
+    /// Headings.
+    Strong,
+    /// What matters less.
+    Faint,
+    /// Good.
+    Good,
+    /// Doubtful.
+    Doubtful,
+    /// Bad.
+    Bad,
+    /// As it is.
+    Plain,
+}
+
+impl Tone {
+    fn sgr(self) -> &'static str {
+        match self {
+            Tone::Strong => "1",
+            Tone::Faint => "2",
+            Tone::Good => "32",
+            Tone::Doubtful => "33",
+            Tone::Bad => "1;31",
+            Tone::Plain => "",
+        }
+    }
+}
+
+impl From<Severity> for Tone {
+    fn from(severity: Severity) -> Tone {
+        match severity {
+            Severity::Note => Tone::Plain,
+            Severity::Advice => Tone::Strong,
+            Severity::Warning => Tone::Doubtful,
+            Severity::Bad => Tone::Bad,
+        }
+    }
+}
+
+/// Lines on their way out.
+pub struct Page<'a> {
+    pub options: &'a ShowOptions,
+    text: String,
+}
+
+impl<'a> Page<'a> {
+    pub fn new(options: &'a ShowOptions) -> Page<'a> {
+        Page { options, text: String::new() }
+    }
+
+    /// A text in a tone, where there is colour.
+    pub fn paint(&self, tone: Tone, text: &str) -> String {
+        if !self.options.color || tone == Tone::Plain || text.is_empty() {
+            return text.to_owned();
+        }
+        format!("\u{1b}[{}m{text}\u{1b}[0m", tone.sgr())
+    }
+
+    pub fn line(&mut self, text: &str) {
+        self.text.push_str(text.trim_end());
+        self.text.push('\n');
+    }
+
+    /// A blank line, but none at the top.
+    pub fn gap(&mut self) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+    }
+
+    /// A blank line and a heading.
+    pub fn heading(&mut self, text: &str) {
+        self.gap();
+        let heading = self.paint(Tone::Strong, text);
+        self.line(&heading);
+    }
+
+    /// A paragraph wrapped at the width; `first` begins it, `hang` its further lines.
+    pub fn paragraph(&mut self, first: &str, hang: &str, tone: Tone, text: &str) {
+        let width = self.options.width.saturating_sub(format::width_of(hang)).max(20);
+        for (k, line) in wrap(text, width).into_iter().enumerate() {
+            let line = self.paint(tone, &line);
+            self.line(&format!("{}{line}", if k == 0 { first } else { hang }));
+        }
+    }
+
+    /// One of two spellings: `unicode`, or `ascii` where only that can be shown.
+    pub fn either<T>(&self, unicode: T, ascii: T) -> T {
+        if self.options.ascii { ascii } else { unicode }
+    }
+
+    /// A latency or deviation in ns, in the unit of the page.
+    pub fn latency(&self, ns: f64) -> String {
+        match self.options.unit {
+            Unit::Micros => format::micros_f64(ns),
+            Unit::Nanos if ns.fract() == 0.0 || ns.abs() >= 1e4 => format!("{ns:.0}"),
+            Unit::Nanos => format!("{ns:.1}"),
+        }
+    }
+
+    /// The name of that unit.
+    pub fn unit(&self) -> &'static str {
+        match self.options.unit {
+            Unit::Micros => self.either("µs", "us"),
+            Unit::Nanos => "ns",
+        }
+    }
+
+    pub fn finish(self) -> String {
+        if self.options.ascii { to_ascii(&self.text) } else { self.text }
+    }
+}
+
+/// Texts of findings hold `µ`, `–` and the like; names can hold anything.
+fn to_ascii(text: &str) -> String {
+    let spell = |c: char| match c {
+        'µ' | 'μ' => "u".to_owned(),
+        '–' | '—' | '−' => "-".to_owned(),
+        '…' => "...".to_owned(),
+        '·' => "|".to_owned(),
+        '×' => "x".to_owned(),
+        '√' => "sqrt ".to_owned(),
+        c if c.is_ascii() => c.to_string(),
+        c => c.escape_unicode().to_string(),
+    };
+    text.chars().map(spell).collect()
+}
+
+/// Breaks a text at its spaces into lines of at most `width` columns; a longer word gets a line of its own.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        if !line.is_empty() && format::width_of(&line) + 1 + format::width_of(word) > width {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines
+}

@@ -1,0 +1,95 @@
+//! The shapes of the distributions, one line a series on a common logarithmic axis, so that series and phases can be compared.
+
+use super::paint::{Page, Tone};
+use crate::format;
+use punctual_analyze::{Distribution, PhaseView};
+use punctual_core::Nanos;
+
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const ASCII_BARS: [char; 8] = ['.', ':', '-', '=', '+', '*', '#', '@'];
+const NAME_WIDTH: usize = 28;
+/// Columns of a shape: wider ones tell no more.
+const CELLS_MAX: usize = 72;
+const CELLS_MIN: usize = 16;
+
+/// A named distribution.
+struct Shape {
+    name: String,
+    distribution: Distribution,
+}
+
+/// The common axis: latencies from `low` to `high`, equal distances for equal ratios.
+struct Axis {
+    low: f64,
+    high: f64,
+    cells: usize,
+}
+
+impl Axis {
+    fn cell(&self, latency: Nanos) -> usize {
+        let place = (latency.ns().max(1) as f64 / self.low).ln() / (self.high / self.low).ln();
+        ((place * self.cells as f64) as usize).min(self.cells - 1)
+    }
+}
+
+pub fn write(out: &mut Page, phases: &[PhaseView]) {
+    let shapes: Vec<Shape> = phases.iter().flat_map(shapes_of).collect();
+    let latencies = || shapes.iter().flat_map(|s| s.distribution.curve().map(|(latency, _)| latency.ns().max(1)));
+    let (Some(low), Some(high)) = (latencies().min(), latencies().max()) else { return };
+    let names: Vec<String> = shapes.iter().map(|s| format::clipped(&s.name, NAME_WIDTH, out.options.ascii)).collect();
+    let name_width = names.iter().map(|name| format::width_of(name)).max().unwrap_or(0);
+    let cells = out.options.width.saturating_sub(name_width + 4).clamp(CELLS_MIN, CELLS_MAX);
+    // A single value still wants an axis.
+    let axis = Axis { low: low as f64, high: (high as f64).max(low as f64 * 2.0), cells };
+    let heading = out.either(
+        "distributions (number of samples by latency, both logarithmic)",
+        "distributions (number of samples by latency, both logarithmic)",
+    );
+    out.heading(heading);
+    for (shape, name) in shapes.iter().zip(&names) {
+        let space = " ".repeat(name_width - format::width_of(name));
+        let bars = bars(out, &axis, &shape.distribution);
+        out.line(&format!("  {name}{space}  {bars}"));
+    }
+    write_axis(out, &axis, name_width + 4);
+}
+
+fn shapes_of<'a>(phase: &'a PhaseView) -> impl Iterator<Item = Shape> + 'a {
+    let shape = |s: &punctual_analyze::SeriesView| Shape {
+        name: format!("{}/{}", phase.meta.name, s.meta.name),
+        distribution: Distribution::of(&s.state.data),
+    };
+    phase.series.iter().map(shape).filter(|shape| shape.distribution.count() > 0)
+}
+
+/// A bar for each cell, its height by the logarithm of its count; one sample alone still shows.
+fn bars(out: &Page, axis: &Axis, distribution: &Distribution) -> String {
+    let mut counts = vec![0u64; axis.cells];
+    let mut before = 0;
+    for (latency, cumulative) in distribution.curve() {
+        counts[axis.cell(latency)] += cumulative - before;
+        before = cumulative;
+    }
+    let fullest = counts.iter().copied().max().unwrap_or(0).max(1) as f64;
+    let bars = out.either(BARS, ASCII_BARS);
+    let bar = |n: &u64| match n {
+        0 => ' ',
+        n => bars[((*n as f64).ln() / fullest.ln().max(1.0) * 7.0).round().clamp(0.0, 7.0) as usize],
+    };
+    counts.iter().map(bar).collect::<String>().trim_end().to_owned()
+}
+
+/// Three marks: the ends and the middle of the axis.
+fn write_axis(out: &mut Page, axis: &Axis, indent: usize) {
+    let at = |share: f64| axis.low * (axis.high / axis.low).powf(share);
+    let mark = |share: f64| out.latency(at(share).round());
+    let (left, middle, right) = (mark(0.0), mark(0.5), format!("{} {}", mark(1.0), out.unit()));
+    let mut line = left;
+    for (text, end) in [(middle, axis.cells / 2), (right, axis.cells)] {
+        let start = end.saturating_sub(format::width_of(&text)).max(format::width_of(&line) + 1);
+        line += &" ".repeat(start - format::width_of(&line));
+        line += &text;
+    }
+    let line = out.paint(Tone::Faint, &line);
+    out.line(&format!("{}{line}", " ".repeat(indent)));
+}

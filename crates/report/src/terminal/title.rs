@@ -1,0 +1,54 @@
+//! What was run, when, and how it ended: before any figure, so that none is read as more than it is.
+
+use super::paint::{Page, Tone};
+use crate::format;
+use punctual_bundle::Outcome;
+use punctual_bundle::summary::{Summary, VerdictWord};
+
+pub fn write(out: &mut Page, summary: &Summary) {
+    let name = format::clipped(&summary.experiment, 60, out.options.ascii);
+    let name = out.paint(Tone::Strong, &name);
+    let when = summary.created.strftime("%Y-%m-%d %H:%M:%S UTC");
+    out.line(&format!("{name}  {when}"));
+    let (tone, text) = how_it_ended(summary);
+    out.paragraph("", "", tone, &text);
+    if let Some((tone, text)) = not_real_time(summary) {
+        out.paragraph("", "", tone, &text);
+    }
+    if let Some(verdict) = summary.verdict {
+        let (tone, text) = overall(verdict);
+        out.paragraph("", "", tone, text);
+    }
+}
+
+fn how_it_ended(summary: &Summary) -> (Tone, String) {
+    let Some(ending) = &summary.ending else {
+        let text = "CUT OFF: the run never said how it ended; these are the figures of its last checkpoint";
+        return (Tone::Bad, text.to_owned());
+    };
+    let tone = match ending.outcome {
+        Outcome::Completed => Tone::Plain,
+        Outcome::Failed { .. } => Tone::Bad,
+        _ => Tone::Doubtful,
+    };
+    (tone, format::plain(&ending.outcome.to_string()))
+}
+
+/// Said where any series was not measured with real-time scheduling, whoever wanted it so.
+fn not_real_time(summary: &Summary) -> Option<(Tone, String)> {
+    let all = summary.phases.iter().flat_map(|phase| &phase.series);
+    let (count, without) = (all.clone().count(), all.filter(|series| !series.real_time).count());
+    let which =
+        if without == count { "these figures are".to_owned() } else { format!("{without} of {count} series are") };
+    let as_wanted = !summary.findings.iter().any(|f| f.id == "not-real-time");
+    let tone = if as_wanted { Tone::Doubtful } else { Tone::Bad };
+    (without > 0).then(|| (tone, format!("NOT REAL-TIME: {which} not known to be those of a real-time thread")))
+}
+
+fn overall(verdict: VerdictWord) -> (Tone, &'static str) {
+    match verdict {
+        VerdictWord::Met => (Tone::Good, "all requirements are met"),
+        VerdictWord::NotMet => (Tone::Bad, "A REQUIREMENT IS NOT MET"),
+        VerdictWord::Undecided => (Tone::Doubtful, "the evidence does not decide every requirement"),
+    }
+}
