@@ -1,5 +1,7 @@
 //! The seam to the file systems of the kernel: a live system, a captured tree, or a scripted one in tests.
 
+use crate::task::attributes;
+use punctual_core::CpuSet;
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
@@ -61,6 +63,13 @@ pub trait Files {
     fn create_dir(&self, path: &str) -> Result<(), FileError>;
     /// Removes an empty directory (a cgroup).
     fn remove_dir(&self, path: &str) -> Result<(), FileError>;
+
+    /// Sets the CPUs that a task may run on: the one setting which the kernel shows in /proc and takes by a system call
+    /// only. A tree that is not the running system refuses.
+    fn set_affinity(&self, tid: i32, _cpus: &CpuSet) -> Result<(), FileError> {
+        let source = io::ErrorKind::Unsupported.into();
+        Err(FileError { action: "set the affinity of", path: format!("task {tid}"), source })
+    }
 
     /// The bytes of a file, for the few of the kernel's files that are not text (/proc/config.gz).
     fn read_bytes(&self, path: &str) -> Result<Vec<u8>, FileError> {
@@ -153,5 +162,10 @@ impl Files for Root {
     }
     fn remove_dir(&self, path: &str) -> Result<(), FileError> {
         self.with("remove the directory", path, |p| fs::remove_dir(p))
+    }
+    fn set_affinity(&self, tid: i32, cpus: &CpuSet) -> Result<(), FileError> {
+        let system = self.base == Path::new("/");
+        let outcome = if system { attributes::set_affinity(tid, cpus) } else { Err(io::ErrorKind::Unsupported.into()) };
+        outcome.map_err(|source| FileError { action: "set the affinity of", path: format!("task {tid}"), source })
     }
 }

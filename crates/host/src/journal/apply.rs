@@ -1,0 +1,287 @@
+//! Making changes: each announced in the journal, then made, then recorded with what became of it.
+
+use super::record::{Action, Did, Event, FileValue, Hierarchy, Purpose, Refusal, Stayed, TaskAffinity, TaskPlace, Will, Write};
+use super::tasks::{self, TaskStat};
+use super::value::{meaning, same};
+use super::{Journal, JournalError, Store};
+use crate::files::{FileError, Files};
+use serde::Serialize;
+use std::time::Duration;
+
+/// How often something that the kernel is too busy for is tried, and how long it is waited between.
+pub(super) const TRIES: u32 = 10;
+pub(super) const PAUSE: Duration = Duration::from_millis(20);
+
+/// What became of one wanted change.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case", tag = "effect")]
+pub enum Effect {
+    /// The system has changed.
+    Changed {
+        /// What the file held before.
+        old: String,
+        /// What it holds now, as the kernel writes it.
+        now: String,
+    },
+    /// It was so already.
+    Already,
+    /// The kernel took the value and kept its own.
+    Ignored {
+        /// What the file holds still.
+        value: String,
+    },
+    /// The kernel refused.
+    Refused {
+        /// Its error number, where it gave one.
+        errno: Option<i32>,
+        /// Why, in words.
+        why: String,
+    },
+    /// Half of the change was made and the other half failed; undo takes it back.
+    HalfMade {
+        /// What failed.
+        why: String,
+    },
+}
+
+/// A wanted change and what became of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Applied {
+    /// The step that wanted it.
+    pub step: String,
+    /// The file, the cgroup or the CPU.
+    pub path: String,
+    /// What was to be written there.
+    pub wanted: String,
+    /// What became of it.
+    #[serde(flatten)]
+    pub effect: Effect,
+}
+
+impl Effect {
+    fn refused(error: &FileError) -> Effect {
+        Effect::Refused { errno: error.errno(), why: error.source.to_string() }
+    }
+    /// Whether the system is now as it was wanted.
+    pub fn is_as_wanted(&self) -> bool {
+        matches!(self, Effect::Changed { .. } | Effect::Already)
+    }
+}
+
+impl Journal<'_> {
+    /// One write to a file of the kernel. `wanted.old` and `wanted.undo` are what was planned; when the file has changed since,
+    /// what it holds now is what is taken back to.
+    pub fn write(&mut self, files: &dyn Files, step: &str, wanted: Write) -> Result<Effect, JournalError> {
+        let current = match files.read(&wanted.path) {
+            Ok(text) => meaning(&text),
+            Err(error) => return Ok(Effect::refused(&error)),
+        };
+        if same(&current, &wanted.new) {
+            return Ok(Effect::Already);
+        }
+        let mut write = wanted;
+        if !same(&current, &write.old) {
+            write.undo = if write.undo.is_empty() { Vec::new() } else { vec![current.clone()] };
+            write.old = current.clone();
+        }
+        let (path, new) = (write.path.clone(), write.new.clone());
+        let of = self.announce(step, Action::Write(write))?;
+        let written = files.write(&path, &new);
+        let now = files.read(&path).ok().map(|text| meaning(&text));
+        let unchanged = now.as_deref().map_or(written.is_err(), |now| same(now, &current));
+        match written {
+            Err(error) if unchanged => self.refuse(of, &error),
+            // A write that reports an error can have changed the file all the same.
+            Err(_) | Ok(()) => {
+                self.append(Event::Did(Did { of, now: now.clone(), stayed: Vec::new() }))?;
+                let now = now.unwrap_or(new);
+                Ok(if unchanged { Effect::Ignored { value: now } } else { Effect::Changed { old: current, now } })
+            }
+        }
+    }
+
+    /// A new cgroup.
+    pub fn make_cgroup(
+        &mut self,
+        files: &dyn Files,
+        step: &str,
+        hierarchy: &Hierarchy,
+        path: &str,
+    ) -> Result<Effect, JournalError> {
+        let of = self.announce(step, Action::MakeCgroup { hierarchy: hierarchy.clone(), path: path.to_owned() })?;
+        match files.create_dir(path) {
+            Ok(()) => self.done(of).map(|()| Effect::Changed { old: String::new(), now: path.to_owned() }),
+            Err(error) => self.refuse(of, &error),
+        }
+    }
+
+    /// A controller for the children of a cgroup of version 2 (`cgroup.subtree_control`).
+    pub fn enable_controller(
+        &mut self,
+        files: &dyn Files,
+        step: &str,
+        hierarchy: &Hierarchy,
+        path: &str,
+        controller: &str,
+    ) -> Result<Effect, JournalError> {
+        let listed = |text: &str| text.split_whitespace().any(|word| word == controller);
+        let old = match files.read_trimmed(path) {
+            Ok(text) if listed(&text) => return Ok(Effect::Already),
+            Ok(text) => text,
+            Err(error) => return Ok(Effect::refused(&error)),
+        };
+        let (hierarchy, path, controller) = (hierarchy.clone(), path.to_owned(), controller.to_owned());
+        let (file, word) = (path.clone(), format!("+{controller}"));
+        let of = self.announce(step, Action::EnableController { hierarchy, path, controller })?;
+        match files.write(&file, &word) {
+            Ok(()) => {
+                self.done(of)?;
+                Ok(Effect::Changed { old, now: files.read_trimmed(&file).unwrap_or(word) })
+            }
+            Err(error) => self.refuse(of, &error),
+        }
+    }
+
+    /// Tasks enter a cgroup, one after the other. Gives back those that the kernel did not let in; those that have ended
+    /// meanwhile are not among them.
+    pub fn move_tasks(
+        &mut self,
+        files: &dyn Files,
+        step: &str,
+        hierarchy: &Hierarchy,
+        to: &str,
+        movers: &[(TaskStat, TaskPlace)],
+    ) -> Result<Vec<Stayed>, JournalError> {
+        let tasks = movers.iter().map(|(_, place)| place.clone()).collect();
+        let of = self.announce(step, Action::MoveTasks { hierarchy: hierarchy.clone(), to: to.to_owned(), tasks })?;
+        let mut stayed = Vec::new();
+        for (stat, place) in movers {
+            match tasks::enter(files, hierarchy, to, place.id.tid) {
+                Ok(()) => {}
+                Err(error) if error.errno() == Some(libc::ESRCH) => {}
+                Err(error) => {
+                    stayed.push(Stayed { id: place.id, errno: error.errno(), why: tasks::why_it_stays(stat, &error) });
+                }
+            }
+        }
+        self.append(Event::Did(Did { of, now: None, stayed: stayed.clone() }))?;
+        Ok(stayed)
+    }
+
+    /// Notes the affinities of tasks, because the kernel may forget them during the changes that follow.
+    pub fn note_affinities(&mut self, step: &str, tasks: Vec<TaskAffinity>) -> Result<(), JournalError> {
+        self.announce(step, Action::NoteAffinities { tasks }).map(drop)
+    }
+
+    /// Takes a CPU offline and online again, and mends what the kernel changed by itself meanwhile.
+    pub fn replug(
+        &mut self,
+        files: &dyn Files,
+        step: &str,
+        cpu: usize,
+        side_effects: Vec<FileValue>,
+    ) -> Result<Effect, JournalError> {
+        let switch = online_file(cpu);
+        let of = self.announce(step, Action::Replug { cpu, side_effects: side_effects.clone() })?;
+        if let Err(error) = files.write(&switch, "0") {
+            return self.refuse(of, &error);
+        }
+        if let Err(error) = bring_online(files, cpu) {
+            // Not recorded as done: undo looks at the CPU itself and tries again.
+            return Ok(Effect::HalfMade { why: format!("CPU {cpu} went offline and does not come back: {error}") });
+        }
+        let wrong: Vec<FileError> = side_effects.iter().filter_map(|file| mend(files, file).err()).collect();
+        match wrong.first() {
+            Some(error) => Ok(Effect::HalfMade { why: format!("what the unplugging changed is not mended: {error}") }),
+            None => {
+                self.done(of)?;
+                Ok(Effect::Changed { old: "online".into(), now: "offline and online again".into() })
+            }
+        }
+    }
+
+    fn announce(&mut self, step: &str, action: Action) -> Result<u64, JournalError> {
+        self.append(Event::Will(Will { step: step.to_owned(), action }))
+    }
+
+    fn done(&mut self, of: u64) -> Result<(), JournalError> {
+        self.append(Event::Did(Did { of, now: None, stayed: Vec::new() })).map(drop)
+    }
+
+    fn refuse(&mut self, of: u64, error: &FileError) -> Result<Effect, JournalError> {
+        let (errno, why) = (error.errno(), error.source.to_string());
+        self.append(Event::Refused(Refusal { of, errno, why: why.clone() }))?;
+        Ok(Effect::Refused { errno, why })
+    }
+
+    /// Writes a list of values through a journal of their own (`check --fix`). Gives back what became of each, in order.
+    ///
+    /// Takes the lock for as long as it lasts. When nothing had to be changed, no journal is left.
+    pub fn apply_writes(
+        store: &dyn Store,
+        files: &dyn Files,
+        wanted: &[WantedWrite],
+    ) -> Result<Vec<Applied>, JournalError> {
+        let _lock = super::lock(store)?;
+        super::put_aside_stale(store, &super::boot_id(files)?)?;
+        let mut journal = Journal::begin(store, files, Purpose::Fix, false)?;
+        let mut applied = Vec::new();
+        for WantedWrite { step, path, value } in wanted {
+            let old = files.read(path).map(|text| meaning(&text)).unwrap_or_default();
+            let write = Write { path: path.clone(), undo: vec![old.clone()], old, new: value.clone() };
+            let effect = journal.write(files, step, write)?;
+            applied.push(Applied { step: step.clone(), path: path.clone(), wanted: value.clone(), effect });
+        }
+        if applied.iter().any(|one| matches!(one.effect, Effect::Changed { .. })) {
+            journal.ready()?;
+        } else {
+            store.remove(journal.name()).map_err(super::in_store(store, "remove", journal.name()))?;
+        }
+        Ok(applied)
+    }
+}
+
+/// A value that a file is to hold, and the rule or step that wants it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WantedWrite {
+    /// Who wants it.
+    pub step: String,
+    /// The file.
+    pub path: String,
+    /// What is to be written.
+    pub value: String,
+}
+
+/// The switch of a CPU (Documentation/core-api/cpu_hotplug.rst). CPU 0 of most machines has none.
+pub fn online_file(cpu: usize) -> String {
+    format!("/sys/devices/system/cpu/cpu{cpu}/online")
+}
+
+/// Brings a CPU back.
+pub(super) fn bring_online(files: &dyn Files, cpu: usize) -> Result<(), FileError> {
+    write_patiently(files, &online_file(cpu), "1")
+}
+
+/// Writes again when the kernel says that it is busy, [`TRIES`] times in all.
+pub(super) fn write_patiently(files: &dyn Files, path: &str, text: &str) -> Result<(), FileError> {
+    let mut tries = 1;
+    loop {
+        match files.write(path, text) {
+            Err(error) if tries < TRIES && matches!(error.errno(), Some(libc::EBUSY | libc::EAGAIN | libc::EINTR)) => {
+                tries += 1;
+                std::thread::sleep(PAUSE);
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Writes a file's former value again, if it holds another now. A file that is gone needs nothing.
+fn mend(files: &dyn Files, file: &FileValue) -> Result<(), FileError> {
+    match files.read(&file.path) {
+        Ok(now) if same(&now, &file.value) => Ok(()),
+        Ok(_) => files.write(&file.path, &file.value),
+        Err(error) if error.is_missing() => Ok(()),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,139 @@
+//! Changes to the system that can be taken back, also after kill -9 at any moment.
+//!
+//! A journal is a file of JSON lines in [`store::SYSTEM_DIRECTORY`]. Each change is announced in it, with all that is
+//! needed to take it back, and the line has reached the disk before the change is made. What became of the change is
+//! recorded after it, with the value as the kernel writes it. Taking back ([`undo`]) goes through the file backwards and
+//! records each step too, so that it can be killed and repeated:
+//!
+//! - announced, and the file still holds the old value: nothing was changed, nothing is to be done;
+//! - the file holds what was written: the old value is restored;
+//! - the file holds something else: it changed hands meanwhile; that is reported and not overwritten, unless asked to.
+//!
+//! The boot id in the first line tells a journal of an earlier boot, whose changes are gone; it is put aside. One lock
+//! keeps two processes from changing the system at the same time.
+
+pub mod apply;
+pub mod homecoming;
+pub mod record;
+pub mod saved;
+pub mod store;
+pub mod tasks;
+pub mod undo;
+pub mod value;
+
+pub use apply::{Applied, Effect};
+pub use saved::{Saved, put_aside_stale, read_all};
+pub use store::{Directory, Lock, Store};
+pub use undo::{IfChanged, UndoReport, undo};
+
+use crate::files::{FileError, Files};
+use record::{Begin, Event, Purpose, Record, VERSION};
+use std::io;
+
+/// What went wrong with a journal itself. Nothing has been changed that is not in it.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The directory or a file in it.
+    #[error("cannot {action} the journal {path}: {source}")]
+    Store {
+        /// What was tried.
+        action: &'static str,
+        /// The file or directory.
+        path: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Another process holds the lock.
+    #[error("another punctual process is changing this system: it holds {0}/lock")]
+    Busy(String),
+    /// A journal of a later version.
+    #[error("{name} was written by a newer punctual (version {version} of the format; this one knows {VERSION})")]
+    Newer {
+        /// The file.
+        name: String,
+        /// Its version.
+        version: u64,
+    },
+    /// The boot cannot be told, so that a journal could not be trusted after the next one.
+    #[error("cannot tell this boot from the next: {0}")]
+    NoBootId(FileError),
+    /// Something about this process or its tasks could not be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// Turns an error of the store into one that names the place.
+pub(crate) fn in_store(store: &dyn Store, action: &'static str, name: &str) -> impl FnOnce(io::Error) -> JournalError {
+    let place = store.place();
+    let path = if name.is_empty() { place } else { format!("{place}/{name}") };
+    move |source| JournalError::Store { action, path, source }
+}
+
+/// Takes the lock, or says who keeps it.
+pub fn lock(store: &dyn Store) -> Result<Lock, JournalError> {
+    store.lock().map_err(in_store(store, "lock", ""))?.ok_or_else(|| JournalError::Busy(store.place()))
+}
+
+/// The id of this boot (random(4)).
+pub fn boot_id(files: &dyn Files) -> Result<String, JournalError> {
+    files.read_trimmed("/proc/sys/kernel/random/boot_id").map_err(JournalError::NoBootId)
+}
+
+/// A journal that is being written.
+pub struct Journal<'a> {
+    store: &'a dyn Store,
+    name: String,
+    next_seq: u64,
+    /// The length of the file: what an append that failed half-way left behind it is cut off.
+    bytes: u64,
+}
+
+impl<'a> Journal<'a> {
+    /// Begins a new journal. Whoever calls it holds the lock for as long as the journal is written.
+    pub fn begin(
+        store: &'a dyn Store,
+        files: &dyn Files,
+        purpose: Purpose,
+        for_writer_only: bool,
+    ) -> Result<Journal<'a>, JournalError> {
+        let writer = tasks::own_id(files)?;
+        let boot_id = boot_id(files)?;
+        let mut journal = Journal { store, name: saved::next_name(store)?, next_seq: 0, bytes: 0 };
+        journal.append(Event::Begin(Begin { version: VERSION, purpose, boot_id, writer, for_writer_only }))?;
+        Ok(journal)
+    }
+
+    /// Goes on with a journal that another process left; a line that was cut off at its end is removed first.
+    pub fn resume(store: &'a dyn Store, saved: &Saved) -> Result<Journal<'a>, JournalError> {
+        if saved.torn {
+            store.cut(&saved.name, saved.whole_bytes).map_err(in_store(store, "mend", &saved.name))?;
+        }
+        Ok(Journal { store, name: saved.name.clone(), next_seq: saved.next_seq, bytes: saved.whole_bytes })
+    }
+
+    /// The name of its file.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Says that every change has been made.
+    pub fn ready(&mut self) -> Result<(), JournalError> {
+        self.append(Event::Ready {}).map(drop)
+    }
+
+    /// Adds a record and gives back its number. It is on the disk when this returns.
+    fn append(&mut self, event: Event) -> Result<u64, JournalError> {
+        let seq = self.next_seq;
+        let broken = |error: serde_json::Error| in_store(self.store, "write", &self.name)(error.into());
+        let mut line = serde_json::to_vec(&Record { seq, event }).map_err(broken)?;
+        line.push(b'\n');
+        if let Err(full) = self.store.append(&self.name, &line) {
+            // Should this fail as well, the next reader recognises the torn line by itself.
+            let _ = self.store.cut(&self.name, self.bytes);
+            return Err(in_store(self.store, "write", &self.name)(full));
+        }
+        self.bytes += line.len() as u64;
+        self.next_seq += 1;
+        Ok(seq)
+    }
+}

@@ -1,0 +1,223 @@
+//! Journals as they are found: complete, cut off in the middle of a line, left from an earlier boot, or damaged.
+
+use super::record::{Begin, Did, Event, PartitionNote, Purpose, Record, Refusal, VERSION, Will};
+use super::store::Store;
+use super::{JournalError, in_store};
+
+/// A journal as it stands in its directory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Saved {
+    /// Its file's name.
+    pub name: String,
+    /// Its first record; without one, its writer was killed before it changed anything.
+    pub begin: Option<Begin>,
+    /// The changes that it announces, in their order.
+    pub entries: Vec<Entry>,
+    /// Whether every change had been made.
+    pub ready: bool,
+    /// Whether taking back has begun.
+    pub undoing: bool,
+    /// Lines that cannot be read, counted from 1, other than a last one that was cut off. There should be none.
+    pub damaged: Vec<usize>,
+    /// The length of the file up to the end of its last whole line.
+    pub(super) whole_bytes: u64,
+    /// Whether something follows the last whole line: the writer was killed, or the disk was full, while it wrote it.
+    pub(super) torn: bool,
+    /// The number of the next record.
+    pub(super) next_seq: u64,
+}
+
+/// An announced change and what is known to have become of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Its record's number.
+    pub seq: u64,
+    /// The change.
+    pub will: Will,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Whether it has been taken back.
+    pub undone: bool,
+}
+
+/// What became of an announced change.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Not recorded: the writer was killed before, while or after it made it.
+    Unknown,
+    /// Made.
+    Did(Did),
+    /// Refused by the kernel.
+    Refused(Refusal),
+}
+
+impl Saved {
+    /// Reads a journal's bytes.
+    pub fn parse(name: &str, bytes: &[u8]) -> Result<Saved, JournalError> {
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let mut saved = Saved {
+            name: name.to_owned(),
+            begin: None,
+            entries: Vec::new(),
+            ready: false,
+            undoing: false,
+            damaged: Vec::new(),
+            whole_bytes: whole as u64,
+            torn: whole < bytes.len(),
+            next_seq: 0,
+        };
+        let lines = bytes[..whole].split_inclusive(|byte| *byte == b'\n');
+        for (place, line) in lines.enumerate() {
+            saved.reject_newer(name, line)?;
+            match serde_json::from_slice::<Record>(line) {
+                Ok(record) => saved.take(record),
+                Err(_) => saved.damaged.push(place + 1),
+            }
+        }
+        Ok(saved)
+    }
+
+    /// A later version's records would look like damage: its first line says so before anything else is tried.
+    fn reject_newer(&self, name: &str, line: &[u8]) -> Result<(), JournalError> {
+        if self.begin.is_some() || !self.entries.is_empty() {
+            return Ok(());
+        }
+        let value: Option<serde_json::Value> = serde_json::from_slice(line).ok();
+        let version = value.as_ref().and_then(|v| v.pointer("/begin/version")).and_then(serde_json::Value::as_u64);
+        match version {
+            Some(version) if version > u64::from(VERSION) => {
+                Err(JournalError::Newer { name: name.to_owned(), version })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn take(&mut self, record: Record) {
+        self.next_seq = self.next_seq.max(record.seq.saturating_add(1));
+        match record.event {
+            Event::Begin(begin) => self.begin = Some(begin),
+            Event::Will(will) => {
+                self.entries.push(Entry { seq: record.seq, will, outcome: Outcome::Unknown, undone: false });
+            }
+            Event::Did(did) => {
+                if let Some(entry) = self.entry(did.of) {
+                    entry.outcome = Outcome::Did(did);
+                }
+            }
+            Event::Refused(refusal) => {
+                if let Some(entry) = self.entry(refusal.of) {
+                    entry.outcome = Outcome::Refused(refusal);
+                }
+            }
+            Event::Ready {} => self.ready = true,
+            Event::Undone { of } => {
+                self.undoing = true;
+                if let Some(entry) = self.entry(of) {
+                    entry.undone = true;
+                }
+            }
+        }
+    }
+
+    fn entry(&mut self, seq: u64) -> Option<&mut Entry> {
+        // The record that it belongs to is nearly always the last one.
+        self.entries.iter_mut().rev().find(|entry| entry.seq == seq)
+    }
+
+    /// The partition that it is about, if it is about one.
+    pub fn partition(&self) -> Option<&PartitionNote> {
+        match self.begin.as_ref().map(|begin| &begin.purpose) {
+            Some(Purpose::Partition(note)) => Some(note),
+            _ => None,
+        }
+    }
+
+    /// Whether it is from another boot than this one.
+    pub fn is_stale(&self, boot_id: &str) -> bool {
+        self.begin.as_ref().is_some_and(|begin| begin.boot_id != boot_id)
+    }
+}
+
+/// The number in `journal-0001.jsonl`; `None` for a file that is not a journal in use.
+fn number(name: &str) -> Option<u32> {
+    let digits = name.strip_prefix("journal-")?.strip_suffix(".jsonl")?;
+    digits.parse().ok().filter(|_| digits.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The name of the next journal.
+pub(super) fn next_name(store: &dyn Store) -> Result<String, JournalError> {
+    let names = store.names().map_err(in_store(store, "list", ""))?;
+    // Those put aside keep their number, so that no two ever share one.
+    let used = names.iter().filter_map(|name| number(name.strip_prefix("stale-").unwrap_or(name))).max();
+    Ok(format!("journal-{:04}.jsonl", used.unwrap_or(0).saturating_add(1)))
+}
+
+/// Every journal in use, the oldest first.
+pub fn read_all(store: &dyn Store) -> Result<Vec<Saved>, JournalError> {
+    let names = store.names().map_err(in_store(store, "list", ""))?;
+    let mut journals: Vec<(u32, String)> =
+        names.into_iter().filter_map(|name| number(&name).map(|number| (number, name))).collect();
+    journals.sort();
+    let read = |(_, name): (u32, String)| {
+        let bytes = store.read(&name).map_err(in_store(store, "read", &name))?;
+        Saved::parse(&name, &bytes)
+    };
+    journals.into_iter().map(read).collect()
+}
+
+/// Renames every journal of an earlier boot, whose changes are gone, and gives back the new names.
+pub fn put_aside_stale(store: &dyn Store, boot_id: &str) -> Result<Vec<String>, JournalError> {
+    let mut aside = Vec::new();
+    for journal in read_all(store)?.into_iter().filter(|journal| journal.is_stale(boot_id)) {
+        let name = format!("stale-{}", journal.name);
+        store.rename(&journal.name, &name).map_err(in_store(store, "put aside", &journal.name))?;
+        aside.push(name);
+    }
+    Ok(aside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const WILL: &str = r#"{"seq":1,"will":{"step":"s","action":{"write":{"path":"/p","old":"1","new":"2","undo":["1"]}}}}"#;
+
+    #[test]
+    fn a_last_line_that_was_cut_off_is_recognised() {
+        let text = format!("{WILL}\n{}", &WILL[..40]);
+        let saved = Saved::parse("journal-0001.jsonl", text.as_bytes()).unwrap();
+        assert_eq!((saved.entries.len(), saved.torn, saved.whole_bytes), (1, true, WILL.len() as u64 + 1));
+        assert_eq!((saved.damaged, saved.next_seq), (vec![], 2));
+    }
+
+    #[test]
+    fn a_line_damaged_in_the_middle_is_told_and_the_rest_is_read() {
+        let text = format!("garbage\n{WILL}\n{{\"seq\":2,\"did\":{{\"of\":1,\"now\":\"2\"}}}}\n");
+        let saved = Saved::parse("journal-0001.jsonl", text.as_bytes()).unwrap();
+        assert_eq!((saved.damaged, saved.torn), (vec![1], false));
+        assert!(matches!(saved.entries[0].outcome, Outcome::Did(_)));
+    }
+
+    #[test]
+    fn a_journal_of_a_later_version_is_not_guessed_at() {
+        let error = Saved::parse("journal-0001.jsonl", b"{\"seq\":0,\"begin\":{\"version\":2}}\n").unwrap_err();
+        assert!(matches!(error, JournalError::Newer { version: 2, .. }));
+    }
+
+    #[test]
+    fn only_journals_in_use_have_a_number() {
+        assert_eq!(number("journal-0012.jsonl"), Some(12));
+        for other in ["lock", "journal-.jsonl", "journal-+1.jsonl", "stale-journal-0001.jsonl", "journal-99999999999.jsonl"] {
+            assert_eq!(number(other), None, "{other}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), cut in 0usize..200) {
+            let _ = Saved::parse("journal-0001.jsonl", &bytes);
+            let _ = Saved::parse("journal-0001.jsonl", &WILL.as_bytes()[..cut.min(WILL.len())]);
+        }
+    }
+}

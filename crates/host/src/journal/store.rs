@@ -1,0 +1,197 @@
+//! Where journals are kept: a directory of files that only their owner can write, and one lock.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The directory of the system's journals. /run is gone after a reboot on most systems, as are the changes.
+pub const SYSTEM_DIRECTORY: &str = "/run/punctual";
+
+/// The largest journal that is read; a partition of a machine with 100,000 threads writes some 20 MB.
+pub const MAX_JOURNAL_BYTES: u64 = 64 << 20;
+
+/// The right to write journals and to make changes, held by one process at a time.
+///
+/// The kernel takes it back when the process ends, however it ends (flock(2)).
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+/// What a journal needs of its storage. Each call that changes something has reached the disk when it returns.
+pub trait Store {
+    /// Where it is, for messages.
+    fn place(&self) -> String;
+    /// Takes the lock; `None` when another process holds it.
+    fn lock(&self) -> io::Result<Option<Lock>>;
+    /// The names of all files, sorted; none when there is no directory yet.
+    fn names(&self) -> io::Result<Vec<String>>;
+    /// A whole file, at most [`MAX_JOURNAL_BYTES`].
+    fn read(&self, name: &str) -> io::Result<Vec<u8>>;
+    /// Adds bytes at the end of a file, which is created where it is missing.
+    fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
+    /// Cuts a file to a length.
+    fn cut(&self, name: &str, length: u64) -> io::Result<()>;
+    /// Gives a file another name.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, name: &str) -> io::Result<()>;
+}
+
+/// A directory of the file system.
+#[derive(Clone, Debug)]
+pub struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    /// [`SYSTEM_DIRECTORY`].
+    pub fn system() -> Directory {
+        Directory::at(SYSTEM_DIRECTORY)
+    }
+    /// Another directory, for tests. It is made when it is first written to.
+    pub fn at(path: impl Into<PathBuf>) -> Directory {
+        Directory { path: path.into() }
+    }
+    /// The path of a file in it.
+    pub fn path_of(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Makes the directory, readable by its owner alone, or makes sure that nobody else can write in the one there.
+    fn prepare(&self) -> io::Result<()> {
+        match fs::DirBuilder::new().mode(0o700).create(&self.path) {
+            Ok(()) => sync_directory(self.path.parent().unwrap_or(Path::new("/"))),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.judge(),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn judge(&self) -> io::Result<()> {
+        let meta = fs::symlink_metadata(&self.path)?;
+        // SAFETY: geteuid(2) takes nothing, touches no memory and cannot fail.
+        let own = unsafe { libc::geteuid() };
+        let fault = if !meta.is_dir() {
+            "it is not a directory"
+        } else if meta.uid() != own {
+            "another user owns it"
+        } else if meta.mode() & 0o022 != 0 {
+            "others can write in it"
+        } else {
+            return Ok(());
+        };
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} cannot be trusted: {fault}", self.path.display())))
+    }
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+impl Store for Directory {
+    fn place(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn lock(&self) -> io::Result<Option<Lock>> {
+        self.prepare()?;
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+        let file = options.open(self.path_of("lock"))?;
+        // SAFETY: the descriptor belongs to `file`, which is open; flock(2) touches no memory of ours.
+        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+            return Ok(Some(Lock { _file: file }));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) }
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other?,
+        };
+        let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        let mut names = names.collect::<io::Result<Vec<String>>>()?;
+        names.sort();
+        Ok(names)
+    }
+
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(self.path_of(name))?;
+        let mut bytes = Vec::new();
+        file.take(MAX_JOURNAL_BYTES + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MAX_JOURNAL_BYTES {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {MAX_JOURNAL_BYTES} bytes")));
+        }
+        Ok(bytes)
+    }
+
+    fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let path = self.path_of(name);
+        let mut options = OpenOptions::new();
+        options.append(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+        let (mut file, new) = match options.open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (options.create_new(true).open(&path)?, true),
+            other => (other?, false),
+        };
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        if new { sync_directory(&self.path) } else { Ok(()) }
+    }
+
+    fn cut(&self, name: &str, length: u64) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW).open(self.path_of(name))?;
+        file.set_len(length)?;
+        file.sync_all()
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path_of(from), self.path_of(to))?;
+        sync_directory(&self.path)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path_of(name))?;
+        sync_directory(&self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_process_at_a_time() {
+        let place = tempfile::tempdir().unwrap();
+        let store = Directory::at(place.path().join("run"));
+        assert_eq!(store.names().unwrap(), Vec::<String>::new(), "nothing is made for a mere look");
+        let held = store.lock().unwrap();
+        assert!(held.is_some());
+        assert!(store.lock().unwrap().is_none());
+        drop(held);
+        assert!(store.lock().unwrap().is_some());
+    }
+
+    #[test]
+    fn a_directory_that_others_can_write_in_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let place = tempfile::tempdir().unwrap();
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let error = Directory::at(place.path()).lock().unwrap_err().to_string();
+        assert!(error.ends_with("cannot be trusted: others can write in it"), "{error}");
+    }
+
+    #[test]
+    fn a_link_in_place_of_a_journal_is_not_followed() {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("victim"), "precious").unwrap();
+        std::os::unix::fs::symlink(place.path().join("victim"), place.path().join("journal-0001.jsonl")).unwrap();
+        let store = Directory::at(place.path());
+        assert!(store.append("journal-0001.jsonl", b"x").is_err());
+        assert!(store.read("journal-0001.jsonl").is_err());
+        assert_eq!(fs::read_to_string(place.path().join("victim")).unwrap(), "precious");
+    }
+}

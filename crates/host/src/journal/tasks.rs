@@ -1,0 +1,195 @@
+//! Tasks: who they are, where they are, where they may run.
+
+use super::record::{Hierarchy, TaskId};
+use crate::files::{FileError, Files};
+use punctual_core::CpuSet;
+use std::collections::HashMap;
+use std::io;
+
+/// PF_KTHREAD (include/linux/sched.h): a kernel thread.
+pub const PF_KTHREAD: u64 = 0x0020_0000;
+/// PF_NO_SETAFFINITY (include/linux/sched.h): bound to its CPUs by the kernel; user space may not move it.
+pub const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
+
+/// The most cgroups of a hierarchy that are looked at, and how deep.
+const MAX_CGROUPS: usize = 100_000;
+const MAX_DEPTH: usize = 64;
+
+/// What /proc/TID/stat says of a task (proc_pid_stat(5)).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TaskStat {
+    /// Which task.
+    pub id: TaskId,
+    /// Its name: any bytes that the task chose.
+    pub name: String,
+    /// Its parent process.
+    pub parent: i32,
+    /// PF_ flags of the kernel.
+    pub flags: u64,
+    /// The CPU that it ran on last.
+    pub last_cpu: usize,
+}
+
+impl TaskStat {
+    /// Whether it belongs to the kernel.
+    pub fn is_kernel_thread(&self) -> bool {
+        self.flags & PF_KTHREAD != 0
+    }
+    /// Whether the kernel has bound it to its CPUs.
+    pub fn is_bound(&self) -> bool {
+        self.flags & PF_NO_SETAFFINITY != 0
+    }
+
+    /// Reads the text of a `stat` file. The name may hold spaces, parentheses and line feeds: it ends at the last `)`.
+    pub fn parse(text: &str) -> Option<TaskStat> {
+        let (tid, rest) = text.split_once(" (")?;
+        let (name, rest) = rest.rsplit_once(") ")?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        // `rest` begins with field 3, the state.
+        let field = |number: usize| fields.get(number - 3).copied();
+        Some(TaskStat {
+            id: TaskId { tid: tid.parse().ok()?, start: field(22)?.parse().ok()? },
+            name: name.to_owned(),
+            parent: field(4)?.parse().ok()?,
+            flags: field(9)?.parse().ok()?,
+            last_cpu: field(39)?.parse().ok()?,
+        })
+    }
+}
+
+/// Reads a task's `stat`; a task that is gone gives an error for which [`FileError::is_missing`] holds.
+pub fn stat(files: &dyn Files, tid: i32) -> Result<TaskStat, FileError> {
+    stat_at(files, &format!("/proc/{tid}/stat"))
+}
+
+fn stat_at(files: &dyn Files, path: &str) -> Result<TaskStat, FileError> {
+    let text = files.read(path)?;
+    TaskStat::parse(&text).ok_or_else(|| malformed(path, "it is not laid out as proc_pid_stat(5) says"))
+}
+
+/// This process.
+pub fn own_id(files: &dyn Files) -> Result<TaskId, FileError> {
+    stat_at(files, "/proc/self/stat").map(|stat| stat.id)
+}
+
+/// Whether a task still lives.
+pub fn is_alive(files: &dyn Files, id: TaskId) -> bool {
+    stat(files, id.tid).is_ok_and(|stat| stat.id == id)
+}
+
+fn malformed(path: &str, why: &str) -> FileError {
+    let source = io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
+    FileError { action: "understand", path: path.to_owned(), source }
+}
+
+/// The CPUs that a task may run on.
+pub fn affinity(files: &dyn Files, tid: i32) -> Result<CpuSet, FileError> {
+    let path = format!("/proc/{tid}/status");
+    let text = files.read(&path)?;
+    let list = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    list.and_then(|list| list.trim().parse().ok()).ok_or_else(|| malformed(&path, "it has no Cpus_allowed_list"))
+}
+
+/// The numbers of all threads of all processes, in order of processes.
+pub fn all_threads(files: &dyn Files) -> Result<Vec<i32>, FileError> {
+    let mut threads = Vec::new();
+    for process in files.list("/proc")?.iter().filter_map(|name| name.parse::<i32>().ok()) {
+        // A process that ended since it was listed has none.
+        threads.extend(threads_of(files, process).unwrap_or_default());
+    }
+    Ok(threads)
+}
+
+/// The threads of one process.
+pub fn threads_of(files: &dyn Files, process: i32) -> Result<Vec<i32>, FileError> {
+    let names = files.list(&format!("/proc/{process}/task"))?;
+    Ok(names.iter().filter_map(|name| name.parse().ok()).collect())
+}
+
+/// The directories of a hierarchy's cgroups, a parent before its children.
+pub fn cgroups(files: &dyn Files, mount: &str) -> Result<Vec<String>, FileError> {
+    let mut found = vec![mount.to_owned()];
+    let mut next = 0;
+    while next < found.len() && found.len() < MAX_CGROUPS {
+        let parent = found[next].clone();
+        next += 1;
+        if parent[mount.len()..].matches('/').count() >= MAX_DEPTH {
+            continue;
+        }
+        let names = match files.list(&parent) {
+            Ok(names) => names,
+            // A cgroup that was removed since its parent was listed.
+            Err(error) if error.is_missing() && parent != mount => continue,
+            Err(error) => return Err(error),
+        };
+        // Every directory in a cgroup is a cgroup with a `cgroup.procs` of its own; the kernel's files hold a dot or are known.
+        let children = names.iter().map(|name| format!("{parent}/{name}"));
+        found.extend(children.filter(|path| files.exists(&format!("{path}/cgroup.procs"))));
+    }
+    Ok(found)
+}
+
+/// The numbers in a cgroup's list of members; 0 stands for a task of another PID namespace and is left out.
+pub fn members(files: &dyn Files, hierarchy: &Hierarchy, cgroup: &str) -> Result<Vec<i32>, FileError> {
+    let text = files.read(&format!("{cgroup}/{}", hierarchy.members_file()))?;
+    Ok(text.lines().filter_map(|line| line.trim().parse().ok()).filter(|tid| *tid > 0).collect())
+}
+
+/// Which cgroup each task is in: threads in version 1, processes in version 2.
+pub fn whereabouts(files: &dyn Files, hierarchy: &Hierarchy) -> Result<HashMap<i32, String>, FileError> {
+    let mut places = HashMap::new();
+    for cgroup in cgroups(files, &hierarchy.mount)? {
+        // Cgroups come and go; a threaded cgroup of version 2 refuses to list processes (EOPNOTSUPP).
+        for tid in members(files, hierarchy, &cgroup).unwrap_or_default() {
+            places.insert(tid, cgroup.clone());
+        }
+    }
+    Ok(places)
+}
+
+/// Moves a task: a thread in version 1, a process with all its threads in version 2.
+pub fn enter(files: &dyn Files, hierarchy: &Hierarchy, cgroup: &str, tid: i32) -> Result<(), FileError> {
+    files.write(&format!("{cgroup}/{}", hierarchy.members_file()), &tid.to_string())
+}
+
+/// Why the kernel does not let a task into another cgroup, in words.
+pub fn why_it_stays(stat: &TaskStat, error: &FileError) -> String {
+    // kernel/cgroup/cgroup.c, cgroup_procs_write_start: EINVAL for kthreadd and for threads that are bound.
+    match error.errno() {
+        Some(libc::EINVAL) if stat.is_bound() => "bound to its CPUs by the kernel (PF_NO_SETAFFINITY)".to_owned(),
+        Some(libc::EINVAL) if stat.is_kernel_thread() => "the kernel keeps it in the root cgroup".to_owned(),
+        Some(libc::EBUSY) => "its SCHED_DEADLINE bandwidth does not fit there (EBUSY)".to_owned(),
+        _ if error.is_forbidden() => format!("no right to move it ({})", error.source),
+        _ => error.source.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const KSOFTIRQD: &str = "32 (ksoftirqd/3) S 2 0 0 0 -1 69238848 0 0 0 0 0 0 0 0 20 0 1 0 30 0 0 18446744073709551615 \
+        0 0 0 0 0 0 0 2147483647 0 1 0 0 17 3 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
+
+    #[test]
+    fn a_bound_kernel_thread_is_known_by_its_flags() {
+        let stat = TaskStat::parse(KSOFTIRQD).unwrap();
+        assert_eq!((stat.id, stat.last_cpu, stat.parent), (TaskId { tid: 32, start: 30 }, 3, 2));
+        assert!(stat.is_bound() && stat.is_kernel_thread());
+    }
+
+    #[test]
+    fn a_hostile_name_does_not_shift_the_fields() {
+        let hostile = KSOFTIRQD.replace("ksoftirqd/3", "a) R 1 (b\n");
+        let stat = TaskStat::parse(&hostile).unwrap();
+        assert_eq!((stat.name.as_str(), stat.id.start), ("a) R 1 (b\n", 30));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC{0,80}") {
+            let _ = TaskStat::parse(&text);
+        }
+    }
+}

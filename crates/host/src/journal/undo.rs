@@ -1,0 +1,359 @@
+//! Taking back what a journal says, the last change first.
+
+use super::apply::{bring_online, online_file, write_patiently};
+use super::homecoming::{Homes, Return, restore_affinity};
+use super::record::{Action, Event, FileValue, Hierarchy, Purpose, TaskAffinity, TaskPlace, Write};
+use super::saved::{Entry, Outcome, Saved, put_aside_stale, read_all};
+use super::tasks;
+use super::value::{meaning, same};
+use super::{Journal, JournalError, Store, boot_id, in_store, lock};
+use crate::files::Files;
+use punctual_core::CpuSet;
+use serde::Serialize;
+
+/// What to do with a file that somebody else has changed since.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum IfChanged {
+    /// Leave it, report it, and keep the journal.
+    #[default]
+    Report,
+    /// Write the old value all the same.
+    Overwrite,
+    /// Leave it, report it, and forget the journal, as well where something could not be restored.
+    Keep,
+}
+
+/// What [`undo`] did.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct UndoReport {
+    /// Each journal that was taken back, the newest first.
+    pub journals: Vec<JournalReport>,
+    /// Journals of an earlier boot, whose changes are gone; under their new names.
+    pub put_aside: Vec<String>,
+}
+
+impl UndoReport {
+    /// Whether everything is as it was.
+    pub fn is_complete(&self) -> bool {
+        self.journals.iter().all(|journal| journal.complete)
+    }
+}
+
+/// What became of one journal.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct JournalReport {
+    /// Its file's name.
+    pub name: String,
+    /// `partition` or `fix`.
+    pub purpose: &'static str,
+    /// Files that hold their old value again because it was written, with that value.
+    pub restored: Vec<FileValue>,
+    /// Changes of which nothing was left to take back.
+    pub already: usize,
+    /// Tasks that were sent back where they came from.
+    pub tasks_returned: usize,
+    /// Tasks whose affinity the kernel had forgotten and that have it again.
+    pub affinities_restored: usize,
+    /// Tasks whose affinity somebody else has chosen since; they keep it.
+    pub affinities_left: usize,
+    /// What somebody else has changed since.
+    pub changed_hands: Vec<ChangedHands>,
+    /// What could not be restored.
+    pub failed: Vec<Failed>,
+    /// Lines of the journal that could not be read.
+    pub damaged: Vec<usize>,
+    /// Whether nothing is left to be done, and the journal is gone.
+    pub complete: bool,
+}
+
+/// A file, or a task, that is not as the journal left it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct ChangedHands {
+    /// The file, or the task.
+    pub path: String,
+    /// What the journal's change had left there.
+    pub expected: String,
+    /// What is there now.
+    pub found: String,
+    /// What was there before the journal's change.
+    pub before: String,
+    /// Whether that has been written now, because it was asked for.
+    pub overwritten: bool,
+}
+
+/// Something that could not be restored.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Failed {
+    /// The file, the cgroup or the task.
+    pub path: String,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// Takes back every journal that `wanted` picks, the newest first.
+///
+/// Can be killed at any moment and repeated. Takes the lock for as long as it lasts. An error means that the journals
+/// themselves could not be read; what could not be restored is in the report.
+pub fn undo(
+    store: &dyn Store,
+    files: &dyn Files,
+    if_changed: IfChanged,
+    wanted: impl Fn(&Saved) -> bool,
+) -> Result<UndoReport, JournalError> {
+    if store.names().map_err(in_store(store, "list", ""))?.is_empty() {
+        return Ok(UndoReport::default());
+    }
+    let _lock = lock(store)?;
+    undo_locked(store, files, if_changed, wanted)
+}
+
+/// [`undo`] for who holds the lock already.
+pub(crate) fn undo_locked(
+    store: &dyn Store,
+    files: &dyn Files,
+    if_changed: IfChanged,
+    wanted: impl Fn(&Saved) -> bool,
+) -> Result<UndoReport, JournalError> {
+    let mut report = UndoReport { put_aside: put_aside_stale(store, &boot_id(files)?)?, ..UndoReport::default() };
+    for saved in read_all(store)?.iter().rev().filter(|saved| wanted(saved)) {
+        report.journals.push(Undoing::new(files, saved, if_changed).run(store)?);
+    }
+    Ok(report)
+}
+
+/// One journal being taken back.
+struct Undoing<'a> {
+    files: &'a dyn Files,
+    saved: &'a Saved,
+    homes: Homes,
+    if_changed: IfChanged,
+    report: JournalReport,
+}
+
+/// Whether a change is settled: taken back, or given up as the caller wished.
+type Settled = bool;
+
+impl<'a> Undoing<'a> {
+    fn new(files: &'a dyn Files, saved: &'a Saved, if_changed: IfChanged) -> Undoing<'a> {
+        let purpose = match saved.begin.as_ref().map(|begin| &begin.purpose) {
+            Some(Purpose::Fix) => "fix",
+            Some(Purpose::Partition(_)) | None => "partition",
+        };
+        let damaged = saved.damaged.clone();
+        let report = JournalReport { name: saved.name.clone(), purpose, damaged, ..JournalReport::default() };
+        Undoing { files, saved, homes: Homes::of(saved), if_changed, report }
+    }
+
+    fn run(mut self, store: &dyn Store) -> Result<JournalReport, JournalError> {
+        let mut journal = Journal::resume(store, self.saved)?;
+        let mut all_settled = true;
+        for entry in self.saved.entries.iter().rev() {
+            if entry.undone || matches!(entry.outcome, Outcome::Refused(_)) {
+                continue;
+            }
+            if self.take_back(entry) {
+                // A full disk must not keep the machine from being restored; without this record a later undo only looks at
+                // this change once more.
+                let _ = journal.append(Event::Undone { of: entry.seq });
+            } else {
+                all_settled = false;
+            }
+        }
+        self.report.complete = all_settled && (self.saved.damaged.is_empty() || self.if_changed != IfChanged::Report);
+        if self.report.complete {
+            store.remove(&self.saved.name).map_err(in_store(store, "remove", &self.saved.name))?;
+        }
+        Ok(self.report)
+    }
+
+    fn take_back(&mut self, entry: &Entry) -> Settled {
+        match &entry.will.action {
+            Action::Write(write) => self.restore_file(write, &entry.outcome),
+            Action::MakeCgroup { hierarchy, path } => self.remove_cgroup(hierarchy, path),
+            Action::MoveTasks { hierarchy, to, tasks } => self.return_tasks(hierarchy, to, tasks),
+            Action::NoteAffinities { tasks } => self.restore_affinities(tasks),
+            Action::EnableController { path, controller, .. } => self.disable_controller(path, controller),
+            Action::Replug { cpu, side_effects } => self.bring_back(*cpu, side_effects),
+        }
+    }
+
+    fn restore_file(&mut self, write: &Write, outcome: &Outcome) -> Settled {
+        let Some((last, steps)) = write.undo.split_last() else { return self.nothing_left() };
+        let found = match self.files.read(&write.path) {
+            Ok(text) => meaning(&text),
+            // An interrupt that was freed, a device that was unplugged: its setting went with it.
+            Err(error) if error.is_missing() => return self.nothing_left(),
+            Err(error) => return self.fail(&write.path, error.to_string()),
+        };
+        if same(&found, &write.old) {
+            return self.nothing_left();
+        }
+        let recorded = match outcome {
+            Outcome::Did(did) => did.now.as_ref(),
+            _ => None,
+        };
+        let expected = recorded.unwrap_or(&write.new);
+        let ours = [expected, &write.new].into_iter().chain(steps).any(|value| same(&found, value));
+        if !ours && !self.may_overwrite(&write.path, expected, &found, &write.old) {
+            return self.if_changed == IfChanged::Keep;
+        }
+        for step in steps {
+            // Only a step on the way: what counts is the last one.
+            let _ = self.files.write(&write.path, step);
+        }
+        self.put(&write.path, last, &write.old)
+    }
+
+    /// Writes a file's old value and makes sure that it is there.
+    fn put(&mut self, path: &str, text: &str, old: &str) -> Settled {
+        if let Err(error) = write_patiently(self.files, path, text) {
+            return self.fail(path, error.to_string());
+        }
+        match self.files.read(path) {
+            Ok(now) if same(&now, old) => {
+                self.report.restored.push(FileValue { path: path.to_owned(), value: old.to_owned() });
+                true
+            }
+            Ok(now) => self.fail(path, format!("it took `{text}` and holds `{}`", meaning(&now))),
+            Err(error) => self.fail(path, error.to_string()),
+        }
+    }
+
+    fn remove_cgroup(&mut self, hierarchy: &Hierarchy, path: &str) -> Settled {
+        if !self.files.exists(path) {
+            return self.nothing_left();
+        }
+        match self.homes.remove_cgroup(self.files, hierarchy, path) {
+            Ok(sent) => {
+                self.report.tasks_returned += sent;
+                true
+            }
+            Err(error) => self.fail(path, error.to_string()),
+        }
+    }
+
+    fn return_tasks(&mut self, hierarchy: &Hierarchy, to: &str, places: &[TaskPlace]) -> Settled {
+        let whereabouts = match tasks::whereabouts(self.files, hierarchy) {
+            Ok(whereabouts) => whereabouts,
+            Err(error) => return self.fail(to, error.to_string()),
+        };
+        let mut settled = true;
+        for task in places.iter().rev() {
+            match self.homes.send(self.files, hierarchy, task, &whereabouts) {
+                Return::Home { moved } => self.report.tasks_returned += usize::from(moved),
+                Return::Gone => {}
+                Return::Strayed => {
+                    let found = whereabouts.get(&task.id.tid).cloned().unwrap_or_default();
+                    let (path, before) = (format!("task {} ({})", task.id.tid, task.name), task.from.clone());
+                    let expected = to.to_owned();
+                    self.report.changed_hands.push(ChangedHands { path, expected, found, before, overwritten: false });
+                    // Whoever moved it knows where it belongs better than a journal does.
+                }
+                Return::Failed(error) => settled = self.fail(&format!("task {}", task.id.tid), error.to_string()),
+            }
+        }
+        settled
+    }
+
+    fn restore_affinities(&mut self, tasks: &[TaskAffinity]) -> Settled {
+        let mut settled = true;
+        for task in tasks {
+            match restore_affinity(self.files, self.saved.partition(), task) {
+                Return::Home { moved } => self.report.affinities_restored += usize::from(moved),
+                Return::Gone => {}
+                Return::Strayed => self.report.affinities_left += 1,
+                Return::Failed(error) => {
+                    settled = self.fail(&format!("the affinity of task {}", task.id.tid), error.to_string());
+                }
+            }
+        }
+        settled
+    }
+
+    fn disable_controller(&mut self, path: &str, controller: &str) -> Settled {
+        let listed = |text: &str| text.split_whitespace().any(|word| word == controller);
+        match self.files.read(path) {
+            Ok(text) if listed(&text) => {}
+            Ok(_) => return self.nothing_left(),
+            Err(error) => return self.fail(path, error.to_string()),
+        }
+        let without = format!("without {controller}");
+        let user = self.who_uses(path, controller);
+        if let Some(user) = user
+            && !self.may_overwrite(path, controller, &format!("{controller}, which {user} uses"), &without)
+        {
+            return self.if_changed == IfChanged::Keep;
+        }
+        match write_patiently(self.files, path, &format!("-{controller}")) {
+            Ok(()) => {
+                self.report.restored.push(FileValue { path: path.to_owned(), value: without });
+                true
+            }
+            Err(error) => self.fail(path, error.to_string()),
+        }
+    }
+
+    /// A cgroup beside ours that has begun to use the controller, so that taking it away would change more than we did.
+    fn who_uses(&self, subtree_control: &str, controller: &str) -> Option<String> {
+        let (parent, _) = subtree_control.rsplit_once('/')?;
+        let names = self.files.list(parent).ok()?;
+        let uses = |cgroup: &String| {
+            let cpus = self.files.read_trimmed(&format!("{cgroup}/{controller}.cpus"));
+            cpus.is_ok_and(|cpus| !cpus.is_empty())
+        };
+        names.into_iter().map(|name| format!("{parent}/{name}")).find(uses)
+    }
+
+    fn bring_back(&mut self, cpu: usize, side_effects: &[FileValue]) -> Settled {
+        let switch = online_file(cpu);
+        match self.files.read_trimmed(&switch) {
+            Ok(state) if state == "0" => match bring_online(self.files, cpu) {
+                Ok(()) => self.report.restored.push(FileValue { path: switch, value: "1".into() }),
+                Err(error) => return self.fail(&switch, error.to_string()),
+            },
+            Ok(_) => self.report.already += 1,
+            Err(error) if error.is_missing() => self.report.already += 1,
+            Err(error) => return self.fail(&switch, error.to_string()),
+        }
+        // All of them, also after one that failed.
+        let settled: Vec<Settled> = side_effects.iter().map(|file| self.mend_side_effect(cpu, file)).collect();
+        settled.into_iter().all(|settled| settled)
+    }
+
+    fn mend_side_effect(&mut self, cpu: usize, file: &FileValue) -> Settled {
+        let found = match self.files.read(&file.path) {
+            Ok(text) => meaning(&text),
+            Err(error) if error.is_missing() => return true,
+            Err(error) => return self.fail(&file.path, error.to_string()),
+        };
+        if same(&found, &file.value) {
+            return true;
+        }
+        // What unplugging leaves behind lacks the CPU; anything else is somebody's choice.
+        let ours = found.parse::<CpuSet>().is_ok_and(|set| !set.contains(cpu));
+        let expected = format!("a set without CPU {cpu}");
+        if !ours && !self.may_overwrite(&file.path, &expected, &found, &file.value) {
+            return self.if_changed == IfChanged::Keep;
+        }
+        self.put(&file.path, &file.value, &file.value)
+    }
+
+    /// Reports that something changed hands; whether the old value is to be written all the same.
+    fn may_overwrite(&mut self, path: &str, expected: &str, found: &str, before: &str) -> bool {
+        let overwritten = self.if_changed == IfChanged::Overwrite;
+        let (path, expected, found) = (path.to_owned(), expected.to_owned(), found.to_owned());
+        self.report.changed_hands.push(ChangedHands { path, expected, found, before: before.to_owned(), overwritten });
+        overwritten
+    }
+
+    fn nothing_left(&mut self) -> Settled {
+        self.report.already += 1;
+        true
+    }
+
+    fn fail(&mut self, path: &str, why: String) -> Settled {
+        self.report.failed.push(Failed { path: path.to_owned(), why });
+        self.if_changed == IfChanged::Keep
+    }
+}
+

@@ -1,0 +1,57 @@
+//! Values of the kernel's files: when two texts mean the same, although the kernel wrote one of them and we the other.
+
+use punctual_core::CpuSet;
+
+/// What a file's text says: without the white space around it, and of a choice (`always [madvise] never`) the word in
+/// brackets, which is what has to be written to choose it again.
+pub fn meaning(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let chosen = |word: &&&str| word.len() > 2 && word.starts_with('[') && word.ends_with(']');
+    let mut choices = words.iter().filter(chosen);
+    match (choices.next(), choices.next()) {
+        (Some(word), None) if words.len() > 1 => word[1..word.len() - 1].to_owned(),
+        _ => words.join(" "),
+    }
+}
+
+/// Whether two texts of one file mean the same: equal words, or equal masks (`7` and `00000000,00000007`).
+pub fn same(one: &str, other: &str) -> bool {
+    let (one, other) = (meaning(one), meaning(other));
+    one == other || mask(&one).is_some_and(|set| mask(&other) == Some(set))
+}
+
+/// A text as a CPU mask, if it is nothing but hexadecimal words (a list such as `0-3` is none).
+fn mask(text: &str) -> Option<CpuSet> {
+    CpuSet::from_mask(text).ok().filter(|_| text.starts_with(|c: char| c.is_ascii_hexdigit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_choice_means_its_chosen_word() {
+        assert_eq!(meaning("always [madvise] never\n"), "madvise");
+        assert_eq!(meaning("[one] [two]"), "[one] [two]");
+        assert_eq!(meaning("[x]"), "[x]");
+        assert_eq!(meaning("4096\t131072\t6291456\n"), "4096 131072 6291456");
+    }
+
+    #[test]
+    fn masks_are_the_same_however_many_words_they_are_written_in() {
+        assert!(same("7", "00000000,00000007\n"));
+        assert!(same("", "\n"));
+        assert!(!same("7", "f"));
+        assert!(!same("0-3", "0-2"));
+        assert!(!same("1", "-1"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_value_is_the_same_as_itself_and_no_text_panics(text in "\\PC{0,40}", other in "\\PC{0,40}") {
+            prop_assert!(same(&text, &text));
+            prop_assert_eq!(same(&text, &other), same(&other, &text));
+        }
+    }
+}
