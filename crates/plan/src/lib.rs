@@ -3,22 +3,34 @@
 //! known of the system is handed in as a [`ResolveContext`].
 
 mod context;
+mod describe;
 mod escape;
+mod estimate;
 pub mod experiment;
 pub mod limits;
+mod load;
+mod notes;
 pub mod plan;
 pub mod problem;
 mod render;
+mod resolve;
+mod systress;
 pub mod text;
+mod to_experiment;
+mod to_toml;
+mod toml_file;
+mod values;
 pub mod words;
 
 pub use context::{FindProgram, LoadOptions, ResolveContext};
 pub use experiment::Experiment;
 pub use limits::MAX_FILE_BYTES;
+pub use load::{load, load_and_resolve};
 pub use plan::{
     DeadlineParameters, HistogramPlan, Length, LoadPlan, MeasurePlan, PartitionPlan, PhasePlan, Plan, Scheduling,
     SystressFile, ThreadPlan, TimerPlan, Workload,
 };
 pub use problem::{Problem, ProblemKind, ProblemRow, Problems, Weight};
+pub use resolve::{Resolved, resolve};
 pub use text::{At, Place, Setting, SourceFormat, SourceText, Span};
-pub use words::{Nice, OnExit, Output, Placement, SystressFormat, TimerMethod, Word};
+pub use words::{CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod, Word};

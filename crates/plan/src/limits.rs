@@ -7,10 +7,16 @@ use punctual_core::Nanos;
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 /// The longest name of an experiment, phase, measure, load or partition, in characters.
 pub const MAX_NAME_CHARS: usize = 64;
-/// Measures, loads or phases in a file.
+/// Measures or loads in a file.
 pub const MAX_SECTIONS: usize = 1_024;
+/// Phases in a file.
+pub const MAX_PHASES: usize = 128;
+/// Requirements of a measure.
+pub const MAX_REQUIREMENTS: usize = 64;
 /// Measuring threads that run at the same time, in one phase.
 pub const MAX_THREADS: usize = 1_024;
+/// Series of the whole run: threads of all phases.
+pub const MAX_SERIES: usize = 16_384;
 /// Bins of one series' exact histogram: 128 MiB.
 pub const MAX_BINS: u64 = 16 << 20;
 /// The exact histograms of all series may take this part of the memory (one divided by it).
@@ -37,9 +43,12 @@ pub const MAX_KEPT_SAMPLES: u64 = 1_000_000_000;
 pub const MAX_DMA_LATENCY: Nanos = Nanos::from_micros(i32::MAX as i64);
 /// The smallest runtime that SCHED_DEADLINE takes (DL_SCALE in kernel/sched/deadline.c: 1 << 10 ns).
 pub const MIN_RUNTIME: Nanos = Nanos(1 << 10);
-/// The longest argument that the kernel passes to a program (MAX_ARG_STRLEN in include/uapi/linux/binfmts.h, less the NUL).
-pub const MAX_ARGUMENT_BYTES: usize = 128 * 1024 - 1;
+/// The longest command, all arguments together. (The kernel takes 128 KiB an argument: MAX_ARG_STRLEN, execve(2).)
+pub const MAX_COMMAND_BYTES: usize = 32 << 10;
 /// The longest path that the kernel takes (PATH_MAX less the NUL).
 pub const MAX_PATH_BYTES: usize = 4_095;
+/// The bounds that the kernel has by default for the period of SCHED_DEADLINE: sched_deadline_period_{min,max}_us in
+/// /proc/sys/kernel (kernel/sched/deadline.c).
+pub const DEADLINE_PERIODS: (Nanos, Nanos) = (Nanos::from_micros(100), Nanos::from_micros(1 << 22));
 /// The largest index of a stanza of a systress file.
 pub const MAX_SYSTRESS_INDEX: u32 = 9_999;

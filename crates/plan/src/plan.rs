@@ -182,6 +182,17 @@ pub enum Length {
     UntilInterrupted,
 }
 
+impl Length {
+    /// How long that is at one sample a period, if it ends.
+    pub fn time(self, period: Nanos) -> Option<Nanos> {
+        match self {
+            Length::Duration(duration) => Some(duration),
+            Length::Samples(samples) => Some(period * i64::try_from(samples).unwrap_or(i64::MAX)),
+            Length::UntilInterrupted => None,
+        }
+    }
+}
+
 /// The exact histogram of a series.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HistogramPlan {

@@ -49,8 +49,6 @@ pub struct Problem {
     pub span: Option<Span>,
     /// What is wrong, in one sentence.
     pub message: String,
-    /// Some words to write beneath the place.
-    pub label: Option<String>,
     /// Other places that have to do with it, each with some words.
     pub related: Vec<(Span, String)>,
     /// What to do about it.
@@ -63,17 +61,13 @@ fn safe(text: impl Into<String>) -> String {
 }
 
 impl Problem {
-    /// An error; add label, help and related places with the methods below.
+    /// An error; add help and related places with the methods below.
     pub(crate) fn error(kind: ProblemKind, span: Option<Span>, message: impl Into<String>) -> Problem {
         let message = safe(message);
-        Problem { weight: Weight::Error, kind, span, message, label: None, related: Vec::new(), help: None }
+        Problem { weight: Weight::Error, kind, span, message, related: Vec::new(), help: None }
     }
     pub(crate) fn warning(mut self) -> Problem {
         self.weight = Weight::Warning;
-        self
-    }
-    pub(crate) fn label(mut self, label: impl Into<String>) -> Problem {
-        self.label = Some(safe(label));
         self
     }
     pub(crate) fn related(mut self, span: Span, label: impl Into<String>) -> Problem {

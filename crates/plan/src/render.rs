@@ -55,7 +55,7 @@ fn group<'a>(source: &'a SourceText, problem: &'a Problem) -> Group<'a> {
     };
     let mut group = Group::with_title(level.primary_title(problem.message.as_str()));
     group = match problem.span {
-        Some(span) => excerpt(group, source, span, AnnotationKind::Primary, problem.label.as_deref()),
+        Some(span) => excerpt(group, source, span, AnnotationKind::Primary, None),
         None => group.element(Origin::path(file_name(source))),
     };
     for (span, label) in &problem.related {

@@ -17,6 +17,12 @@ impl Span {
     pub fn new(start: usize, end: usize) -> Span {
         Span { start, end }
     }
+
+    /// Where `part` stands in `whole`, which it must be a slice of; else the start.
+    pub(crate) fn of(part: &str, whole: &str) -> Span {
+        let start = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
+        if start > whole.len() { Span::default() } else { Span { start, end: start + part.len() } }
+    }
 }
 
 impl From<std::ops::Range<usize>> for Span {
@@ -26,7 +32,7 @@ impl From<std::ops::Range<usize>> for Span {
 }
 
 /// A value and where it was written.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct At<T> {
     /// Where.
     pub span: Span,

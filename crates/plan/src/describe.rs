@@ -1,0 +1,156 @@
+//! A plan as a person reads it: `punctual run --plan`.
+
+use crate::escape::printable;
+use crate::plan::{
+    HistogramPlan, Length, LoadPlan, MeasurePlan, PhasePlan, Plan, Scheduling, SystressFile, TimerPlan, Workload,
+};
+use crate::resolve::bytes;
+use crate::words::{Output, Word};
+use punctual_core::Nanos;
+
+impl Plan {
+    /// Everything that the plan holds, in lines and tables; what does not print is escaped.
+    pub fn describe(&self) -> String {
+        let mut page = Page::default();
+        page.line(0, format!("experiment {}", printable(&self.name)));
+        page.fact(1, "output", self.output.display());
+        page.fact(1, "estimated time", time(self.estimated_time()));
+        page.fact(1, "conducting CPUs", &self.conductor_cpus);
+        page.fact(1, "refresh", self.refresh);
+        page.fact(1, "memory lock", yes(self.memory_lock));
+        page.fact(
+            1,
+            "DMA latency",
+            self.dma_latency.map_or("left alone".to_owned(), |bound| format!("held at {bound}")),
+        );
+        page.fact(1, "CPU load", if self.cpu_load { "shown and recorded" } else { "not recorded" });
+        page.fact(1, "raw samples", format!("the first {} of each series kept", self.keep_samples));
+        page.fact(1, "real time", if self.require_real_time { "required" } else { "wanted" });
+        page.fact(1, "seed", self.seed);
+        if let Some(partition) = &self.partition {
+            page.fact(1, "partition", format!("{}: CPUs {}", partition.name, partition.cpus));
+            let without =
+                if partition.disable.is_empty() { "no tweak".to_owned() } else { partition.disable.join(", ") };
+            page.fact(1, "left out of it", without);
+        }
+        self.phases.iter().for_each(|plan| phase(&mut page, plan));
+        page.text
+    }
+}
+
+fn phase(page: &mut Page, phase: &PhasePlan) {
+    page.line(0, String::new());
+    page.line(0, format!("phase {} ({})", printable(&phase.name), time(phase.estimated_time())));
+    phase.measures.iter().for_each(|plan| measure(page, plan));
+    if phase.measures.is_empty() {
+        page.line(1, "nothing measured".to_owned());
+    }
+    phase.loads.iter().for_each(|plan| load(page, plan));
+    if phase.loads.is_empty() {
+        page.line(1, "no load".to_owned());
+    }
+}
+
+fn measure(page: &mut Page, measure: &MeasurePlan) {
+    let Workload::Timer(timer) = measure.workload;
+    page.line(1, format!("measure {}: {}", printable(&measure.name), waits(&timer)));
+    page.fact(2, "lasts", length(measure.length));
+    page.fact(2, "histogram", histogram(measure.histogram));
+    if let Some(threshold) = measure.stop_above {
+        page.fact(2, "stops the run", format!("above {threshold}"));
+    }
+    for requirement in &measure.requirements {
+        page.fact(2, "requires", requirement);
+    }
+    if let Some(file) = &measure.systress {
+        page.fact(2, "systress file", systress(file));
+    }
+    let mut rows = vec![["thread".to_owned(), "CPUs".to_owned(), "policy".to_owned(), "starts".to_owned()]];
+    rows.extend(measure.threads.iter().map(|thread| {
+        let name = printable(&thread.name).into_owned();
+        [name, thread.cpus.to_string(), scheduling(thread.scheduling), format!("+{}", thread.start_offset)]
+    }));
+    page.table(2, &rows);
+}
+
+fn load(page: &mut Page, load: &LoadPlan) {
+    page.line(1, format!("load {}: {}", printable(&load.name), printable(&shell_words::join(&load.argv))));
+    page.fact(2, "program", load.program.display());
+    page.fact(2, "CPUs", &load.cpus);
+    page.fact(2, "policy", scheduling(load.scheduling));
+    page.fact(2, "starts", format!("+{}", load.start_delay));
+    page.fact(2, "output", format!("{}, errors {}", output(&load.stdout), output(&load.stderr)));
+    page.fact(2, "at its end", format!("{} on success, {} on failure", load.on_success.word(), load.on_failure.word()));
+}
+
+fn waits(timer: &TimerPlan) -> String {
+    format!("timer, {} on {}, period {}", timer.method.word(), timer.clock, timer.period)
+}
+
+fn length(length: Length) -> String {
+    match length {
+        Length::Duration(duration) => duration.to_string(),
+        Length::Samples(samples) => format!("{samples} samples"),
+        Length::UntilInterrupted => "until interrupted".to_owned(),
+    }
+}
+
+fn histogram(plan: HistogramPlan) -> String {
+    format!("0 to {} in steps of {}: {} bins, {}", plan.range, plan.resolution, plan.bins(), bytes(plan.bins() * 8))
+}
+
+fn systress(file: &SystressFile) -> String {
+    format!("{} ({}, index {})", file.path.display(), file.format.word(), file.index)
+}
+
+fn scheduling(scheduling: Scheduling) -> String {
+    let policy = scheduling.policy();
+    match scheduling {
+        Scheduling::Fifo(priority) | Scheduling::Rr(priority) => format!("{policy} {priority}"),
+        Scheduling::Other(nice) | Scheduling::Batch(nice) => format!("{policy}, nice {nice}"),
+        Scheduling::Idle => policy.to_string(),
+        Scheduling::Deadline(p) => format!("{policy}, {} of each {}, by {}", p.runtime, p.period, p.deadline),
+    }
+}
+
+fn output(output: &Output) -> String {
+    match output {
+        Output::Null => "/dev/null".to_owned(),
+        Output::File(path) => path.display().to_string(),
+    }
+}
+
+fn time(time: Option<Nanos>) -> String {
+    time.map_or("until interrupted".to_owned(), |time| time.to_string())
+}
+
+fn yes(yes: bool) -> &'static str {
+    if yes { "yes" } else { "no" }
+}
+
+/// Text in the making: lines indented by steps, facts with their names in a column.
+#[derive(Default)]
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn line(&mut self, depth: usize, text: String) {
+        let indent = if text.is_empty() { String::new() } else { "  ".repeat(depth) };
+        self.text += &format!("{indent}{text}\n");
+    }
+
+    fn fact(&mut self, depth: usize, name: &str, value: impl std::fmt::Display) {
+        self.line(depth, format!("{name:<15}  {}", printable(&value.to_string())));
+    }
+
+    fn table<const N: usize>(&mut self, depth: usize, rows: &[[String; N]]) {
+        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..N).map(width).collect();
+        for row in rows {
+            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+            let line = cells.collect::<Vec<_>>().join("  ");
+            self.line(depth, line.trim_end().to_owned());
+        }
+    }
+}

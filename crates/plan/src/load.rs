@@ -1,0 +1,106 @@
+//! From the bytes of a file to an experiment.
+
+use crate::context::{LoadOptions, ResolveContext};
+use crate::experiment::Experiment;
+use crate::limits::MAX_FILE_BYTES;
+use crate::problem::{Problem, ProblemKind, Problems};
+use crate::resolve::{Resolved, resolve};
+use crate::text::{SourceFormat, SourceText, Span};
+use crate::{systress, toml_file};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Reads an experiment file. `path` is for messages and, by its extension, for the language: `.toml`, or `.cfg` for
+/// systress; any other extension leaves it to the content.
+///
+/// # Errors
+/// Everything that is wrong in the file, at once.
+pub fn load(path: &Path, bytes: &[u8], options: &LoadOptions) -> Result<Experiment, Problems> {
+    let (mut experiment, mut problems) = read(path, bytes, options)?;
+    problems.sort();
+    if problems.errors() > 0 {
+        return Err(problems);
+    }
+    experiment.warnings = problems.iter().cloned().collect();
+    Ok(experiment)
+}
+
+/// Reads an experiment file and resolves it for a system: [`load`] and [`resolve()`] in one, so that a file that cannot be
+/// read in one place still has its CPUs, programs and names looked up in the others.
+///
+/// # Errors
+/// Everything that is wrong, at once.
+pub fn load_and_resolve(
+    path: &Path,
+    bytes: &[u8],
+    options: &LoadOptions,
+    context: &ResolveContext,
+) -> Result<(Experiment, Resolved), Problems> {
+    let (mut experiment, mut problems) = read(path, bytes, options)?;
+    if problems.errors() == 0 {
+        experiment.warnings = problems.iter().cloned().collect();
+        return resolve(&experiment, context).map(|resolved| (experiment, resolved));
+    }
+    // What stands beside an error is still looked up. What depends on several values could be wrong only for the error's sake.
+    if let Err(more) = resolve(&experiment, context) {
+        let whole = problems.iter().all(|problem| problem.kind != ProblemKind::Syntax);
+        let sure = |p: &Problem| p.kind == ProblemKind::NotHere || (whole && p.kind == ProblemKind::Reference);
+        problems.append(more.filtered(sure));
+    }
+    problems.sort();
+    Err(problems)
+}
+
+fn read(path: &Path, bytes: &[u8], options: &LoadOptions) -> Result<(Experiment, Problems), Problems> {
+    let text = text(path, bytes)?;
+    Ok(match language(path, &text.text) {
+        SourceFormat::Toml => toml_file::read(text, options),
+        SourceFormat::Systress => systress::read(text, options),
+    })
+}
+
+/// The file as text, if it is one of reasonable size.
+fn text(path: &Path, bytes: &[u8]) -> Result<Arc<SourceText>, Problems> {
+    let refuse = |text: &str, span: Option<Span>, message: String, help: &str| {
+        let mut problems = Problems::none(SourceText::shared(path, text));
+        problems.push(Problem::error(ProblemKind::Syntax, span, message).help(help));
+        Err(problems)
+    };
+    if bytes.len() > MAX_FILE_BYTES {
+        let message = format!("the file has more than {MAX_FILE_BYTES} bytes: that is no experiment file");
+        return refuse("", None, message, "is it the right file?");
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) if text.trim().is_empty() => refuse(
+            "",
+            None,
+            "the file is empty".to_owned(),
+            "it needs at least a `[[measure]]`: see punctual-experiment(5)",
+        ),
+        Ok(text) => Ok(SourceText::shared(path, text)),
+        Err(error) => {
+            let start = error.valid_up_to();
+            let byte = bytes.get(start).copied().unwrap_or_default();
+            let message = format!("the file is not UTF-8 text: byte {start} (0x{byte:02x}) begins no character");
+            let text = String::from_utf8_lossy(bytes);
+            refuse(&text, Some(Span::new(start, start + '\u{fffd}'.len_utf8())), message, "save it as UTF-8")
+        }
+    }
+}
+
+fn language(path: &Path, text: &str) -> SourceFormat {
+    let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+    match extension.as_deref() {
+        Some("toml") => SourceFormat::Toml,
+        Some("cfg") => SourceFormat::Systress,
+        _ if looks_like_systress(text) => SourceFormat::Systress,
+        _ => SourceFormat::Toml,
+    }
+}
+
+/// Whether the first line that says something begins a stanza: `main`, `timer_thread[0] {`. TOML begins with `[`, or has a `=`.
+fn looks_like_systress(text: &str) -> bool {
+    let code = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
+    let first = text.trim_start_matches('\u{feff}').lines().map(code).find(|line| !line.is_empty());
+    first.is_some_and(|line| line.starts_with(|c: char| c.is_ascii_alphabetic()) && !line.contains('='))
+}

@@ -1,0 +1,51 @@
+//! Where readers of files put what they find wrong.
+
+use crate::context::LoadOptions;
+use crate::escape::clipped;
+use crate::problem::{Problem, ProblemKind, Problems};
+use crate::text::{SourceText, Span};
+use crate::values::Wrong;
+use punctual_core::words::nearest;
+use std::sync::Arc;
+
+/// The problems found so far, and how strict the reading is.
+pub(crate) struct Notes {
+    pub(crate) problems: Problems,
+    allow_unknown: bool,
+}
+
+impl Notes {
+    pub(crate) fn new(source: Arc<SourceText>, options: &LoadOptions) -> Notes {
+        Notes { problems: Problems::none(source), allow_unknown: options.allow_unknown }
+    }
+
+    /// What cannot be read as what it should be.
+    pub(crate) fn syntax(&mut self, span: Span, message: impl Into<String>, help: &str) {
+        self.problems.push(Problem::error(ProblemKind::Syntax, Some(span), message).help(help));
+    }
+
+    /// A value that cannot be taken.
+    pub(crate) fn wrong(&mut self, span: Span, wrong: Wrong) {
+        let problem = Problem::error(ProblemKind::Value, Some(span), wrong.message);
+        self.problems.push(match wrong.help {
+            Some(help) => problem.help(help),
+            None => problem,
+        });
+    }
+
+    /// Something needed that is not there.
+    pub(crate) fn missing(&mut self, span: Span, message: &str, help: &str) {
+        self.wrong(span, Wrong::new(message).help(help));
+    }
+
+    /// A word that is none of those known in this place.
+    pub(crate) fn unknown(&mut self, span: Span, word: &str, place: &str, known: &[&'static str]) {
+        let message = format!("`{}` is not known in {place}", clipped(word));
+        let help = match nearest(word, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("known are {}", known.join(", ")),
+        };
+        let problem = Problem::error(ProblemKind::UnknownKey, Some(span), message).help(help);
+        self.problems.push(if self.allow_unknown { problem.warning() } else { problem });
+    }
+}

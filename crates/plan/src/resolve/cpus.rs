@@ -1,0 +1,91 @@
+//! CPUs: those asked for are there, and on one side of a partition.
+
+use super::{Resolver, place, value};
+use crate::context::ResolveContext;
+use crate::plan::PartitionPlan;
+use crate::problem::ProblemKind;
+use crate::text::{At, Setting, Span};
+use crate::words::CpuChoice;
+use punctual_core::CpuSet;
+
+/// The CPUs that are online, and what a partition makes of them.
+pub(super) struct Zones {
+    pub(super) online: CpuSet,
+    /// Set apart; empty without a partition.
+    pub(super) partition: CpuSet,
+    /// All others.
+    pub(super) housekeeping: CpuSet,
+}
+
+impl Zones {
+    pub(super) fn new(context: &ResolveContext, partition: Option<&PartitionPlan>) -> Zones {
+        let partition = partition.map(|partition| partition.cpus.clone()).unwrap_or_default();
+        Zones { online: context.online.clone(), housekeeping: context.online.difference(&partition), partition }
+    }
+    /// Where is measured unless the file says otherwise.
+    pub(super) fn measured(&self) -> &CpuSet {
+        if self.partition.is_empty() { &self.online } else { &self.partition }
+    }
+}
+
+impl Resolver<'_> {
+    pub(super) fn partition(&mut self) -> Option<PartitionPlan> {
+        let spec = self.experiment.partition.as_ref()?;
+        let written = spec.cpus.as_ref()?;
+        let cpus = self.that_are_there(&written.value, written.span);
+        if self.context.online.is_subset(&cpus) {
+            let message = format!("a partition of CPUs {cpus} leaves no CPU for everything else");
+            let help = format!("leave one of {} out", self.context.online);
+            self.error(ProblemKind::NotHere, written.span, message, &help);
+        }
+        let disable = spec.disable.iter().map(|at| at.value.clone()).collect();
+        Some(PartitionPlan { name: value(&spec.name, "rt".to_owned()), cpus, disable })
+    }
+
+    /// The CPUs of a setting, or the default.
+    pub(super) fn cpus(&mut self, choice: &Setting<CpuChoice>, default: &CpuSet) -> CpuSet {
+        match choice {
+            None => default.clone(),
+            Some(At { value: CpuChoice::All, .. }) => self.context.online.clone(),
+            Some(At { value: CpuChoice::Listed(cpus), span }) => self.that_are_there(cpus, *span),
+        }
+    }
+
+    /// A task that may run on CPUs on both sides of a partition cannot be had: a cpuset holds it on one.
+    pub(super) fn check_one_side(&mut self, choice: &Setting<CpuChoice>, section: Span, cpus: &CpuSet, zones: &Zones) {
+        if !zones.partition.is_empty() && !cpus.is_subset(&zones.partition) && !cpus.is_subset(&zones.housekeeping) {
+            let message = format!("CPUs {cpus} are partly in the partition ({}) and partly not", zones.partition);
+            let help = format!("choose from {} or from {}", zones.partition, zones.housekeeping);
+            self.error(ProblemKind::Combination, place(choice, section), message, &help);
+        }
+    }
+
+    /// The CPUs of the conducting thread: as written, else those that nobody measures on, else all outside a partition.
+    pub(super) fn conductor_cpus(&mut self, choice: &Setting<CpuChoice>, zones: &Zones, measured: &CpuSet) -> CpuSet {
+        let quiet = zones.housekeeping.difference(measured);
+        let default = if quiet.is_empty() { &zones.housekeeping } else { &quiet };
+        let cpus = self.cpus(choice, default);
+        self.check_one_side(choice, Span::default(), &cpus, zones);
+        cpus
+    }
+
+    /// Those of the CPUs that are online; the others are errors.
+    fn that_are_there(&mut self, cpus: &CpuSet, span: Span) -> CpuSet {
+        let online = &self.context.online;
+        let missing = cpus.difference(&self.context.present.union(online));
+        let offline = cpus.difference(online).difference(&missing);
+        let few = |set: &CpuSet| if set.len() == 1 { format!("CPU {set}") } else { format!("CPUs {set}") };
+        let verb = |set: &CpuSet, one: &str, many: &str| if set.len() == 1 { one.to_owned() } else { many.to_owned() };
+        if !missing.is_empty() {
+            let message = format!("{} {} not exist", few(&missing), verb(&missing, "does", "do"));
+            let help = format!("this system has CPUs {}", self.context.present.union(online));
+            self.error(ProblemKind::NotHere, span, message, &help);
+        }
+        if !offline.is_empty() {
+            let message = format!("{} {} offline", few(&offline), verb(&offline, "is", "are"));
+            let help = format!("online are {}", self.context.online);
+            self.error(ProblemKind::NotHere, span, message, &help);
+        }
+        cpus.intersection(&self.context.online)
+    }
+}

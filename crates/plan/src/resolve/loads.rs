@@ -1,0 +1,112 @@
+//! Loads: the program found, policy and output settled.
+
+use super::cpus::Zones;
+use super::{Resolver, place, value};
+use crate::escape::clipped;
+use crate::experiment::LoadSpec;
+use crate::plan::{LoadPlan, Scheduling};
+use crate::problem::{Problem, ProblemKind};
+use crate::words::{Nice, OnExit, Output};
+use punctual_core::{Nanos, Policy, Priority};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// The lowest: a real-time load that does not say disturbs least.
+const LOWEST: Priority = Priority::new(1).expect("1 is a priority");
+
+impl Resolver<'_> {
+    pub(super) fn loads(&mut self, zones: &Zones) -> Vec<LoadPlan> {
+        let specs = &self.experiment.loads;
+        let names = self.names("load", specs.iter().map(|spec| (&spec.name, program_name(spec))));
+        specs.iter().zip(names).map(|(spec, name)| self.load(spec, name, zones)).collect()
+    }
+
+    fn load(&mut self, spec: &LoadSpec, name: String, zones: &Zones) -> LoadPlan {
+        let argv = spec.command.as_ref().map(|command| command.value.clone()).unwrap_or_default();
+        let cpus = self.cpus(&spec.cpus, &zones.housekeeping);
+        self.check_one_side(&spec.cpus, spec.span, &cpus, zones);
+        LoadPlan {
+            name,
+            program: self.program(spec),
+            argv,
+            cpus,
+            scheduling: self.load_scheduling(spec),
+            stdout: value(&spec.stdout, Output::Null),
+            stderr: value(&spec.stderr, Output::Null),
+            on_success: value(&spec.on_success, OnExit::Respawn),
+            on_failure: value(&spec.on_failure, OnExit::Stop),
+            start_delay: value(&spec.start_delay, Nanos::ZERO),
+        }
+    }
+
+    fn program(&mut self, spec: &LoadSpec) -> PathBuf {
+        let Some(command) = &spec.command else { return Default::default() };
+        let Some(word) = command.value.first() else { return Default::default() };
+        match (self.context.find_program)(word) {
+            Ok(program) => program,
+            Err(why) => {
+                let message = format!("cannot run `{}`: {why}", clipped(word));
+                let help = "install it, or write the path of the program";
+                self.error(ProblemKind::NotHere, command.span, message, help);
+                Default::default()
+            }
+        }
+    }
+
+    fn load_scheduling(&mut self, spec: &LoadSpec) -> Scheduling {
+        let policy = value(&spec.policy, Policy::Other);
+        if !policy.has_priority() {
+            self.refuse_priority(&spec.priority, policy);
+        }
+        let nice = value(&spec.nice, Nice::default());
+        if !matches!(policy, Policy::Other | Policy::Batch) && spec.nice.is_some() {
+            let message = format!("a nice value means nothing to {policy}");
+            self.error(ProblemKind::Combination, place(&spec.nice, spec.span), message, "leave `nice` out");
+        }
+        match policy {
+            Policy::Fifo => Scheduling::Fifo(value(&spec.priority, LOWEST)),
+            Policy::Rr => Scheduling::Rr(value(&spec.priority, LOWEST)),
+            Policy::Other => Scheduling::Other(nice),
+            Policy::Batch => Scheduling::Batch(nice),
+            Policy::Idle => Scheduling::Idle,
+            Policy::Deadline => {
+                let message = "a load cannot have SCHED_DEADLINE";
+                let help = "a deadline task may not fork (sched(7)): choose fifo, rr, other, batch or idle";
+                self.error(ProblemKind::Combination, place(&spec.policy, spec.span), message, help);
+                Scheduling::Idle
+            }
+        }
+    }
+
+    pub(super) fn refuse_priority(&mut self, priority: &crate::text::Setting<Priority>, policy: Policy) {
+        if let Some(priority) = priority {
+            let message = format!("{policy} has no priority");
+            let help = "choose the policy fifo or rr, or leave the priority out";
+            self.error(ProblemKind::Combination, priority.span, message, help);
+        }
+    }
+
+    /// Two loads of a phase that write to the same file write over each other.
+    pub(super) fn check_outputs(&mut self, loads: &[(&LoadSpec, &LoadPlan)]) {
+        let mut seen: HashMap<&Path, &LoadSpec> = HashMap::new();
+        for (spec, load) in loads {
+            for (setting, output) in [(&spec.stdout, &load.stdout), (&spec.stderr, &load.stderr)] {
+                let Output::File(path) = output else { continue };
+                let first = *seen.entry(path).or_insert(spec);
+                if !std::ptr::eq(first, *spec) {
+                    let message = format!("two loads of a phase write to {}", path.display());
+                    let problem = Problem::error(ProblemKind::Combination, Some(place(setting, spec.span)), message);
+                    let problem = problem.related(first.span, "so does this one").help("give each a file of its own");
+                    self.note(problem.warning());
+                }
+            }
+        }
+    }
+}
+
+/// The program's name without its directory.
+fn program_name(spec: &LoadSpec) -> String {
+    let program = spec.command.as_ref().and_then(|command| command.value.first());
+    let base = program.and_then(|program| program.rsplit('/').find(|part| !part.is_empty()));
+    base.unwrap_or("load").to_owned()
+}

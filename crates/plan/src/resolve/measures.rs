@@ -1,0 +1,233 @@
+//! Measures: threads on their CPUs, histograms that fit into memory.
+
+use super::cpus::Zones;
+use super::phases::Frame;
+use super::{Resolver, place, value};
+use crate::experiment::{MeasureSpec, WorkloadSpec};
+use crate::limits::{MAX_BINS, MAX_SERIES, MAX_THREADS, MEMORY_SHARE};
+use crate::plan::{HistogramPlan, Length, MeasurePlan, Scheduling, SystressFile, ThreadPlan, TimerPlan, Workload};
+use crate::problem::{Problem, ProblemKind};
+use crate::words::{Placement, SystressFormat, Word, WorkloadKind};
+use punctual_core::{CpuSet, Nanos, Policy};
+
+/// A measure worked out, but for how long it lasts: that depends on the phase.
+pub(super) struct Measure<'a> {
+    pub(super) spec: &'a MeasureSpec,
+    pub(super) plan: MeasurePlan,
+    /// The phases that it runs in, by place.
+    pub(super) phases: Vec<usize>,
+}
+
+impl<'a> Resolver<'a> {
+    pub(super) fn measures(&mut self, zones: &Zones, frames: &[Frame]) -> Vec<Measure<'a>> {
+        let experiment = self.experiment;
+        if experiment.measures.is_empty() {
+            let problem = Problem::error(ProblemKind::Combination, None, "the file measures nothing");
+            self.note(
+                problem.help(
+                    "add a section `[[measure]]` with `kind = \"timer\"` (in a systress file: `timer_thread[0]`)",
+                ),
+            );
+        }
+        let names =
+            self.names("measure", experiment.measures.iter().map(|spec| (&spec.name, kind(spec).word().to_owned())));
+        let mut room = Room { threads: vec![0; frames.len()], series: 0 };
+        let mut measures = Vec::new();
+        for (index, (spec, name)) in experiment.measures.iter().zip(names).enumerate() {
+            let phases = self.phases_of(spec, frames);
+            let plan = self.measure(index, spec, name, zones, &phases, &mut room);
+            measures.push(Measure { spec, plan, phases });
+        }
+        self.check_memory(&measures);
+        self.check_result_files(&measures);
+        measures
+    }
+
+    fn measure(
+        &mut self,
+        index: usize,
+        spec: &MeasureSpec,
+        name: String,
+        zones: &Zones,
+        phases: &[usize],
+        room: &mut Room,
+    ) -> MeasurePlan {
+        let WorkloadSpec::Timer(timer) = &spec.workload;
+        let (timer, policy) = self.timer(spec, timer);
+        let scheduling = self.measure_scheduling(spec, policy, timer.period);
+        let placement =
+            value(&spec.threads, if policy == Policy::Deadline { Placement::Shared(1) } else { Placement::PerCpu });
+        let cpus = self.cpus(&spec.cpus, zones.measured());
+        if placement != Placement::PerCpu {
+            self.check_one_side(&spec.cpus, spec.span, &cpus, zones);
+        }
+        let count = match placement {
+            Placement::PerCpu => cpus.len(),
+            Placement::Shared(count) => count as usize,
+        };
+        let threads = match self.make_room(spec, count, phases, room) {
+            true => threads(&name, placement, &cpus, scheduling, &timer),
+            false => Vec::new(),
+        };
+        self.warn_of_refused_deadline(spec, &threads, zones);
+        MeasurePlan {
+            systress: self.systress(index, spec, count, phases),
+            name,
+            workload: Workload::Timer(timer),
+            cpus,
+            placement,
+            threads,
+            length: Length::UntilInterrupted,
+            histogram: self.histogram(spec),
+            stop_above: spec.stop_above.as_ref().map(|at| at.value),
+            requirements: spec.require.iter().map(|at| at.value).collect(),
+        }
+    }
+
+    /// Whether there is room for so many more threads in these phases.
+    fn make_room(&mut self, spec: &MeasureSpec, count: usize, phases: &[usize], room: &mut Room) -> bool {
+        phases.iter().for_each(|phase| room.threads[*phase] += count);
+        room.series += count * phases.len();
+        let most = phases.iter().map(|phase| room.threads[*phase]).max().unwrap_or(0);
+        let message = match (most > MAX_THREADS, room.series > MAX_SERIES) {
+            (false, false) => return true,
+            (true, _) => format!("with this measure {most} threads would run at the same time: at most {MAX_THREADS}"),
+            (false, true) => format!("with this measure there would be {} series: at most {MAX_SERIES}", room.series),
+        };
+        self.error(
+            ProblemKind::Value,
+            place(&spec.threads, spec.span),
+            message,
+            "measure on fewer CPUs, with fewer threads, or in fewer phases",
+        );
+        false
+    }
+
+    fn histogram(&mut self, spec: &MeasureSpec) -> HistogramPlan {
+        let plan = HistogramPlan {
+            range: value(&spec.range, Nanos::MILLI),
+            resolution: value(&spec.resolution, Nanos::MICRO),
+        };
+        let span = place(&spec.range, place(&spec.resolution, spec.span));
+        if plan.resolution > plan.range {
+            let message =
+                format!("a bin of the histogram ({}) is wider than all of it ({})", plan.resolution, plan.range);
+            self.error(ProblemKind::Combination, span, message, "choose a finer resolution or a larger range");
+        } else if plan.bins() > MAX_BINS {
+            let (range, resolution) = (plan.range, plan.resolution);
+            let message = format!(
+                "a histogram of {range} in steps of {resolution} has {} bins ({}): at most {MAX_BINS}",
+                plan.bins(),
+                bytes(plan.bins() * 8)
+            );
+            let coarser = Nanos(range.ns() / (MAX_BINS as i64 - 1) + 1);
+            let help =
+                format!("choose a resolution of {coarser}, or a range of {}", resolution * (MAX_BINS as i64 - 1));
+            self.error(ProblemKind::Value, span, message, &help);
+        }
+        plan
+    }
+
+    /// The exact histograms of all series together may take a share of the memory.
+    fn check_memory(&mut self, measures: &[Measure]) {
+        let need = |measure: &Measure| {
+            let series = (measure.plan.threads.len() * measure.phases.len()) as u64;
+            measure.plan.histogram.bins().min(MAX_BINS).saturating_mul(8 * series)
+        };
+        let all: u64 = measures.iter().map(need).fold(0, u64::saturating_add);
+        let room = self.context.memory_bytes / MEMORY_SHARE;
+        let Some(largest) = measures.iter().max_by_key(|measure| need(measure)).filter(|_| all > room) else { return };
+        let span = place(&largest.spec.range, place(&largest.spec.resolution, largest.spec.span));
+        let message = format!(
+            "the histograms of all series need {}, and may take {} (1/{MEMORY_SHARE} of this system's memory)",
+            bytes(all),
+            bytes(room)
+        );
+        let help = "choose a coarser resolution, a shorter range, fewer threads or fewer phases";
+        self.error(ProblemKind::NotHere, span, message, help);
+    }
+
+    /// A deadline thread must be allowed on its whole root domain (kernel/sched/syscalls.c: __sched_setscheduler).
+    fn warn_of_refused_deadline(&mut self, spec: &MeasureSpec, threads: &[ThreadPlan], zones: &Zones) {
+        let whole = |thread: &ThreadPlan| thread.cpus == zones.online || thread.cpus == zones.partition;
+        let deadline = |thread: &ThreadPlan| matches!(thread.scheduling, Scheduling::Deadline(_));
+        if threads.iter().any(|thread| deadline(thread) && !whole(thread)) {
+            let message =
+                "the kernel refuses SCHED_DEADLINE to a thread that may not run on all CPUs of its root domain";
+            let problem =
+                Problem::error(ProblemKind::Combination, Some(place(&spec.cpus, spec.span)), message).warning();
+            self.note(problem.help("measure with `threads = 1` on all CPUs, or on all those of a `[partition]`"));
+        }
+    }
+
+    fn systress(&mut self, place: usize, spec: &MeasureSpec, threads: usize, phases: &[usize]) -> Option<SystressFile> {
+        let wanted = spec.systress.as_ref()?;
+        if threads != 1 || phases.len() > 1 {
+            let message = "a systress result file holds one thread in one phase";
+            let help = "set `threads = 1` (or one CPU), and name one phase in `phases`";
+            self.error(ProblemKind::Combination, wanted.span, message, help);
+        }
+        let index = value(&wanted.index, place as u32);
+        let path = value(&wanted.file, format!("timer_thread{index:02}.txt")).into();
+        Some(SystressFile { path, format: value(&wanted.format, SystressFormat::Txt), index })
+    }
+
+    fn check_result_files(&mut self, measures: &[Measure]) {
+        let mut seen = std::collections::HashMap::new();
+        for (measure, file) in measures.iter().filter_map(|measure| Some((measure, measure.plan.systress.as_ref()?))) {
+            let Some(wanted) = &measure.spec.systress else { continue };
+            let span = place(&wanted.file, wanted.span);
+            if let Some(first) = seen.insert(&file.path, span) {
+                let message = format!("two measures write to {}", file.path.display());
+                let problem = Problem::error(ProblemKind::Reference, Some(span), message);
+                self.note(problem.related(first, "so does this one").help("give each a file of its own"));
+            }
+        }
+    }
+}
+
+/// How many threads run in each phase, and how many series there are in all.
+struct Room {
+    threads: Vec<usize>,
+    series: usize,
+}
+
+fn kind(spec: &MeasureSpec) -> WorkloadKind {
+    match spec.workload {
+        WorkloadSpec::Timer(_) => WorkloadKind::Timer,
+    }
+}
+
+fn threads(
+    name: &str,
+    placement: Placement,
+    cpus: &CpuSet,
+    scheduling: Scheduling,
+    timer: &TimerPlan,
+) -> Vec<ThreadPlan> {
+    let thread = |k: usize, name: String, cpus: CpuSet| ThreadPlan {
+        name,
+        cpus,
+        scheduling,
+        start_offset: timer.offset * k as i64,
+    };
+    match placement {
+        Placement::PerCpu => {
+            cpus.iter().enumerate().map(|(k, cpu)| thread(k, format!("{name}/cpu{cpu}"), CpuSet::single(cpu))).collect()
+        }
+        Placement::Shared(1) => vec![thread(0, name.to_owned(), cpus.clone())],
+        Placement::Shared(count) => {
+            (0..count as usize).map(|k| thread(k, format!("{name}/{k}"), cpus.clone())).collect()
+        }
+    }
+}
+
+/// A size in bytes, for people.
+pub(crate) fn bytes(n: u64) -> String {
+    match n {
+        0..10_240 => format!("{n} B"),
+        10_240..10_485_760 => format!("{} KiB", n >> 10),
+        10_485_760..10_737_418_240 => format!("{} MiB", n >> 20),
+        _ => format!("{} GiB", n >> 30),
+    }
+}

@@ -1,0 +1,107 @@
+//! From an experiment to a plan: every default filled in, every name looked up, everything checked that can be before it runs.
+
+mod cpus;
+mod loads;
+mod measures;
+mod names;
+mod phases;
+mod safety;
+mod timer;
+
+use crate::context::ResolveContext;
+use crate::experiment::{Experiment, Settings};
+use crate::limits::MAX_NAME_CHARS;
+use crate::plan::Plan;
+use crate::problem::{Problem, ProblemKind, Problems};
+use crate::text::{Setting, Span};
+use cpus::Zones;
+pub(crate) use measures::bytes;
+use punctual_core::{CpuSet, Nanos};
+
+/// A plan, and what was doubtful on the way to it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Resolved {
+    /// What to run.
+    pub plan: Plan,
+    /// Warnings, never errors.
+    pub warnings: Problems,
+}
+
+/// Fills in every default and checks the experiment against the system in `context`.
+///
+/// # Errors
+/// Everything that keeps it from being run, at once, with the warnings. Where [`Problems::force_suffices`], the same with
+/// [`ResolveContext::force`] would be let through.
+pub fn resolve(experiment: &Experiment, context: &ResolveContext) -> Result<Resolved, Problems> {
+    let mut problems = Problems::none(experiment.source.clone());
+    experiment.warnings.iter().cloned().for_each(|warning| problems.push(warning));
+    let mut resolver = Resolver { experiment, context, problems };
+    let plan = resolver.plan();
+    let mut problems = resolver.problems;
+    problems.sort();
+    if problems.errors() > 0 { Err(problems) } else { Ok(Resolved { plan, warnings: problems }) }
+}
+
+/// Works a plan out, noting what is wrong and going on with the nearest thing that makes sense.
+struct Resolver<'a> {
+    experiment: &'a Experiment,
+    context: &'a ResolveContext<'a>,
+    problems: Problems,
+}
+
+impl Resolver<'_> {
+    fn plan(&mut self) -> Plan {
+        let partition = self.partition();
+        let zones = Zones::new(self.context, partition.as_ref());
+        let loads = self.loads(&zones);
+        let phases = self.phase_frames(&loads);
+        let measures = self.measures(&zones, &phases);
+        let phases = self.phases(phases, &measures, &loads);
+        let settings = &self.experiment.settings;
+        let name = value(&settings.name, self.file_stem());
+        let measured = measures.iter().fold(CpuSet::new(), |all, measure| all.union(&measure.plan.cpus));
+        Plan {
+            conductor_cpus: self.conductor_cpus(&settings.cpus, &zones, &measured),
+            refresh: value(&settings.refresh, Nanos::from_millis(500)),
+            memory_lock: value(&settings.memory_lock, true),
+            dma_latency: value(&settings.dma_latency, Some(Nanos::ZERO)),
+            seed: value(&settings.seed, 1),
+            output: self.output(settings, &name),
+            cpu_load: value(&settings.cpu_load, true),
+            keep_samples: value(&settings.keep_samples, 1_000_000),
+            require_real_time: value(&settings.require_real_time, false),
+            partition,
+            phases,
+            name,
+        }
+    }
+
+    fn output(&self, settings: &Settings, name: &str) -> std::path::PathBuf {
+        value(&settings.output, format!("punctual-{name}-{}", self.context.stamp)).into()
+    }
+
+    /// The file's name without its extension, made fit for a name.
+    fn file_stem(&self) -> String {
+        let stem = self.experiment.source.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        names::made_fit(&stem, MAX_NAME_CHARS, "experiment")
+    }
+
+    fn note(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+
+    fn error(&mut self, kind: ProblemKind, span: Span, message: impl Into<String>, help: &str) {
+        let problem = Problem::error(kind, Some(span), message);
+        self.note(if help.is_empty() { problem } else { problem.help(help) });
+    }
+}
+
+/// What is set, or the default.
+fn value<T: Clone>(setting: &Setting<T>, default: T) -> T {
+    setting.as_ref().map_or(default, |at| at.value.clone())
+}
+
+/// Where something is set, or the section that it would be in.
+fn place<T>(setting: &Setting<T>, section: Span) -> Span {
+    setting.as_ref().map_or(section, |at| at.span)
+}

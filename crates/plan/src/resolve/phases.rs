@@ -1,0 +1,152 @@
+//! Phases: which loads and measures each has, and how long they last.
+
+use super::measures::Measure;
+use super::{Resolver, place};
+use crate::experiment::{LoadSpec, MeasureSpec};
+use crate::plan::{Length, LoadPlan, MeasurePlan, PhasePlan, Workload};
+use crate::problem::{Problem, ProblemKind};
+use crate::text::{Setting, Span};
+use punctual_core::Nanos;
+
+/// A phase before anything is measured in it.
+pub(super) struct Frame {
+    name: String,
+    duration: Setting<Nanos>,
+    /// The loads, by place.
+    loads: Vec<usize>,
+    /// Its section; `None` for the one that is there without being written.
+    span: Option<Span>,
+}
+
+impl<'a> Resolver<'a> {
+    /// The phases as written, or one with every load.
+    pub(super) fn phase_frames(&mut self, loads: &[LoadPlan]) -> Vec<Frame> {
+        let specs = &self.experiment.phases;
+        if specs.is_empty() {
+            return vec![Frame {
+                name: "main".to_owned(),
+                duration: None,
+                loads: (0..loads.len()).collect(),
+                span: None,
+            }];
+        }
+        let names =
+            self.names("phase", specs.iter().enumerate().map(|(k, spec)| (&spec.name, format!("phase-{}", k + 1))));
+        let known: Vec<&str> = loads.iter().map(|load| load.name.as_str()).collect();
+        let mut frames = Vec::new();
+        for (spec, name) in specs.iter().zip(names) {
+            let loads = self.look_up("load", &spec.loads, &known);
+            frames.push(Frame { name, duration: spec.duration, loads, span: Some(spec.span) });
+        }
+        self.warn_of_idle_loads(&frames, loads);
+        frames
+    }
+
+    fn warn_of_idle_loads(&mut self, frames: &[Frame], loads: &[LoadPlan]) {
+        for (index, load) in loads.iter().enumerate() {
+            if !frames.iter().any(|frame| frame.loads.contains(&index)) {
+                let span = self.experiment.loads[index].span;
+                let message = format!("the load `{}` is in no phase: it is never started", load.name);
+                let problem = Problem::error(ProblemKind::Combination, Some(span), message).warning();
+                self.note(problem.help("name it in the `loads` of a `[[phase]]`"));
+            }
+        }
+    }
+
+    /// The phases that a measure runs in, by place: those named, or all.
+    pub(super) fn phases_of(&mut self, spec: &MeasureSpec, frames: &[Frame]) -> Vec<usize> {
+        let Some(named) = &spec.phases else { return (0..frames.len()).collect() };
+        if named.value.is_empty() {
+            let message = "this measure is in no phase: it would never run";
+            self.error(ProblemKind::Combination, named.span, message, "name a phase, or leave `phases` out for all");
+        }
+        let known: Vec<&str> = frames.iter().map(|frame| frame.name.as_str()).collect();
+        let mut phases = self.look_up("phase", &named.value, &known);
+        phases.sort();
+        phases
+    }
+
+    pub(super) fn phases(&mut self, frames: Vec<Frame>, measures: &[Measure], loads: &[LoadPlan]) -> Vec<PhasePlan> {
+        let count = frames.len();
+        let mut phases = Vec::new();
+        for (k, frame) in frames.iter().enumerate() {
+            let here: Vec<&Measure> = measures.iter().filter(|measure| measure.phases.contains(&k)).collect();
+            let plan = PhasePlan {
+                name: frame.name.clone(),
+                duration: frame.duration.as_ref().map(|at| at.value),
+                measures: here.iter().map(|measure| self.measure_in(measure, frame)).collect(),
+                loads: frame.loads.iter().map(|load| loads[*load].clone()).collect(),
+            };
+            self.check_end(frame, &plan, k + 1 == count);
+            let here: Vec<_> = here.iter().map(|measure| (measure.spec, &measure.plan)).collect();
+            let loads: Vec<_> = frame.loads.iter().map(|load| (&self.experiment.loads[*load], &loads[*load])).collect();
+            self.check_loads(frame, &loads);
+            self.check_safety(&frame.name, &here, &loads);
+            phases.push(plan);
+        }
+        phases
+    }
+
+    /// The measure with its length in a phase: its own, else the phase's, else until somebody ends it.
+    fn measure_in(&mut self, measure: &Measure, frame: &Frame) -> MeasurePlan {
+        let spec = measure.spec;
+        let Workload::Timer(timer) = measure.plan.workload;
+        let whole = frame.duration.as_ref().map(|at| at.value);
+        let length = match (&spec.duration, &spec.samples) {
+            (Some(duration), _) => Length::Duration(duration.value),
+            (None, Some(samples)) => Length::Samples(samples.value),
+            (None, None) => whole.map_or(Length::UntilInterrupted, Length::Duration),
+        };
+        let own = length.time(timer.period);
+        if let (Some(own), Some(phase)) = (own, &frame.duration)
+            && own > phase.value
+        {
+            let span = place(&spec.duration, place(&spec.samples, spec.span));
+            let message = format!("this measure takes {own}, and the phase `{}` only {}", frame.name, phase.value);
+            let problem = Problem::error(ProblemKind::Combination, Some(span), message);
+            self.note(
+                problem.related(phase.span, "the phase ends first").help("lengthen the phase, or shorten the measure"),
+            );
+        }
+        let last_start = measure.plan.threads.last().map_or(Nanos::ZERO, |thread| thread.start_offset);
+        if whole.is_some_and(|whole| last_start >= whole) {
+            let message =
+                format!("the last thread would start {last_start} into the phase `{}`, after its end", frame.name);
+            self.error(
+                ProblemKind::Combination,
+                spec.span,
+                message,
+                "choose a shorter offset, fewer threads or a longer phase",
+            );
+        }
+        MeasurePlan { length, ..measure.plan.clone() }
+    }
+
+    /// A phase must end, but for the last one, and must have something to wait for.
+    fn check_end(&mut self, frame: &Frame, plan: &PhasePlan, last: bool) {
+        let Some(span) = frame.span.filter(|_| frame.duration.is_none()) else { return };
+        let endless = plan.measures.iter().any(|measure| measure.length == Length::UntilInterrupted);
+        let (message, help) = if plan.measures.is_empty() {
+            (
+                format!("the phase `{}` has no duration and nothing to measure: it would end at once", plan.name),
+                "give it a `duration`",
+            )
+        } else if endless && !last {
+            let help = "give it a `duration`, or each of its measures a `duration` or `samples`";
+            (format!("the phase `{}` never ends: the ones after it would not be reached", plan.name), help)
+        } else {
+            return;
+        };
+        self.error(ProblemKind::Combination, span, message, help);
+    }
+
+    fn check_loads(&mut self, frame: &Frame, loads: &[(&LoadSpec, &LoadPlan)]) {
+        self.check_outputs(loads);
+        let Some(duration) = &frame.duration else { return };
+        for (spec, load) in loads.iter().filter(|(_, load)| load.start_delay >= duration.value) {
+            let message = format!("the load `{}` would start after the end of the phase `{}`", load.name, frame.name);
+            let problem = Problem::error(ProblemKind::Combination, Some(place(&spec.start_delay, spec.span)), message);
+            self.note(problem.related(duration.span, "the phase ends before").help("choose a shorter `start_delay`"));
+        }
+    }
+}

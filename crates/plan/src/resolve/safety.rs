@@ -1,0 +1,48 @@
+//! What could make the system unusable is done only when asked for twice.
+
+use super::{Resolver, place};
+use crate::experiment::{LoadSpec, MeasureSpec};
+use crate::limits::SPINNING_PERIOD;
+use crate::plan::{LoadPlan, MeasurePlan, Workload};
+use crate::problem::{Problem, ProblemKind};
+use crate::text::Span;
+use punctual_core::CpuSet;
+
+/// Beside the first; the rest could be many.
+const PLACES_SHOWN: usize = 8;
+
+impl Resolver<'_> {
+    /// Real-time tasks that may never sleep, on every CPU at the same time, leave nothing for anybody else, the shell that
+    /// should end them included.
+    pub(super) fn check_safety(
+        &mut self,
+        phase: &str,
+        measures: &[(&MeasureSpec, &MeasurePlan)],
+        loads: &[(&LoadSpec, &LoadPlan)],
+    ) {
+        let loads = loads.iter().filter(|(_, load)| load.scheduling.policy().is_real_time());
+        let loads = loads.map(|(spec, load)| (place(&spec.policy, spec.span), load.cpus.clone()));
+        let spinners = measures.iter().map(|(spec, measure)| (spec.span, spun_on(measure)));
+        let busy: Vec<(Span, CpuSet)> = spinners.chain(loads).filter(|(_, cpus)| !cpus.is_empty()).collect();
+        let taken = busy.iter().fold(CpuSet::new(), |all, (_, cpus)| all.union(cpus));
+        let Some((first, _)) = busy.first().filter(|_| self.context.online.is_subset(&taken)) else { return };
+        let message =
+            format!("in the phase `{phase}` real-time tasks could keep every CPU busy and lock the system up");
+        let mut problem = Problem::error(ProblemKind::NeedsForce, Some(*first), message);
+        for (also, _) in busy.iter().skip(1).take(PLACES_SHOWN) {
+            problem = problem.related(*also, "and this");
+        }
+        self.note(match self.context.force {
+            true => problem.warning().help("let through because it is forced"),
+            false => problem.help("leave a CPU out of their `cpus`, or run with `--force`"),
+        });
+    }
+}
+
+/// The CPUs that the threads of a measure could keep to themselves.
+fn spun_on(measure: &MeasurePlan) -> CpuSet {
+    let Workload::Timer(timer) = measure.workload;
+    let real_time = measure.threads.iter().any(|thread| thread.scheduling.policy().is_real_time());
+    let spinning = real_time && timer.period < SPINNING_PERIOD && measure.threads.len() >= measure.cpus.len();
+    if spinning { measure.cpus.clone() } else { CpuSet::new() }
+}

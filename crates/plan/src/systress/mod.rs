@@ -1,0 +1,199 @@
+//! Configuration files of systress, read as they are: see "SYSTRESS FILES" in punctual-experiment(5).
+//!
+//! What systress leaves alone is left alone: every default of punctual that differs is set explicitly in what is read.
+
+mod properties;
+mod scan;
+
+use crate::context::LoadOptions;
+use crate::experiment::{Experiment, LoadSpec, MeasureSpec, Settings, SystressSpec, TimerSpec, WorkloadSpec};
+use crate::limits::{MAX_DURATION, MAX_LATENCY, MAX_REFRESH, MAX_SECTIONS, MAX_SYSTRESS_INDEX, MIN_REFRESH};
+use crate::notes::Notes;
+use crate::problem::{Problem, ProblemKind, Problems};
+use crate::text::{At, Setting, SourceFormat, SourceText, Span};
+use crate::values::{self, Read, Wrong};
+use crate::words::{CpuChoice, OnExit, Output, Placement, SystressFormat};
+use properties::Properties;
+use punctual_core::{Nanos, Policy, Priority};
+use scan::{STANZAS, Stanza, stanzas};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Reads what can be read, with every problem found on the way. Only without an error is the experiment whole.
+pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experiment, Problems) {
+    let mut notes = Notes::new(source.clone(), options);
+    let found = stanzas(&source.text, &mut notes);
+    let mut main: Option<&Stanza> = None;
+    let (mut timers, mut programs) = (BTreeMap::new(), BTreeMap::new());
+    for stanza in &found {
+        match stanza.name {
+            "main" => only_one(&mut main, stanza, &mut notes),
+            "timer_thread" => numbered(&mut timers, stanza, &mut notes),
+            "program" => numbered(&mut programs, stanza, &mut notes),
+            other => notes.unknown(stanza.span, other, "a systress file", &STANZAS),
+        }
+    }
+    let (settings, format) = settings(main, &mut notes);
+    let experiment = Experiment {
+        source: source.clone(),
+        format: SourceFormat::Systress,
+        settings,
+        partition: None,
+        measures: timers.iter().map(|(index, stanza)| timer_thread(*index, stanza, format, &mut notes)).collect(),
+        loads: programs.values().map(|stanza| program(stanza, &mut notes)).collect(),
+        phases: Vec::new(),
+        warnings: Vec::new(),
+    };
+    (experiment, notes.problems)
+}
+
+fn only_one<'t>(main: &mut Option<&'t Stanza<'t>>, stanza: &'t Stanza<'t>, notes: &mut Notes) {
+    if let Some(index) = &stanza.index {
+        notes.wrong(index.span, Wrong::new("`main` has no index"));
+    }
+    match main {
+        None => *main = Some(stanza),
+        Some(first) => twice(stanza, first, "there can be only one `main`", notes),
+    }
+}
+
+fn numbered<'t>(by_index: &mut BTreeMap<u32, &'t Stanza<'t>>, stanza: &'t Stanza<'t>, notes: &mut Notes) {
+    let Some(written) = &stanza.index else {
+        let help = format!("write `{}[{}]`", stanza.name, by_index.keys().last().map_or(0, |last| last + 1));
+        return notes.missing(stanza.span, &format!("`{}` needs an index", stanza.name), &help);
+    };
+    let index = match number(written.value).and_then(|n| values::count(n, 0, u64::from(MAX_SYSTRESS_INDEX))) {
+        Ok(index) => index as u32,
+        Err(wrong) => return notes.wrong(written.span, wrong),
+    };
+    match by_index.get(&index) {
+        Some(first) => twice(stanza, first, &format!("there are two `{}[{index}]`", stanza.name), notes),
+        None if by_index.len() == MAX_SECTIONS => {
+            notes.wrong(stanza.span, Wrong::new(format!("more than {MAX_SECTIONS} `{}` are too many", stanza.name)));
+        }
+        None => {
+            by_index.insert(index, stanza);
+        }
+    }
+}
+
+fn twice(stanza: &Stanza, first: &Stanza, message: &str, notes: &mut Notes) {
+    let problem = Problem::error(ProblemKind::Reference, Some(stanza.span), message);
+    notes.problems.push(problem.related(first.span, "the first is here"));
+}
+
+/// What `main` says, and the format of the result files.
+fn settings(main: Option<&Stanza>, notes: &mut Notes) -> (Settings, At<SystressFormat>) {
+    let nowhere = Span::default();
+    let mut settings = Settings {
+        memory_lock: Some(At::new(nowhere, false)),
+        dma_latency: Some(At::new(nowhere, None)),
+        cpu_load: Some(At::new(nowhere, false)),
+        ..Settings::default()
+    };
+    let mut format = At::new(nowhere, SystressFormat::Txt);
+    let Some(main) = main else { return (settings, format) };
+    let mut p = Properties::of(main, notes);
+    settings.cpus = p.take(notes, "cpu_affinity", values::cpus).map(|cpus| cpus.map(CpuChoice::Listed));
+    settings.refresh = p.take(notes, "stats.period", |v| values::duration(v, MIN_REFRESH, MAX_REFRESH));
+    format = p.take(notes, "stats.format", |v| values::word(&v.to_lowercase(), "a layout")).unwrap_or(format);
+    settings.cpu_load = p.take(notes, "stats.cpu_load", all).or(settings.cpu_load);
+    settings.memory_lock = Some(p.take_flag(notes, "memlock"));
+    if let Some(level) = p.take(notes, "dbg_level", number) {
+        let message = "`dbg_level` has no effect: punctual has its own options for how much it prints";
+        notes.problems.push(Problem::error(ProblemKind::Value, Some(level.span), message).warning());
+    }
+    p.finish(notes);
+    (settings, format)
+}
+
+fn timer_thread(index: u32, stanza: &Stanza, format: At<SystressFormat>, notes: &mut Notes) -> MeasureSpec {
+    let span = stanza.span;
+    let mut p = Properties::of(stanza, notes);
+    let (policy, priority) = scheduling(&mut p, notes);
+    let cpus = p.take(notes, "cpu_affinity", values::cpus).map(|cpus| cpus.map(CpuChoice::Listed));
+    let duration = p.take(notes, "lifetime.duration", |v| values::duration(v, Nanos::MICRO, MAX_DURATION));
+    let range = p.take(notes, "stats.histo_size", |v| values::duration(v, Nanos::MICRO, MAX_LATENCY));
+    let file = p.take(notes, "stats.filename", values::path);
+    p.finish(notes);
+    let file = file.unwrap_or_else(|| At::new(span, format!("timer_thread{index:02}.txt")));
+    MeasureSpec {
+        span,
+        name: Some(At::new(span, format!("timer_thread{index:02}"))),
+        workload: WorkloadSpec::Timer(TimerSpec::default()),
+        cpus,
+        threads: Some(At::new(span, Placement::Shared(1))),
+        policy: Some(policy.unwrap_or(At::new(span, Policy::Other))),
+        priority,
+        runtime: None,
+        deadline: None,
+        duration,
+        samples: None,
+        range,
+        resolution: Some(At::new(span, Nanos::MICRO)),
+        stop_above: None,
+        require: Vec::new(),
+        phases: None,
+        systress: Some(SystressSpec {
+            span,
+            file: Some(file),
+            format: Some(format),
+            index: Some(At::new(span, index)),
+        }),
+    }
+}
+
+fn program(stanza: &Stanza, notes: &mut Notes) -> LoadSpec {
+    let mut p = Properties::of(stanza, notes);
+    let (policy, priority) = scheduling(&mut p, notes);
+    let load = LoadSpec {
+        span: stanza.span,
+        name: None,
+        command: p.take(notes, "cmdline", values::command),
+        cpus: p.take(notes, "cpu_affinity", values::cpus).map(|cpus| cpus.map(CpuChoice::Listed)),
+        policy,
+        priority,
+        nice: None,
+        stdout: p.take(notes, "output.out", file),
+        stderr: p.take(notes, "output.err", file),
+        on_success: on_exit(&mut p, stanza, "termination.ok", notes),
+        on_failure: on_exit(&mut p, stanza, "termination.ko", notes),
+        start_delay: None,
+    };
+    if !p.has("cmdline") {
+        notes.missing(stanza.span, "this program has no command", "write `cmdline` and the command");
+    }
+    p.finish(notes);
+    load
+}
+
+fn scheduling(p: &mut Properties, notes: &mut Notes) -> (Setting<Policy>, Setting<Priority>) {
+    let policy = p.take(notes, "sched.policy", values::policy);
+    (policy, p.take(notes, "sched.priority", |v| number(v).and_then(values::priority)))
+}
+
+/// What to do at the end of a program. Where the file says nothing, nothing is done.
+fn on_exit(p: &mut Properties, stanza: &Stanza, key: &'static str, notes: &mut Notes) -> Setting<OnExit> {
+    let said = p.take(notes, key, |v| values::word(&v.to_lowercase(), "something to do when a program ends"));
+    Some(said.unwrap_or(At::new(stanza.span, OnExit::Ignore)))
+}
+
+fn number(text: &str) -> Read<i64> {
+    text.parse().map_err(|_| Wrong::new(format!("`{}` is not a whole number", crate::escape::clipped(text))))
+}
+
+/// The only value of `stats.cpu_load`.
+fn all(text: &str) -> Read<bool> {
+    match text {
+        "all" => Ok(true),
+        _ => {
+            Err(Wrong::new("`stats.cpu_load` shows the load of all CPUs or none").help("write `all`, or leave it out"))
+        }
+    }
+}
+
+/// A path; here `null` is a file like any other.
+fn file(text: &str) -> Read<Output> {
+    let path = values::path(text)?;
+    Ok(Output::File(if path == "null" { "./null".into() } else { path.into() }))
+}

@@ -1,0 +1,77 @@
+//! Reading the properties of a stanza, so that every error of a file is found in one pass.
+
+use super::scan::{Property, Stanza};
+use crate::notes::Notes;
+use crate::problem::{Problem, ProblemKind};
+use crate::text::{At, Setting};
+use crate::values::{Read, Wrong};
+use std::collections::HashMap;
+
+/// A stanza being read: it remembers which keys were asked for, and what is left over is unknown.
+pub(super) struct Properties<'s> {
+    stanza: &'s Stanza<'s>,
+    by_key: HashMap<&'s str, &'s Property<'s>>,
+    asked: Vec<&'static str>,
+}
+
+impl<'s> Properties<'s> {
+    /// The properties by key; one that is set twice is noted, and the first counts.
+    pub(super) fn of(stanza: &'s Stanza<'s>, notes: &mut Notes) -> Properties<'s> {
+        let mut by_key: HashMap<&str, &Property> = HashMap::new();
+        for property in &stanza.properties {
+            if let Some(first) = by_key.get(property.key.value) {
+                let problem =
+                    Problem::error(ProblemKind::Syntax, Some(property.key.span), "this property is set twice");
+                notes.problems.push(problem.related(first.key.span, "first here"));
+            } else {
+                by_key.insert(property.key.value, property);
+            }
+        }
+        Properties { stanza, by_key, asked: Vec::new() }
+    }
+
+    /// A property that has a value, if it is there and right.
+    pub(super) fn take<T>(
+        &mut self,
+        notes: &mut Notes,
+        key: &'static str,
+        read: impl FnOnce(&str) -> Read<T>,
+    ) -> Setting<T> {
+        self.asked.push(key);
+        let property = self.by_key.get(key)?;
+        if property.value.value.is_empty() {
+            notes.wrong(property.key.span, Wrong::new(format!("`{key}` needs a value")));
+            return None;
+        }
+        match read(property.value.value) {
+            Ok(value) => Some(At::new(property.value.span, value)),
+            Err(wrong) => {
+                notes.wrong(property.value.span, wrong);
+                None
+            }
+        }
+    }
+
+    /// A property that is there or not.
+    pub(super) fn take_flag(&mut self, notes: &mut Notes, key: &'static str) -> At<bool> {
+        self.asked.push(key);
+        let Some(property) = self.by_key.get(key) else { return At::new(self.stanza.span, false) };
+        if !property.value.value.is_empty() {
+            notes.wrong(property.value.span, Wrong::new(format!("`{key}` takes no value")));
+        }
+        At::new(property.key.span, true)
+    }
+
+    /// Whether the key is there, right or wrong.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.by_key.contains_key(key)
+    }
+
+    /// Every key that nobody asked for is unknown.
+    pub(super) fn finish(self, notes: &mut Notes) {
+        let place = format!("`{}`", self.stanza.name);
+        for property in self.stanza.properties.iter().filter(|property| !self.asked.contains(&property.key.value)) {
+            notes.unknown(property.key.span, property.key.value, &place, &self.asked);
+        }
+    }
+}

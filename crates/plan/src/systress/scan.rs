@@ -1,0 +1,110 @@
+//! The shape of a systress file: stanzas with properties.
+//!
+//! ```text
+//! timer_thread[0] {          # a stanza: a name, perhaps an index, `{` on this line or the next
+//!     sched.policy  FIFO     # a property: a key, then the value up to the end of the line or a comment
+//! }                          # alone on its line, so that values can hold braces
+//! ```
+
+use crate::notes::Notes;
+use crate::text::{At, Span};
+
+/// The stanzas that there are.
+pub(super) const STANZAS: [&str; 3] = ["main", "timer_thread", "program"];
+
+const SHAPE: &str =
+    "a stanza is `NAME` or `NAME[INDEX]`, then `{`, a property on each line, and `}` on a line of its own";
+
+/// A stanza as written.
+#[derive(Debug)]
+pub(super) struct Stanza<'t> {
+    /// The header: name and index.
+    pub(super) span: Span,
+    pub(super) name: &'t str,
+    pub(super) index: Option<At<&'t str>>,
+    pub(super) properties: Vec<Property<'t>>,
+}
+
+/// A property as written; the value of a lone key is empty.
+#[derive(Debug)]
+pub(super) struct Property<'t> {
+    pub(super) key: At<&'t str>,
+    pub(super) value: At<&'t str>,
+}
+
+enum State<'t> {
+    Outside,
+    Headed(Stanza<'t>),
+    Inside(Stanza<'t>),
+}
+
+/// Reads every stanza; lines that fit nowhere are noted and left out.
+pub(super) fn stanzas<'t>(text: &'t str, notes: &mut Notes) -> Vec<Stanza<'t>> {
+    let mut done = Vec::new();
+    let mut state = State::Outside;
+    for line in text.lines().map(code).filter(|line| !line.is_empty()) {
+        state = match state {
+            State::Inside(stanza) if line == "}" => {
+                done.push(stanza);
+                State::Outside
+            }
+            State::Inside(stanza) if opens_a_stanza(line) => {
+                let message = format!("the stanza `{}` is not closed before the next one", stanza.name);
+                notes.syntax(Span::of(line, text), message, "write `}` on a line of its own before this one");
+                done.push(stanza);
+                begin(line, text, notes)
+            }
+            State::Inside(mut stanza) => {
+                stanza.properties.push(property(line, text));
+                State::Inside(stanza)
+            }
+            State::Headed(stanza) if line == "{" => State::Inside(stanza),
+            State::Headed(stanza) => {
+                notes.syntax(stanza.span, format!("`{}` is not followed by `{{`", stanza.name), SHAPE);
+                begin(line, text, notes)
+            }
+            State::Outside => begin(line, text, notes),
+        };
+    }
+    if let State::Headed(stanza) | State::Inside(stanza) = state {
+        notes.syntax(stanza.span, format!("the stanza `{}` is not closed at the end of the file", stanza.name), SHAPE);
+        done.push(stanza);
+    }
+    done
+}
+
+/// What a line holds beside a comment and the blanks around it. A byte order mark is a blank here.
+fn code(line: &str) -> &str {
+    let code = line.split('#').next().unwrap_or_default();
+    code.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
+}
+
+fn begin<'t>(line: &'t str, text: &'t str, notes: &mut Notes) -> State<'t> {
+    let (head, opened) = match line.strip_suffix('{') {
+        Some(head) => (head.trim_end(), true),
+        None => (line, false),
+    };
+    let (name, index) = match head.strip_suffix(']').and_then(|head| head.split_once('[')) {
+        Some((name, index)) => (name.trim_end(), Some(index.trim())),
+        None => (head, None),
+    };
+    if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b)) {
+        notes.syntax(Span::of(line, text), "this belongs to no stanza", SHAPE);
+        return State::Outside;
+    }
+    let index = index.map(|index| At::new(Span::of(index, text), index));
+    let stanza = Stanza { span: Span::of(head, text), name, index, properties: Vec::new() };
+    if opened { State::Inside(stanza) } else { State::Headed(stanza) }
+}
+
+/// Whether a line within a stanza can only be the header of the next.
+fn opens_a_stanza(line: &str) -> bool {
+    let name = line.strip_suffix('{').map(|head| head.split('[').next().unwrap_or_default().trim());
+    name.is_some_and(|name| STANZAS.contains(&name))
+}
+
+fn property<'t>(line: &'t str, text: &'t str) -> Property<'t> {
+    let (key, value) = line.split_once(char::is_whitespace).unwrap_or((line, &line[line.len()..]));
+    let value = value.trim_start();
+    Property { key: At::new(Span::of(key, text), key), value: At::new(Span::of(value, text), value) }
+}

@@ -1,0 +1,174 @@
+//! An experiment or a plan written as TOML.
+
+use crate::experiment::{Experiment, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, Settings, WorkloadSpec};
+use crate::plan::Plan;
+use crate::text::{At, Setting};
+use crate::words::{CpuChoice, Output, Placement, Word, WorkloadKind};
+use std::fmt::Display;
+
+impl Experiment {
+    /// The experiment in TOML, with what it sets and nothing else. Read again, it resolves to the same plan.
+    pub fn to_toml(&self) -> String {
+        let mut file = Writer::default();
+        settings(&mut file, &self.settings);
+        self.partition.iter().for_each(|spec| partition(&mut file, spec));
+        self.measures.iter().for_each(|spec| measure(&mut file, spec));
+        self.loads.iter().for_each(|spec| load(&mut file, spec));
+        self.phases.iter().for_each(|spec| phase(&mut file, spec));
+        file.text
+    }
+}
+
+impl Plan {
+    /// The plan as an experiment file with nothing left out. Read and resolved again for the same system, it is the same plan.
+    pub fn to_toml(&self) -> String {
+        self.to_experiment().to_toml()
+    }
+}
+
+#[derive(Default)]
+struct Writer {
+    text: String,
+}
+
+impl Writer {
+    fn section(&mut self, header: &str) {
+        let gap = if self.text.is_empty() { "" } else { "\n" };
+        self.text += &format!("{gap}{header}\n");
+    }
+    /// A line `key = value`, if it is set; `write` makes TOML of the value.
+    fn set<T>(&mut self, key: &str, setting: &Setting<T>, write: impl Fn(&T) -> String) {
+        if let Some(at) = setting {
+            self.text += &format!("{key} = {}\n", write(&at.value));
+        }
+    }
+    /// A list of texts, if it is not empty.
+    fn list<T: Display>(&mut self, key: &str, list: &[At<T>]) {
+        if !list.is_empty() {
+            self.text += &format!("{key} = {}\n", texts(list.iter().map(|at| at.value.to_string())));
+        }
+    }
+}
+
+fn settings(file: &mut Writer, spec: &Settings) {
+    let mut section = Writer::default();
+    section.set("name", &spec.name, text);
+    section.set("cpus", &spec.cpus, cpus);
+    section.set("refresh", &spec.refresh, text);
+    section.set("memory_lock", &spec.memory_lock, bare);
+    section.set("dma_latency", &spec.dma_latency, |bound| bound.map_or(text("leave"), |bound| text(&bound)));
+    section.set("seed", &spec.seed, bare);
+    section.set("output", &spec.output, text);
+    section.set("cpu_load", &spec.cpu_load, bare);
+    section.set("keep_samples", &spec.keep_samples, bare);
+    section.set("require_real_time", &spec.require_real_time, bare);
+    if !section.text.is_empty() {
+        file.section("[experiment]");
+        file.text += &section.text;
+    }
+}
+
+fn partition(file: &mut Writer, spec: &PartitionSpec) {
+    file.section("[partition]");
+    file.set("cpus", &spec.cpus, text);
+    file.set("name", &spec.name, text);
+    file.list("disable", &spec.disable);
+}
+
+fn measure(file: &mut Writer, spec: &MeasureSpec) {
+    let WorkloadSpec::Timer(timer) = &spec.workload;
+    file.section("[[measure]]");
+    file.set("name", &spec.name, text);
+    file.text += &format!("kind = {}\n", text(WorkloadKind::Timer.word()));
+    file.set("cpus", &spec.cpus, cpus);
+    file.set("threads", &spec.threads, |placement| match placement {
+        Placement::PerCpu => text("per-cpu"),
+        Placement::Shared(count) => count.to_string(),
+    });
+    file.set("policy", &spec.policy, |policy| text(policy.word()));
+    file.set("priority", &spec.priority, bare);
+    file.set("runtime", &spec.runtime, text);
+    file.set("deadline", &spec.deadline, text);
+    file.set("method", &timer.method, word);
+    file.set("clock", &timer.clock, |clock| text(clock.word()));
+    file.set("period", &timer.period, text);
+    file.set("offset", &timer.offset, text);
+    file.set("duration", &spec.duration, text);
+    file.set("samples", &spec.samples, bare);
+    let shape = [inline("range", &spec.range, text), inline("resolution", &spec.resolution, text)];
+    file.text += &table("histogram", &shape);
+    file.set("stop_above", &spec.stop_above, text);
+    file.list("require", &spec.require);
+    file.set("phases", &spec.phases, |phases| texts(phases.iter().map(|at| at.value.clone())));
+    if let Some(spec) = &spec.systress {
+        let result = [
+            inline("file", &spec.file, text),
+            inline("format", &spec.format, word),
+            inline("index", &spec.index, bare),
+        ];
+        file.text += &table("systress", &result);
+    }
+}
+
+fn load(file: &mut Writer, spec: &LoadSpec) {
+    file.section("[[load]]");
+    file.set("name", &spec.name, text);
+    file.set("command", &spec.command, |argv| texts(argv.iter().cloned()));
+    file.set("cpus", &spec.cpus, cpus);
+    file.set("policy", &spec.policy, |policy| text(policy.word()));
+    file.set("priority", &spec.priority, bare);
+    file.set("nice", &spec.nice, bare);
+    file.set("stdout", &spec.stdout, output);
+    file.set("stderr", &spec.stderr, output);
+    file.set("on_success", &spec.on_success, word);
+    file.set("on_failure", &spec.on_failure, word);
+    file.set("start_delay", &spec.start_delay, text);
+}
+
+fn phase(file: &mut Writer, spec: &PhaseSpec) {
+    file.section("[[phase]]");
+    file.set("name", &spec.name, text);
+    file.set("duration", &spec.duration, text);
+    file.list("loads", &spec.loads);
+}
+
+/// A value in quotes, with whatever it holds escaped.
+fn text<T: Display + ?Sized>(value: &T) -> String {
+    toml::Value::String(value.to_string()).to_string()
+}
+
+fn bare<T: Display>(value: &T) -> String {
+    value.to_string()
+}
+
+fn word<W: Word>(value: &W) -> String {
+    text(value.word())
+}
+
+fn cpus(choice: &CpuChoice) -> String {
+    match choice {
+        CpuChoice::All => text("all"),
+        CpuChoice::Listed(cpus) => text(cpus),
+    }
+}
+
+fn output(output: &Output) -> String {
+    match output {
+        Output::Null => text("null"),
+        Output::File(path) => text(&path.to_string_lossy()),
+    }
+}
+
+fn texts(values: impl Iterator<Item = String>) -> String {
+    format!("[{}]", values.map(|value| text(&value)).collect::<Vec<_>>().join(", "))
+}
+
+fn inline<T>(key: &str, setting: &Setting<T>, write: impl Fn(&T) -> String) -> Option<String> {
+    setting.as_ref().map(|at| format!("{key} = {}", write(&at.value)))
+}
+
+/// An inline table on a line of its own, if anything in it is set.
+fn table(key: &str, settings: &[Option<String>]) -> String {
+    let set: Vec<&str> = settings.iter().flatten().map(String::as_str).collect();
+    if set.is_empty() { String::new() } else { format!("{key} = {{ {} }}\n", set.join(", ")) }
+}

@@ -1,0 +1,101 @@
+//! `[[measure]]`: the keys of every measure, then those of its kind.
+
+use super::table::{Table, integer, mismatch, text};
+use crate::experiment::{MeasureSpec, SystressSpec, TimerSpec, WorkloadSpec};
+use crate::limits::{
+    MAX_DURATION, MAX_LATENCY, MAX_PERIOD, MAX_REQUIREMENTS, MAX_SAMPLES, MAX_SYSTRESS_INDEX, MAX_THREADS, MIN_PERIOD,
+    MIN_RUNTIME,
+};
+use crate::notes::Notes;
+use crate::text::{At, Setting};
+use crate::values::{self, Read, Wrong};
+use crate::words::{Placement, WorkloadKind};
+use punctual_core::{Nanos, Requirement};
+use toml::de::DeValue;
+
+/// The measure, or `None` where its kind is not known: then nobody can say which keys it may have.
+pub(super) fn measure(notes: &mut Notes, mut t: Table) -> Option<MeasureSpec> {
+    let kind = t.take(notes, "kind", |v| values::word::<WorkloadKind>(text(v)?, "a kind of measure"));
+    if !t.has("kind") {
+        notes.missing(t.span, "this measure has no kind", "write `kind = \"timer\"`");
+    }
+    let kind = kind?.value;
+    let (range, resolution) = histogram(notes, &mut t);
+    let measure = MeasureSpec {
+        span: t.span,
+        name: t.take(notes, "name", |v| values::name(text(v)?)),
+        cpus: t.take(notes, "cpus", |v| values::cpu_choice(text(v)?)),
+        threads: t.take(notes, "threads", threads),
+        policy: t.take(notes, "policy", |v| values::policy(text(v)?)),
+        priority: t.take(notes, "priority", |v| values::priority(integer(v)?)),
+        runtime: t.take(notes, "runtime", |v| values::duration(text(v)?, MIN_RUNTIME, MAX_PERIOD)),
+        deadline: t.take(notes, "deadline", |v| values::duration(text(v)?, MIN_RUNTIME, MAX_PERIOD)),
+        duration: t.take(notes, "duration", |v| values::duration(text(v)?, Nanos::MICRO, MAX_DURATION)),
+        samples: t.take(notes, "samples", |v| values::count(integer(v)?, 1, MAX_SAMPLES)),
+        range,
+        resolution,
+        stop_above: latency(notes, &mut t, "stop_above"),
+        require: requirements(notes, &mut t),
+        phases: t.take_list(notes, "phases", values::name),
+        systress: systress(notes, &mut t),
+        workload: match kind {
+            WorkloadKind::Timer => WorkloadSpec::Timer(timer(notes, &mut t)),
+        },
+    };
+    t.finish(notes);
+    Some(measure)
+}
+
+fn requirements(notes: &mut Notes, t: &mut Table) -> Vec<At<Requirement>> {
+    let Some(mut list) = t.take_list(notes, "require", values::requirement) else { return Vec::new() };
+    if list.value.len() > MAX_REQUIREMENTS {
+        notes.wrong(list.span, Wrong::new(format!("more than {MAX_REQUIREMENTS} requirements are too many")));
+        list.value.truncate(MAX_REQUIREMENTS);
+    }
+    list.value
+}
+
+fn timer(notes: &mut Notes, t: &mut Table) -> TimerSpec {
+    TimerSpec {
+        method: t.take(notes, "method", |v| values::word(text(v)?, "a way to wait for a timer")),
+        clock: t.take(notes, "clock", |v| values::clock(text(v)?)),
+        period: t.take(notes, "period", |v| values::duration(text(v)?, MIN_PERIOD, MAX_PERIOD)),
+        offset: t.take(notes, "offset", |v| values::duration(text(v)?, Nanos::ZERO, MAX_PERIOD)),
+    }
+}
+
+fn histogram(notes: &mut Notes, t: &mut Table) -> (Setting<Nanos>, Setting<Nanos>) {
+    let Some(mut table) = t.take_table(notes, "histogram", "`histogram`") else { return (None, None) };
+    let shape = (latency(notes, &mut table, "range"), latency(notes, &mut table, "resolution"));
+    table.finish(notes);
+    shape
+}
+
+fn systress(notes: &mut Notes, t: &mut Table) -> Option<SystressSpec> {
+    let mut table = t.take_table(notes, "systress", "`systress`")?;
+    let systress = SystressSpec {
+        span: table.span,
+        file: table.take(notes, "file", |v| values::path(text(v)?)),
+        format: table.take(notes, "format", |v| values::word(text(v)?, "a layout of systress")),
+        index: table.take(notes, "index", |v| {
+            values::count(integer(v)?, 0, u64::from(MAX_SYSTRESS_INDEX)).map(|index| index as u32)
+        }),
+    };
+    table.finish(notes);
+    Some(systress)
+}
+
+fn latency(notes: &mut Notes, t: &mut Table, key: &'static str) -> Setting<Nanos> {
+    t.take(notes, key, |v| values::duration(text(v)?, Nanos(1), MAX_LATENCY))
+}
+
+fn threads(value: &DeValue<'_>) -> Read<Placement> {
+    match value {
+        DeValue::String(word) if word == "per-cpu" => Ok(Placement::PerCpu),
+        DeValue::String(_) => Err(Wrong::new("this is not a number of threads").help("`\"per-cpu\"`, or a number")),
+        DeValue::Integer(_) => {
+            values::count(integer(value)?, 1, MAX_THREADS as u64).map(|count| Placement::Shared(count as u32))
+        }
+        other => Err(mismatch(other, "`per-cpu` or a number of threads")),
+    }
+}

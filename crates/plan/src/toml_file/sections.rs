@@ -1,0 +1,103 @@
+//! `[experiment]`, `[partition]`, `[[load]]` and `[[phase]]`.
+
+use super::table::{Table, boolean, integer, mismatch, text};
+use crate::experiment::{LoadSpec, PartitionSpec, PhaseSpec, Settings};
+use crate::limits::{MAX_DURATION, MAX_KEPT_SAMPLES, MAX_REFRESH, MIN_REFRESH};
+use crate::notes::Notes;
+use crate::text::Setting;
+use crate::values::{self, Read, Wrong};
+use crate::words::OnExit;
+use punctual_core::Nanos;
+use toml::de::DeValue;
+
+/// At most so many sections of a kind: the bound on everything that is worked out of them.
+pub(super) fn bounded<'t, 'i>(notes: &mut Notes, mut tables: Vec<Table<'t, 'i>>, most: usize) -> Vec<Table<'t, 'i>> {
+    if let Some(beyond) = tables.get(most) {
+        let message = format!("{} sections {} are too many: at most {most}", tables.len(), beyond.title);
+        notes.wrong(beyond.span, Wrong::new(message));
+        tables.truncate(most);
+    }
+    tables
+}
+
+pub(super) fn settings(notes: &mut Notes, mut t: Table) -> Settings {
+    let settings = Settings {
+        name: t.take(notes, "name", |v| values::name(text(v)?)),
+        cpus: t.take(notes, "cpus", |v| values::cpu_choice(text(v)?)),
+        refresh: t.take(notes, "refresh", |v| values::duration(text(v)?, MIN_REFRESH, MAX_REFRESH)),
+        memory_lock: t.take(notes, "memory_lock", boolean),
+        dma_latency: t.take(notes, "dma_latency", |v| values::dma_latency(text(v)?)),
+        seed: t.take(notes, "seed", |v| values::count(integer(v)?, 0, i64::MAX as u64)),
+        output: t.take(notes, "output", |v| values::path(text(v)?)),
+        cpu_load: t.take(notes, "cpu_load", boolean),
+        keep_samples: t.take(notes, "keep_samples", |v| values::count(integer(v)?, 0, MAX_KEPT_SAMPLES)),
+        require_real_time: t.take(notes, "require_real_time", boolean),
+    };
+    t.finish(notes);
+    settings
+}
+
+pub(super) fn partition(notes: &mut Notes, mut t: Table) -> PartitionSpec {
+    let partition = PartitionSpec {
+        span: t.span,
+        cpus: t.take(notes, "cpus", |v| values::cpus(text(v)?)),
+        name: t.take(notes, "name", |v| values::name(text(v)?)),
+        disable: t.take_list(notes, "disable", values::name).map(|list| list.value).unwrap_or_default(),
+    };
+    needs(notes, &t, "cpus", "`[partition]` needs the CPUs to set apart", "write `cpus = \"3\"`");
+    t.finish(notes);
+    partition
+}
+
+pub(super) fn load(notes: &mut Notes, mut t: Table) -> LoadSpec {
+    let load = LoadSpec {
+        span: t.span,
+        name: t.take(notes, "name", |v| values::name(text(v)?)),
+        command: t.take(notes, "command", command),
+        cpus: t.take(notes, "cpus", |v| values::cpu_choice(text(v)?)),
+        policy: t.take(notes, "policy", |v| values::policy(text(v)?)),
+        priority: t.take(notes, "priority", |v| values::priority(integer(v)?)),
+        nice: t.take(notes, "nice", |v| values::nice(integer(v)?)),
+        stdout: t.take(notes, "stdout", |v| values::output(text(v)?)),
+        stderr: t.take(notes, "stderr", |v| values::output(text(v)?)),
+        on_success: on_exit(notes, &mut t, "on_success"),
+        on_failure: on_exit(notes, &mut t, "on_failure"),
+        start_delay: t.take(notes, "start_delay", |v| values::duration(text(v)?, Nanos::ZERO, MAX_DURATION)),
+    };
+    needs(notes, &t, "command", "this load has no command", "write `command = \"stress-ng --fork 2\"`");
+    t.finish(notes);
+    load
+}
+
+pub(super) fn phase(notes: &mut Notes, mut t: Table) -> PhaseSpec {
+    let phase = PhaseSpec {
+        span: t.span,
+        name: t.take(notes, "name", |v| values::name(text(v)?)),
+        duration: t.take(notes, "duration", |v| values::duration(text(v)?, Nanos::MICRO, MAX_DURATION)),
+        loads: t.take_list(notes, "loads", values::name).map(|list| list.value).unwrap_or_default(),
+    };
+    t.finish(notes);
+    phase
+}
+
+fn on_exit(notes: &mut Notes, t: &mut Table, key: &'static str) -> Setting<OnExit> {
+    t.take(notes, key, |v| values::word(text(v)?, "something to do when a load ends"))
+}
+
+/// One text to be split, or a list of arguments as they are.
+fn command(value: &DeValue<'_>) -> Read<Vec<String>> {
+    match value {
+        DeValue::String(line) => values::command(line),
+        DeValue::Array(items) => {
+            let argv = items.iter().map(|item| text(item.get_ref()).map(str::to_owned)).collect::<Read<Vec<_>>>()?;
+            values::arguments(argv)
+        }
+        other => Err(mismatch(other, "a command line or a list of arguments")),
+    }
+}
+
+fn needs(notes: &mut Notes, t: &Table, key: &str, message: &str, help: &str) {
+    if !t.has(key) {
+        notes.missing(t.span, message, help);
+    }
+}

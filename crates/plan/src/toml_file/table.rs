@@ -1,0 +1,183 @@
+//! Reading a TOML table key by key, so that every error of a file is found in one pass.
+
+use crate::escape::clipped;
+use crate::notes::Notes;
+use crate::text::{At, Setting, Span};
+use crate::values::{Read, Wrong};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A value with its place.
+pub(super) type Value<'i> = Spanned<DeValue<'i>>;
+
+/// A table being read: it remembers which keys were asked for, and what is left over is unknown.
+pub(super) struct Table<'t, 'i> {
+    entries: &'t DeTable<'i>,
+    /// Its header, or the whole of an inline table.
+    pub(super) span: Span,
+    /// How messages call it: "`[[measure]]`".
+    pub(super) title: &'static str,
+    asked: Vec<&'static str>,
+}
+
+impl<'t, 'i> Table<'t, 'i> {
+    pub(super) fn new(entries: &'t DeTable<'i>, span: Span, title: &'static str) -> Table<'t, 'i> {
+        Table { entries, span, title, asked: Vec::new() }
+    }
+
+    fn entry(&mut self, key: &'static str) -> Option<&'t Value<'i>> {
+        self.asked.push(key);
+        self.entries.get(key)
+    }
+
+    /// A setting, if it is there and right.
+    pub(super) fn take<T>(
+        &mut self,
+        notes: &mut Notes,
+        key: &'static str,
+        read: impl FnOnce(&DeValue<'i>) -> Read<T>,
+    ) -> Setting<T> {
+        let entry = self.entry(key)?;
+        let span = Span::from(entry.span());
+        match read(entry.get_ref()) {
+            Ok(value) => Some(At::new(span, value)),
+            Err(wrong) => {
+                notes.wrong(span, wrong);
+                None
+            }
+        }
+    }
+
+    /// A setting that is a list of texts; those that are wrong are left out.
+    pub(super) fn take_list<T>(
+        &mut self,
+        notes: &mut Notes,
+        key: &'static str,
+        read: impl Fn(&str) -> Read<T>,
+    ) -> Setting<Vec<At<T>>> {
+        let entry = self.entry(key)?;
+        let span = Span::from(entry.span());
+        let Some(items) = entry.get_ref().as_array() else {
+            notes.wrong(span, mismatch(entry.get_ref(), "a list of texts").help(format!("write `{key} = [\"…\"]`")));
+            return None;
+        };
+        let mut list = Vec::new();
+        for item in items.iter() {
+            let at = Span::from(item.span());
+            match text(item.get_ref()).and_then(&read) {
+                Ok(value) => list.push(At::new(at, value)),
+                Err(wrong) => notes.wrong(at, wrong),
+            }
+        }
+        Some(At::new(span, list))
+    }
+
+    /// A table within this one.
+    pub(super) fn take_table(
+        &mut self,
+        notes: &mut Notes,
+        key: &'static str,
+        title: &'static str,
+    ) -> Option<Table<'t, 'i>> {
+        let entry = self.entry(key)?;
+        let span = Span::from(entry.span());
+        match entry.get_ref() {
+            DeValue::Table(entries) => Some(Table::new(entries, span, title)),
+            DeValue::Array(_) => {
+                notes.wrong(span, Wrong::new(format!("there can be only one {title}")));
+                None
+            }
+            other => {
+                notes.wrong(span, mismatch(other, "a section"));
+                None
+            }
+        }
+    }
+
+    /// The sections of one kind: `[[key]]`, any number.
+    pub(super) fn take_sections(
+        &mut self,
+        notes: &mut Notes,
+        key: &'static str,
+        title: &'static str,
+    ) -> Vec<Table<'t, 'i>> {
+        let Some(entry) = self.entry(key) else { return Vec::new() };
+        let span = Span::from(entry.span());
+        match entry.get_ref() {
+            DeValue::Array(items) => items.iter().filter_map(|item| section(notes, item, title)).collect(),
+            DeValue::Table(entries) => {
+                let wrong = Wrong::new(format!("there can be several sections `{key}`"));
+                notes.wrong(span, wrong.help(format!("write `[[{key}]]`")));
+                vec![Table::new(entries, span, title)]
+            }
+            other => {
+                notes.wrong(span, mismatch(other, "a section").help(format!("write `[[{key}]]` on a line of its own")));
+                Vec::new()
+            }
+        }
+    }
+
+    /// Whether the key is there, right or wrong.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.entries.contains_key(key)
+    }
+
+    /// Every key that nobody asked for is unknown.
+    pub(super) fn finish(self, notes: &mut Notes) {
+        for (key, _) in self.entries.iter() {
+            let word: &str = key.get_ref();
+            if self.asked.contains(&word) {
+                continue;
+            }
+            notes.unknown(Span::from(key.span()), word, self.title, &self.asked);
+        }
+    }
+}
+
+fn section<'t, 'i>(notes: &mut Notes, item: &'t Value<'i>, title: &'static str) -> Option<Table<'t, 'i>> {
+    let span = Span::from(item.span());
+    match item.get_ref() {
+        DeValue::Table(entries) => Some(Table::new(entries, span, title)),
+        other => {
+            notes.wrong(span, mismatch(other, "a section"));
+            None
+        }
+    }
+}
+
+/// "an integer, not a text".
+pub(super) fn mismatch(found: &DeValue<'_>, wanted: &str) -> Wrong {
+    let found = match found {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) => "a number",
+        DeValue::Float(_) => "a fractional number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a section",
+    };
+    Wrong::new(format!("this is {found}, not {wanted}"))
+}
+
+/// A text.
+pub(super) fn text<'v>(value: &'v DeValue<'_>) -> Read<&'v str> {
+    match value {
+        DeValue::String(text) => Ok(text),
+        DeValue::Integer(number) => {
+            Err(mismatch(value, "a text").help(format!("put it in quotes: `\"{}\"`", clipped(number.as_str()))))
+        }
+        other => Err(mismatch(other, "a text")),
+    }
+}
+
+/// A whole number.
+pub(super) fn integer(value: &DeValue<'_>) -> Read<i64> {
+    let DeValue::Integer(number) = value else { return Err(mismatch(value, "a whole number")) };
+    let read = i64::from_str_radix(number.as_str(), number.radix());
+    read.map_err(|_| Wrong::new(format!("`{}` is too large a number", clipped(number.as_str()))))
+}
+
+/// True or false.
+pub(super) fn boolean(value: &DeValue<'_>) -> Read<bool> {
+    value.as_bool().ok_or_else(|| mismatch(value, "true or false"))
+}

@@ -1,0 +1,265 @@
+//! What single values mean, in every language of experiment files.
+
+use crate::escape::{clipped, is_unprintable};
+use crate::limits::{MAX_COMMAND_BYTES, MAX_NAME_CHARS, MAX_PATH_BYTES};
+use crate::words::{CpuChoice, Nice, Output, Word};
+use punctual_core::words::nearest;
+use punctual_core::{Clock, CpuSet, Nanos, Policy, Priority, Requirement};
+
+/// Why a value cannot be taken; the reader knows the place.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Wrong {
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+}
+
+impl Wrong {
+    pub(crate) fn new(message: impl Into<String>) -> Wrong {
+        Wrong { message: message.into(), help: None }
+    }
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Wrong {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+pub(crate) type Read<T> = Result<T, Wrong>;
+
+/// A duration within bounds, both included.
+pub(crate) fn duration(text: &str, shortest: Nanos, longest: Nanos) -> Read<Nanos> {
+    let span: Nanos = text.parse().map_err(|why: punctual_core::units::DurationError| Wrong::new(why.to_string()))?;
+    if span < shortest {
+        return Err(Wrong::new(format!("`{}` is too short: at least {shortest} here", clipped(text))));
+    }
+    if span > longest {
+        return Err(Wrong::new(format!("`{}` is too long: at most {longest} here", clipped(text))));
+    }
+    Ok(span)
+}
+
+/// A bound on /dev/cpu_dma_latency, or `leave`.
+pub(crate) fn dma_latency(text: &str) -> Read<Option<Nanos>> {
+    if text == "leave" {
+        return Ok(None);
+    }
+    let bound = duration(text, Nanos::ZERO, crate::limits::MAX_DMA_LATENCY).map_err(|wrong| match wrong.help {
+        None => wrong.help("`leave` does not touch /dev/cpu_dma_latency"),
+        Some(_) => wrong,
+    })?;
+    if bound.ns() % Nanos::MICRO.ns() != 0 {
+        return Err(Wrong::new("/dev/cpu_dma_latency takes whole microseconds"));
+    }
+    Ok(Some(bound))
+}
+
+/// A list of CPUs that is not empty.
+pub(crate) fn cpus(text: &str) -> Read<CpuSet> {
+    let set = text.parse::<CpuSet>().map_err(|why| Wrong::new(why.to_string()).help("write a list like `0-2,4`"))?;
+    if set.is_empty() {
+        return Err(Wrong::new("this list of CPUs is empty").help("write a list like `0-2,4`"));
+    }
+    Ok(set)
+}
+
+/// A list of CPUs, or `all`.
+pub(crate) fn cpu_choice(text: &str) -> Read<CpuChoice> {
+    match text.trim() {
+        "all" => Ok(CpuChoice::All),
+        list => cpus(list).map(CpuChoice::Listed).map_err(|wrong| wrong.help("write a list like `0-2,4`, or `all`")),
+    }
+}
+
+/// One of a closed list of words.
+pub(crate) fn word<W: Word>(text: &str, what: &str) -> Read<W> {
+    let found = W::WORDS.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning);
+    found.ok_or_else(|| not_a_word(text, what, W::WORDS.iter().map(|(word, _)| *word)))
+}
+
+/// A scheduling policy, in any usual spelling.
+pub(crate) fn policy(text: &str) -> Read<Policy> {
+    let words = Policy::WORDS.iter().map(|(word, _)| *word);
+    Policy::from_word(text).ok_or_else(|| not_a_word(text, "a scheduling policy", words))
+}
+
+/// A clock, in any usual spelling.
+pub(crate) fn clock(text: &str) -> Read<Clock> {
+    let words = Clock::WORDS.iter().map(|(word, _)| *word);
+    Clock::from_word(text).ok_or_else(|| not_a_word(text, "a clock that timers can be armed on", words))
+}
+
+fn not_a_word(text: &str, what: &str, words: impl Iterator<Item = &'static str> + Clone) -> Wrong {
+    let all: Vec<String> = words.clone().map(|word| format!("`{word}`")).collect();
+    let help = match nearest(text, words) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("one of {}", all.join(", ")),
+    };
+    Wrong::new(format!("`{}` is not {what}", clipped(text))).help(help)
+}
+
+/// A fixed priority.
+pub(crate) fn priority(number: i64) -> Read<Priority> {
+    let wrong = || Wrong::new(format!("{number} is not a priority")).help("1 (lowest) to 99 (highest)");
+    u8::try_from(number).ok().and_then(Priority::new).ok_or_else(wrong)
+}
+
+/// A nice value.
+pub(crate) fn nice(number: i64) -> Read<Nice> {
+    let wrong = || Wrong::new(format!("{number} is not a nice value")).help("-20 (greedy) to 19 (yielding)");
+    i8::try_from(number).ok().and_then(Nice::new).ok_or_else(wrong)
+}
+
+/// A whole number from 0 or more, within bounds.
+pub(crate) fn count(number: i64, least: u64, most: u64) -> Read<u64> {
+    match u64::try_from(number) {
+        Ok(n) if (least..=most).contains(&n) => Ok(n),
+        _ => Err(Wrong::new(format!("{number} is out of bounds: {least} to {most} here"))),
+    }
+}
+
+/// A name that can stand in a file name, a table and a terminal.
+pub(crate) fn name(text: &str) -> Read<String> {
+    let wrong = |why: &str| Err(Wrong::new(format!("`{}` cannot be a name: {why}", clipped(text))));
+    if text.trim().is_empty() {
+        return wrong("it is empty");
+    }
+    if text.chars().count() > MAX_NAME_CHARS {
+        return wrong(&format!("it has more than {MAX_NAME_CHARS} characters"));
+    }
+    if text.contains('/') {
+        return wrong("a `/` separates directories");
+    }
+    if text == "." || text == ".." {
+        return wrong("it is a directory's");
+    }
+    if text.chars().any(is_unprintable) {
+        return wrong("it holds a character that does not print");
+    }
+    if text.trim() != text {
+        return wrong("it begins or ends with a blank");
+    }
+    Ok(text.to_owned())
+}
+
+/// A path that the kernel would take.
+pub(crate) fn path(text: &str) -> Read<String> {
+    if text.is_empty() {
+        return Err(Wrong::new("a path cannot be empty"));
+    }
+    if text.len() > MAX_PATH_BYTES {
+        return Err(Wrong::new(format!("this path has more than {MAX_PATH_BYTES} bytes")));
+    }
+    if text.contains('\0') {
+        return Err(Wrong::new("a path cannot hold a NUL character"));
+    }
+    Ok(text.to_owned())
+}
+
+/// Where a load's output goes: a path, or `null`.
+pub(crate) fn output(text: &str) -> Read<Output> {
+    match text {
+        "null" => Ok(Output::Null),
+        file => path(file).map(|path| Output::File(path.into())),
+    }
+}
+
+/// A command line, split as a shell would, but with nothing expanded: `#`, `;`, `$`, `*` are characters like any other.
+pub(crate) fn command(text: &str) -> Read<Vec<String>> {
+    // shell_words takes ` #` for a comment and would drop the rest of the line in silence.
+    let stand_in = ('\u{e000}'..='\u{f8ff}').find(|c| !text.contains(*c)).unwrap_or('\u{f8ff}');
+    let split = shell_words::split(&text.replace('#', &stand_in.to_string()));
+    let words = split.map_err(|_| Wrong::new("a quote is opened and never closed"))?;
+    arguments(words.into_iter().map(|word| word.replace(stand_in, "#")).collect())
+}
+
+/// Arguments as the kernel would take them, the program first.
+pub(crate) fn arguments(argv: Vec<String>) -> Read<Vec<String>> {
+    match argv.first() {
+        None => return Err(Wrong::new("a command needs a program")),
+        Some(program) if program.is_empty() => return Err(Wrong::new("the program's name is empty")),
+        Some(_) => {}
+    }
+    if argv.iter().any(|argument| argument.contains('\0')) {
+        return Err(Wrong::new("an argument cannot hold a NUL character"));
+    }
+    if argv.iter().map(String::len).sum::<usize>() > MAX_COMMAND_BYTES {
+        let wrong = Wrong::new(format!("this command has more than {MAX_COMMAND_BYTES} bytes"));
+        return Err(wrong.help("put it into a script and run that"));
+    }
+    Ok(argv)
+}
+
+/// A requirement on a series.
+pub(crate) fn requirement(text: &str) -> Read<Requirement> {
+    text.parse().map_err(|why: punctual_core::requirement::RequirementError| Wrong::new(why.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn message<T>(read: Read<T>) -> String {
+        read.err().map(|wrong| format!("{} ({})", wrong.message, wrong.help.unwrap_or_default())).unwrap_or_default()
+    }
+
+    #[test]
+    fn commands_are_split_and_nothing_is_expanded() {
+        let split = |text: &str| command(text).unwrap();
+        assert_eq!(split("stress-ng --fork 2"), ["stress-ng", "--fork", "2"]);
+        assert_eq!(
+            split(r#"sh -c 'a; b' ; #x "y # z" $HOME *"#),
+            ["sh", "-c", "a; b", ";", "#x", "y # z", "$HOME", "*"]
+        );
+        assert_eq!(split("a \u{e000} #"), ["a", "\u{e000}", "#"]);
+        assert!(message(command("a 'b")).contains("never closed"));
+        assert!(message(command("  ")).contains("needs a program"));
+        assert!(message(command("'' a")).contains("is empty"));
+        assert!(message(arguments(vec!["a".into(), "b\0".into()])).contains("NUL"));
+        assert!(message(arguments(vec!["a".into(), "b".repeat(200_000)])).contains("32768 bytes"));
+    }
+
+    #[test]
+    fn bounds_are_said() {
+        let period = |text: &str| message(duration(text, Nanos::MICRO, Nanos::SECOND));
+        assert_eq!(period("999ns"), "`999ns` is too short: at least 1us here ()");
+        assert_eq!(period("0"), "`0` is too short: at least 1us here ()");
+        assert_eq!(period("2s"), "`2s` is too long: at most 1s here ()");
+        assert!(period("nan").contains("not a number"));
+        assert!(period("-1ms").contains("negative"));
+        assert_eq!(message(priority(100)), "100 is not a priority (1 (lowest) to 99 (highest))");
+        assert_eq!(message(priority(-1)), "-1 is not a priority (1 (lowest) to 99 (highest))");
+        assert_eq!(message(nice(20)), "20 is not a nice value (-20 (greedy) to 19 (yielding))");
+        assert!(message(count(0, 1, 5)).contains("1 to 5"));
+        assert!(message(dma_latency("1500ns")).contains("whole microseconds"));
+        assert!(message(dma_latency("leaf")).contains("leave"));
+    }
+
+    #[test]
+    fn names_that_could_do_harm_are_refused() {
+        for bad in ["", " ", "a/b", "..", "a\nb", "a\u{202e}b", " a", &"x".repeat(65)] {
+            assert!(name(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(name("größe 1").as_deref(), Ok("größe 1"));
+    }
+
+    #[test]
+    fn the_nearest_word_is_named() {
+        assert!(message(word::<crate::TimerMethod>("timerfs", "a method")).contains("did you mean `timerfd`"));
+        assert!(message(policy("banana")).contains("`fifo`, `rr`"));
+        assert!(message(cpus("")).contains("empty"));
+        assert!(message(cpu_choice("al")).contains("`all`"));
+    }
+
+    proptest! {
+        #[test]
+        fn arguments_survive_quoting(argv in proptest::collection::vec("[^\\x00]{0,12}", 0..6)) {
+            let argv: Vec<String> = ["x".to_owned()].into_iter().chain(argv).collect();
+            prop_assert_eq!(command(&shell_words::join(&argv)), Ok(argv));
+        }
+        #[test]
+        fn no_text_panics(text in "(?s).{0,60}") {
+            let _ = (command(&text), name(&text), cpu_choice(&text), duration(&text, Nanos::ZERO, Nanos::SECOND));
+            let _ = (dma_latency(&text), requirement(&text), path(&text), word::<crate::OnExit>(&text, "x"));
+        }
+    }
+}
