@@ -16,6 +16,7 @@
 //! ```
 
 mod error;
+mod hdr;
 pub mod load;
 pub mod log;
 pub mod manifest;

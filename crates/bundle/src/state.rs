@@ -1,8 +1,6 @@
 //! `NNNN.state.json`: the statistics of a series as of a checkpoint, from which [`SeriesData`] comes back whole.
 
-use base64::prelude::{BASE64_STANDARD, Engine};
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use crate::hdr;
 use punctual_core::{ClockNs, Fact, LinearHistogram, Losses, Nanos, Sample, SeriesData};
 use serde::{Deserialize, Serialize};
 
@@ -85,19 +83,6 @@ impl ExactDoc {
     }
 }
 
-fn encode_hdr(hdr: &Histogram<u64>) -> Result<String, String> {
-    let mut bytes = Vec::new();
-    V2DeflateSerializer::new().serialize(hdr, &mut bytes).map_err(|e| e.to_string())?;
-    Ok(BASE64_STANDARD.encode(bytes))
-}
-
-fn decode_hdr(text: &str) -> Result<Histogram<u64>, String> {
-    let bytes = BASE64_STANDARD.decode(text).map_err(|e| e.to_string())?;
-    let mut hdr = Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|e| format!("{e:?}"))?;
-    hdr.auto(true);
-    Ok(hdr)
-}
-
 impl State {
     /// The JSON text.
     pub fn encode(&self) -> Result<String, String> {
@@ -105,8 +90,8 @@ impl State {
         let doc = StateDoc {
             period: d.period,
             exact: ExactDoc::of(&d.exact),
-            hdr: encode_hdr(&d.whole)?,
-            corrected_hdr: d.corrected.as_ref().map(encode_hdr).transpose()?,
+            hdr: hdr::encode(&d.whole)?,
+            corrected_hdr: d.corrected.as_ref().map(hdr::encode).transpose()?,
             min: d.min,
             max: d.max,
             sum: d.sum.to_string(),
@@ -132,8 +117,8 @@ impl State {
         let data = SeriesData {
             period: doc.period,
             exact: doc.exact.restore()?,
-            whole: decode_hdr(&doc.hdr)?,
-            corrected: doc.corrected_hdr.as_deref().map(decode_hdr).transpose()?,
+            whole: hdr::decode(&doc.hdr)?,
+            corrected: doc.corrected_hdr.as_deref().map(hdr::decode).transpose()?,
             min: doc.min,
             max: doc.max,
             sum: doc.sum.parse().map_err(|_| "the sum is not a number")?,
@@ -141,12 +126,34 @@ impl State {
             worst: worst.collect(),
             losses: doc.losses,
         };
-        if data.whole.len() != data.losses.recorded {
-            return Err(format!("{} samples counted, {} in the histogram", data.losses.recorded, data.whole.len()));
-        }
+        check(&data)?;
         let (samples_kept, log_bytes) = (doc.samples_kept, doc.log_bytes);
         Ok(State { data, usage: doc.usage, samples_kept, log_bytes })
     }
+}
+
+/// Whether the parts of a state agree, so that no figure made of them overflows or contradicts another.
+fn check(data: &SeriesData) -> Result<(), String> {
+    let recorded = data.losses.recorded;
+    let (whole, exact) = (data.whole.len(), total(&data.exact));
+    // A source that tells only minimum, mean and maximum (an import) has no distribution at all.
+    let undistributed = whole == 0 && exact == Some(0);
+    if !undistributed && (whole != recorded || exact != Some(recorded)) {
+        let exact = exact.map_or("too many".to_owned(), |n| n.to_string());
+        return Err(format!("{recorded} samples counted, {whole} in the HDR histogram, {exact} in the exact one"));
+    }
+    let expected = recorded.checked_add(data.losses.overruns).and_then(|n| n.checked_add(data.losses.dropped));
+    expected.ok_or("the losses are more than can be counted")?;
+    match (data.min, data.max) {
+        (None, None) if recorded == 0 => Ok(()),
+        (Some(min), Some(max)) if recorded > 0 && min <= max => Ok(()),
+        (min, max) => Err(format!("minimum {min:?} and maximum {max:?} do not fit {recorded} samples")),
+    }
+}
+
+/// [`LinearHistogram::total`] of what a hostile file may say.
+fn total(exact: &LinearHistogram) -> Option<u64> {
+    exact.bins.iter().chain([&exact.above, &exact.below]).try_fold(0u64, |sum, n| sum.checked_add(*n))
 }
 
 #[cfg(test)]
