@@ -17,6 +17,11 @@ impl Wrong {
     pub(crate) fn new(message: impl Into<String>) -> Wrong {
         Wrong { message: message.into(), help: None }
     }
+    /// With the key that it was the value of.
+    pub(crate) fn about(mut self, key: &str) -> Wrong {
+        self.message = format!("`{key}`: {}", self.message);
+        self
+    }
     pub(crate) fn help(mut self, help: impl Into<String>) -> Wrong {
         self.help = Some(help.into());
         self
@@ -29,10 +34,10 @@ pub(crate) type Read<T> = Result<T, Wrong>;
 pub(crate) fn duration(text: &str, shortest: Nanos, longest: Nanos) -> Read<Nanos> {
     let span: Nanos = text.parse().map_err(|why: punctual_core::units::DurationError| Wrong::new(why.to_string()))?;
     if span < shortest {
-        return Err(Wrong::new(format!("`{}` is too short: at least {shortest} here", clipped(text))));
+        return Err(Wrong::new(format!("`{}` is too short: at least {shortest}", clipped(text))));
     }
     if span > longest {
-        return Err(Wrong::new(format!("`{}` is too long: at most {longest} here", clipped(text))));
+        return Err(Wrong::new(format!("`{}` is too long: at most {longest}", clipped(text))));
     }
     Ok(span)
 }
@@ -112,7 +117,7 @@ pub(crate) fn nice(number: i64) -> Read<Nice> {
 pub(crate) fn count(number: i64, least: u64, most: u64) -> Read<u64> {
     match u64::try_from(number) {
         Ok(n) if (least..=most).contains(&n) => Ok(n),
-        _ => Err(Wrong::new(format!("{number} is out of bounds: {least} to {most} here"))),
+        _ => Err(Wrong::new(format!("{number} is out of bounds: {least} to {most}"))),
     }
 }
 
@@ -221,9 +226,9 @@ mod tests {
     #[test]
     fn bounds_are_said() {
         let period = |text: &str| message(duration(text, Nanos::MICRO, Nanos::SECOND));
-        assert_eq!(period("999ns"), "`999ns` is too short: at least 1us here ()");
-        assert_eq!(period("0"), "`0` is too short: at least 1us here ()");
-        assert_eq!(period("2s"), "`2s` is too long: at most 1s here ()");
+        assert_eq!(period("999ns"), "`999ns` is too short: at least 1us ()");
+        assert_eq!(period("0"), "`0` is too short: at least 1us ()");
+        assert_eq!(period("2s"), "`2s` is too long: at most 1s ()");
         assert!(period("nan").contains("not a number"));
         assert!(period("-1ms").contains("negative"));
         assert_eq!(message(priority(100)), "100 is not a priority (1 (lowest) to 99 (highest))");

@@ -70,6 +70,7 @@ impl<'a> Resolver<'a> {
             false => Vec::new(),
         };
         self.warn_of_refused_deadline(spec, &threads, zones);
+        self.check_one_length(spec);
         MeasurePlan {
             systress: self.systress(index, spec, count, phases),
             name,
@@ -81,6 +82,14 @@ impl<'a> Resolver<'a> {
             histogram: self.histogram(spec),
             stop_above: spec.stop_above.as_ref().map(|at| at.value),
             requirements: spec.require.iter().map(|at| at.value).collect(),
+        }
+    }
+
+    fn check_one_length(&mut self, spec: &MeasureSpec) {
+        if let (Some(duration), Some(samples)) = (&spec.duration, &spec.samples) {
+            let message = "a measure ends after a duration or after a number of samples, not both";
+            let problem = Problem::error(ProblemKind::Combination, Some(samples.span), message);
+            self.note(problem.related(duration.span, "the duration").help("leave one of them out"));
         }
     }
 

@@ -46,7 +46,7 @@ impl<'s> Properties<'s> {
         match read(property.value.value) {
             Ok(value) => Some(At::new(property.value.span, value)),
             Err(wrong) => {
-                notes.wrong(property.value.span, wrong);
+                notes.wrong(property.value.span, wrong.about(key));
                 None
             }
         }

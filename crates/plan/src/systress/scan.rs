@@ -59,9 +59,15 @@ pub(super) fn stanzas<'t>(text: &'t str, notes: &mut Notes) -> Vec<Stanza<'t>> {
                 State::Inside(stanza)
             }
             State::Headed(stanza) if line == "{" => State::Inside(stanza),
-            State::Headed(stanza) => {
+            State::Headed(mut stanza) => {
                 notes.syntax(stanza.span, format!("`{}` is not followed by `{{`", stanza.name), SHAPE);
-                begin(line, text, notes)
+                match opens_a_stanza(line) {
+                    true => begin(line, text, notes),
+                    false => {
+                        stanza.properties.push(property(line, text));
+                        State::Inside(stanza)
+                    }
+                }
             }
             State::Outside => begin(line, text, notes),
         };

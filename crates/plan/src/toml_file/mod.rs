@@ -52,7 +52,7 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
 fn syntax_message(message: &str) -> String {
     match message {
         "duplicate key" => "this key is set twice".to_owned(),
-        "string values must be quoted, expected literal string" => "a text must stand in quotes".to_owned(),
+        "string values must be quoted, expected literal string" => "a string must stand in quotes".to_owned(),
         other => other.to_owned(),
     }
 }

@@ -84,7 +84,7 @@ fn on_exit(notes: &mut Notes, t: &mut Table, key: &'static str) -> Setting<OnExi
     t.take(notes, key, |v| values::word(text(v)?, "something to do when a load ends"))
 }
 
-/// One text to be split, or a list of arguments as they are.
+/// A string to be split, or an array of arguments as they are.
 fn command(value: &DeValue<'_>) -> Read<Vec<String>> {
     match value {
         DeValue::String(line) => values::command(line),
@@ -92,7 +92,7 @@ fn command(value: &DeValue<'_>) -> Read<Vec<String>> {
             let argv = items.iter().map(|item| text(item.get_ref()).map(str::to_owned)).collect::<Read<Vec<_>>>()?;
             values::arguments(argv)
         }
-        other => Err(mismatch(other, "a command line or a list of arguments")),
+        other => Err(mismatch(other, "a command line or an array of arguments")),
     }
 }
 

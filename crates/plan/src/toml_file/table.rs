@@ -42,13 +42,13 @@ impl<'t, 'i> Table<'t, 'i> {
         match read(entry.get_ref()) {
             Ok(value) => Some(At::new(span, value)),
             Err(wrong) => {
-                notes.wrong(span, wrong);
+                notes.wrong(span, wrong.about(key));
                 None
             }
         }
     }
 
-    /// A setting that is a list of texts; those that are wrong are left out.
+    /// A setting that is a array of strings; those that are wrong are left out.
     pub(super) fn take_list<T>(
         &mut self,
         notes: &mut Notes,
@@ -58,7 +58,8 @@ impl<'t, 'i> Table<'t, 'i> {
         let entry = self.entry(key)?;
         let span = Span::from(entry.span());
         let Some(items) = entry.get_ref().as_array() else {
-            notes.wrong(span, mismatch(entry.get_ref(), "a list of texts").help(format!("write `{key} = [\"…\"]`")));
+            let wrong = mismatch(entry.get_ref(), "an array of strings").help(format!("write `{key} = [\"…\"]`"));
+            notes.wrong(span, wrong.about(key));
             return None;
         };
         let mut list = Vec::new();
@@ -66,7 +67,7 @@ impl<'t, 'i> Table<'t, 'i> {
             let at = Span::from(item.span());
             match text(item.get_ref()).and_then(&read) {
                 Ok(value) => list.push(At::new(at, value)),
-                Err(wrong) => notes.wrong(at, wrong),
+                Err(wrong) => notes.wrong(at, wrong.about(key)),
             }
         }
         Some(At::new(span, list))
@@ -88,7 +89,7 @@ impl<'t, 'i> Table<'t, 'i> {
                 None
             }
             other => {
-                notes.wrong(span, mismatch(other, "a section"));
+                notes.wrong(span, mismatch(other, "a table").about(key));
                 None
             }
         }
@@ -111,7 +112,8 @@ impl<'t, 'i> Table<'t, 'i> {
                 vec![Table::new(entries, span, title)]
             }
             other => {
-                notes.wrong(span, mismatch(other, "a section").help(format!("write `[[{key}]]` on a line of its own")));
+                let wrong = mismatch(other, "a table").help(format!("write `[[{key}]]` on a line of its own"));
+                notes.wrong(span, wrong.about(key));
                 Vec::new()
             }
         }
@@ -139,45 +141,45 @@ fn section<'t, 'i>(notes: &mut Notes, item: &'t Value<'i>, title: &'static str) 
     match item.get_ref() {
         DeValue::Table(entries) => Some(Table::new(entries, span, title)),
         other => {
-            notes.wrong(span, mismatch(other, "a section"));
+            notes.wrong(span, mismatch(other, "a table"));
             None
         }
     }
 }
 
-/// "an integer, not a text".
+/// A value of the wrong type.
 pub(super) fn mismatch(found: &DeValue<'_>, wanted: &str) -> Wrong {
     let found = match found {
-        DeValue::String(_) => "a text",
-        DeValue::Integer(_) => "a number",
-        DeValue::Float(_) => "a fractional number",
-        DeValue::Boolean(_) => "true or false",
-        DeValue::Datetime(_) => "a date",
-        DeValue::Array(_) => "a list",
-        DeValue::Table(_) => "a section",
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "an integer",
+        DeValue::Float(_) => "a float",
+        DeValue::Boolean(_) => "a boolean",
+        DeValue::Datetime(_) => "a date-time",
+        DeValue::Array(_) => "an array",
+        DeValue::Table(_) => "a table",
     };
-    Wrong::new(format!("this is {found}, not {wanted}"))
+    Wrong::new(format!("expected {wanted}, found {found}"))
 }
 
-/// A text.
+/// A string.
 pub(super) fn text<'v>(value: &'v DeValue<'_>) -> Read<&'v str> {
     match value {
         DeValue::String(text) => Ok(text),
         DeValue::Integer(number) => {
-            Err(mismatch(value, "a text").help(format!("put it in quotes: `\"{}\"`", clipped(number.as_str()))))
+            Err(mismatch(value, "a string").help(format!("put it in quotes: `\"{}\"`", clipped(number.as_str()))))
         }
-        other => Err(mismatch(other, "a text")),
+        other => Err(mismatch(other, "a string")),
     }
 }
 
-/// A whole number.
+/// An integer.
 pub(super) fn integer(value: &DeValue<'_>) -> Read<i64> {
-    let DeValue::Integer(number) = value else { return Err(mismatch(value, "a whole number")) };
+    let DeValue::Integer(number) = value else { return Err(mismatch(value, "an integer")) };
     let read = i64::from_str_radix(number.as_str(), number.radix());
     read.map_err(|_| Wrong::new(format!("`{}` is too large a number", clipped(number.as_str()))))
 }
 
-/// True or false.
+/// A boolean.
 pub(super) fn boolean(value: &DeValue<'_>) -> Read<bool> {
     value.as_bool().ok_or_else(|| mismatch(value, "true or false"))
 }
