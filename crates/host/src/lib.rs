@@ -4,6 +4,10 @@
 //! it runs as well on a captured tree or on a scripted one that refuses as a kernel would.
 
 pub mod check;
+pub mod cpu_time;
 pub mod environment;
 pub mod files;
+pub mod isolate;
+pub mod journal;
+pub mod task;
 pub mod topology;

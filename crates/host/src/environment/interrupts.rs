@@ -35,7 +35,8 @@ pub struct InterruptLine {
 }
 
 impl Interrupts {
-    pub(super) fn read(files: &dyn Files, path: &str) -> Fact<Interrupts> {
+    /// Reads one of the two files.
+    pub fn read(files: &dyn Files, path: &str) -> Fact<Interrupts> {
         match files.read(path) {
             Ok(text) => parse(&text)
                 .map(Fact::Known)

@@ -1,6 +1,8 @@
 //! Making changes: each announced in the journal, then made, then recorded with what became of it.
 
-use super::record::{Action, Did, Event, FileValue, Hierarchy, Purpose, Refusal, Stayed, TaskAffinity, TaskPlace, Will, Write};
+use super::record::{
+    Action, Did, Event, FileValue, Hierarchy, Purpose, Refusal, Stayed, TaskAffinity, TaskPlace, Will, Write,
+};
 use super::tasks::{self, TaskStat};
 use super::value::{meaning, same};
 use super::{Journal, JournalError, Store};

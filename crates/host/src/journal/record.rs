@@ -174,6 +174,13 @@ pub struct Write {
     pub undo: Vec<String>,
 }
 
+impl Write {
+    /// A write to a file in a cgroup of our own: it goes away with that, and needs no undo.
+    pub fn inside(path: String, new: String) -> Write {
+        Write { path, old: String::new(), new, undo: Vec::new() }
+    }
+}
+
 /// A file with what it held.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FileValue {
@@ -255,7 +262,12 @@ mod tests {
 
     #[test]
     fn a_record_is_one_flat_line_of_json() {
-        let write = Write { path: "/proc/sys/vm/stat_interval".into(), old: "1".into(), new: "1000".into(), undo: vec!["1".into()] };
+        let write = Write {
+            path: "/proc/sys/vm/stat_interval".into(),
+            old: "1".into(),
+            new: "1000".into(),
+            undo: vec!["1".into()],
+        };
         let will = Will { step: "vmstat".into(), action: Action::Write(write) };
         let line = serde_json::to_string(&Record { seq: 4, event: Event::Will(will) }).unwrap();
         insta::assert_snapshot!(line, @r#"{"seq":4,"will":{"step":"vmstat","action":{"write":{"path":"/proc/sys/vm/stat_interval","old":"1","new":"1000","undo":["1"]}}}}"#);

@@ -181,7 +181,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const WILL: &str = r#"{"seq":1,"will":{"step":"s","action":{"write":{"path":"/p","old":"1","new":"2","undo":["1"]}}}}"#;
+    const WILL: &str =
+        r#"{"seq":1,"will":{"step":"s","action":{"write":{"path":"/p","old":"1","new":"2","undo":["1"]}}}}"#;
 
     #[test]
     fn a_last_line_that_was_cut_off_is_recognised() {
@@ -208,7 +209,9 @@ mod tests {
     #[test]
     fn only_journals_in_use_have_a_number() {
         assert_eq!(number("journal-0012.jsonl"), Some(12));
-        for other in ["lock", "journal-.jsonl", "journal-+1.jsonl", "stale-journal-0001.jsonl", "journal-99999999999.jsonl"] {
+        for other in
+            ["lock", "journal-.jsonl", "journal-+1.jsonl", "stale-journal-0001.jsonl", "journal-99999999999.jsonl"]
+        {
             assert_eq!(number(other), None, "{other}");
         }
     }

@@ -82,7 +82,10 @@ impl Directory {
         } else {
             return Ok(());
         };
-        Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} cannot be trusted: {fault}", self.path.display())))
+        Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("{} cannot be trusted: {fault}", self.path.display()),
+        ))
     }
 }
 

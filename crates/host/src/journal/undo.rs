@@ -356,4 +356,3 @@ impl<'a> Undoing<'a> {
         self.if_changed == IfChanged::Keep
     }
 }
-

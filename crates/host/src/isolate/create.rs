@@ -1,0 +1,197 @@
+//! Making a partition: the plan carried out step by step; what fails and is essential takes everything back.
+
+use super::affinities::Noted;
+use super::evict::{self, Eviction};
+use super::plan::{Change, Plan, Skipped, Step, plan};
+use super::request::Request;
+use super::{Refusal, advice};
+use crate::files::Files;
+use crate::journal::record::{PartitionNote, Purpose, Write};
+use crate::journal::undo::undo_locked;
+use crate::journal::{self, Applied, Effect, IfChanged, Journal, JournalError, Store, UndoReport};
+use punctual_core::Finding;
+use serde::Serialize;
+use std::time::Duration;
+
+/// How long a partition of version 2 is given to become valid again after its CPUs were unplugged: before Linux 6.10 that is
+/// the work of a workqueue.
+const VERIFY_TRIES: u32 = 100;
+const VERIFY_PAUSE: Duration = Duration::from_millis(20);
+
+/// A partition that stands.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Partition {
+    /// Its CPUs, names and hierarchy.
+    pub note: PartitionNote,
+    /// The file with which it is taken back.
+    pub journal: String,
+    /// Every change that was wanted and what became of it, in order.
+    pub applied: Vec<Applied>,
+    /// What was left out, and why.
+    pub skipped: Vec<Skipped>,
+    /// What became of the tasks.
+    pub tasks: Eviction,
+    /// What could be better.
+    pub advice: Vec<Finding>,
+    /// Journals of an earlier boot that were put aside.
+    pub put_aside: Vec<String>,
+}
+
+impl Partition {
+    /// The wanted changes that did not take effect.
+    pub fn refused(&self) -> impl Iterator<Item = &Applied> {
+        self.applied.iter().filter(|one| !one.effect.is_as_wanted())
+    }
+}
+
+/// Why there is no partition.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// Nothing has been changed.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Nothing has been changed: the journals cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Something essential failed half way; everything was taken back, as far as the report says.
+    #[error("{what}; {}", if undone.is_complete() { "everything was taken back" } else { "not everything could be taken back" })]
+    Failed {
+        /// What failed.
+        what: String,
+        /// What was taken back.
+        undone: UndoReport,
+    },
+}
+
+/// Makes a partition.
+///
+/// Refuses what would brick the machine before anything is changed. Holds the lock of the journals for as long as it lasts.
+pub fn create(request: &Request, files: &dyn Files, store: &dyn Store) -> Result<Partition, CreateError> {
+    request.check()?;
+    let _lock = journal::lock(store)?;
+    let put_aside = journal::put_aside_stale(store, &journal::boot_id(files)?)?;
+    if let Some(standing) = journal::read_all(store)?.iter().find(|saved| saved.partition().is_some()) {
+        return Err(Refusal::AlreadyActive(format!("{}/{}", store.place(), standing.name)).into());
+    }
+    let plan = plan(files, request)?;
+    let note = PartitionNote {
+        cpus: plan.machine.rt.clone(),
+        housekeeping: plan.machine.housekeeping.clone(),
+        hierarchy: plan.machine.cpusets.hierarchy.clone(),
+        rt: request.rt_name.clone(),
+        nrt: request.nrt_name.clone(),
+    };
+    let advice = advice::on(files, &plan.machine);
+    let mut journal = Journal::begin(store, files, Purpose::Partition(note.clone()), request.for_this_process)?;
+    let name = journal.name().to_owned();
+    let mut maker =
+        Maker { files, request, plan: &plan, journal: &mut journal, noted: Noted::default(), done: Done::default() };
+    match maker.run() {
+        Ok(()) => {
+            let Done { applied, tasks } = maker.done;
+            let journal = format!("{}/{name}", store.place());
+            Ok(Partition { note, journal, applied, skipped: plan.skipped, tasks, advice, put_aside })
+        }
+        Err(what) => {
+            let undone = undo_locked(store, files, IfChanged::Report, |saved| saved.name == name)?;
+            Err(CreateError::Failed { what, undone })
+        }
+    }
+}
+
+#[derive(Default)]
+struct Done {
+    applied: Vec<Applied>,
+    tasks: Eviction,
+}
+
+struct Maker<'a, 'j> {
+    files: &'a dyn Files,
+    request: &'a Request,
+    plan: &'a Plan,
+    journal: &'a mut Journal<'j>,
+    noted: Noted,
+    done: Done,
+}
+
+impl Maker<'_, '_> {
+    fn run(&mut self) -> Result<(), String> {
+        for step in &self.plan.steps {
+            self.make(step).map_err(|why| format!("{}: {why}", step.name))?;
+        }
+        if !self.plan.machine.cpusets.is_v1() {
+            self.done.tasks = evict::remaining(self.files, &self.plan.machine).map_err(|error| error.to_string())?;
+        }
+        self.journal.ready().map_err(|error| error.to_string())
+    }
+
+    /// Makes one change. An error is one without which there is no partition.
+    fn make(&mut self, step: &Step) -> Result<(), String> {
+        let (files, name, journal) = (self.files, step.name.as_str(), &mut *self.journal);
+        let hierarchy = &self.plan.machine.cpusets.hierarchy;
+        let (path, wanted, effect) = match &step.change {
+            Change::NoteAffinities => {
+                let noted = self.noted.note_all(files, journal, name).map_err(|error| error.to_string())?;
+                return noted.map_err(|error| error.to_string());
+            }
+            Change::MoveTasks { to } => {
+                let evicted =
+                    evict::evict(files, journal, &self.plan.machine, &mut self.noted, to, &self.request.leave);
+                self.done.tasks = evicted.map_err(|error| error.to_string())?;
+                return Ok(());
+            }
+            Change::BecomePartition { path, kinds } => return self.become_partition(path, kinds),
+            Change::Verify { path, kinds } => return self.verify(path, kinds),
+            Change::EnableController { path } => {
+                (path.clone(), "+cpuset".into(), journal.enable_controller(files, name, hierarchy, path, "cpuset"))
+            }
+            Change::MakeCgroup { path } => {
+                (path.clone(), "a cgroup".into(), journal.make_cgroup(files, name, hierarchy, path))
+            }
+            Change::Write(write) => (write.path.clone(), write.new.clone(), journal.write(files, name, write.clone())),
+            Change::Replug { cpu, side_effects } => {
+                let path = journal::apply::online_file(*cpu);
+                (path, "0, then 1".into(), journal.replug(files, name, *cpu, side_effects.clone()))
+            }
+        };
+        let effect = effect.map_err(|error| error.to_string())?;
+        let failure = match &effect {
+            Effect::Refused { why, .. } if step.essential => Some(format!("cannot write `{wanted}` to {path}: {why}")),
+            // A CPU that is gone is a failure, however little it matters that its timers were to move.
+            Effect::HalfMade { why } => Some(why.clone()),
+            _ => None,
+        };
+        let path = step.about.as_ref().map_or(path.clone(), |about| format!("{path} ({about})"));
+        self.done.applied.push(Applied { step: step.name.clone(), path, wanted, effect });
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Asks for the best kind of partition that the kernel knows (kernel/cgroup/cpuset.c, cpuset_partition_write).
+    fn become_partition(&mut self, path: &str, kinds: &[&str]) -> Result<(), String> {
+        let mut why = String::new();
+        for kind in kinds {
+            let write = Write::inside(path.to_owned(), (*kind).to_owned());
+            let effect = self.journal.write(self.files, "partition", write).map_err(|error| error.to_string())?;
+            let (step, path, wanted) = ("partition".into(), path.to_owned(), (*kind).to_owned());
+            self.done.applied.push(Applied { step, path, wanted, effect: effect.clone() });
+            match effect {
+                Effect::Refused { why: refusal, .. } => why = refusal,
+                _ => return Ok(()),
+            }
+        }
+        Err(format!("the kernel does not make it a partition: {path}: {why}"))
+    }
+
+    /// Waits until the partition says that it is one.
+    fn verify(&mut self, path: &str, kinds: &[&str]) -> Result<(), String> {
+        let mut holds = String::new();
+        for _ in 0..VERIFY_TRIES {
+            holds = self.files.read_trimmed(path).map_err(|error| error.to_string())?;
+            if kinds.contains(&holds.as_str()) {
+                return Ok(());
+            }
+            std::thread::sleep(VERIFY_PAUSE);
+        }
+        Err(format!("the kernel does not make it a partition: {path} holds `{holds}`"))
+    }
+}

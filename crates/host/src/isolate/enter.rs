@@ -1,0 +1,271 @@
+//! Into a partition: this process before it becomes a command, or a task that runs already.
+
+use super::Refusal;
+use super::affinities::Noted;
+use super::cpusets::Cpusets;
+use super::request::check_name;
+use super::status::without_rt_budget;
+use crate::files::{FileError, Files};
+use crate::journal::record::{CgroupVersion, TaskPlace};
+use crate::journal::tasks::{self, TaskStat};
+use crate::journal::{self, Journal, JournalError, Saved, Store};
+use crate::task::attributes::{Scheduling, set_scheduling};
+use punctual_core::{CpuSet, Policy};
+use std::collections::HashSet;
+use std::io;
+
+/// How often threads that appear while a process moves are looked for.
+const MAX_ROUNDS: usize = 20;
+
+/// Where to, and how.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Entry {
+    /// The partition's name.
+    pub partition: String,
+    /// Some of its CPUs; all of them without.
+    pub cpus: Option<CpuSet>,
+    /// How to be scheduled there; unchanged without.
+    pub scheduling: Option<Scheduling>,
+}
+
+/// What moves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Membership {
+    /// A process with all its threads.
+    Process,
+    /// One thread (version 1 only).
+    Thread,
+}
+
+/// Who has moved.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entered {
+    /// The threads.
+    pub threads: Vec<i32>,
+    /// The CPUs that they may run on now.
+    pub cpus: CpuSet,
+    /// Whether the journal knows where they came from, so that undo sends them back there.
+    pub recorded: bool,
+}
+
+/// Why a task is not in the partition as it was wanted.
+#[derive(Debug, thiserror::Error)]
+pub enum EnterError {
+    /// The request was wrong; nothing has been changed.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// There is no such partition.
+    #[error("there is no partition `{}`: {why}", name.escape_default())]
+    NoPartition {
+        /// Its name.
+        name: String,
+        /// What there is.
+        why: String,
+    },
+    /// CPUs that the partition does not have.
+    #[error("CPU {wanted} is not in the partition, which has {has}")]
+    OtherCpus {
+        /// Those that were wanted and are not in it.
+        wanted: CpuSet,
+        /// Those that it has.
+        has: CpuSet,
+    },
+    /// There is no such task.
+    #[error("there is no task {0}")]
+    NoTask(i32),
+    /// One thread alone cannot move.
+    #[error(
+        "thread {0} cannot move without its process: version 2 cgroups take whole processes (cgroups(7), thread mode)"
+    )]
+    ThreadAlone(i32),
+    /// The kernel does not let it in.
+    #[error("task {tid} is not let in: {why}")]
+    Stays {
+        /// Its number.
+        tid: i32,
+        /// Why.
+        why: String,
+    },
+    /// The kernel does not schedule it so.
+    #[error("cannot be scheduled as {scheduling}: {source}{hint}")]
+    Scheduling {
+        /// As wanted.
+        scheduling: Scheduling,
+        /// The kernel's answer.
+        source: io::Error,
+        /// What may be the cause.
+        hint: String,
+    },
+    /// The journal cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A file.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// A partition found by its name.
+struct Place {
+    cpusets: Cpusets,
+    path: String,
+    cpus: CpuSet,
+}
+
+impl Place {
+    fn find(files: &dyn Files, entry: &Entry) -> Result<Place, EnterError> {
+        check_name(&entry.partition)?;
+        let cpusets = Cpusets::find(files)?;
+        let path = cpusets.child(&entry.partition);
+        let name = || entry.partition.clone();
+        if !files.exists(&format!("{path}/cgroup.procs")) {
+            let why = format!("{path} is not a cgroup; `punctual isolate list` shows those that there are");
+            return Err(EnterError::NoPartition { name: name(), why });
+        }
+        let file = if cpusets.is_v1() { "cpus" } else { "cpus.effective" };
+        let text = files.read_trimmed(&cpusets.file(&path, file))?;
+        let cpus: CpuSet = text.parse().unwrap_or_default();
+        if cpus.is_empty() {
+            return Err(EnterError::NoPartition { name: name(), why: format!("{path} has no CPUs") });
+        }
+        if let Some(wanted) = &entry.cpus {
+            let wanted = wanted.difference(&cpus);
+            if !wanted.is_empty() || entry.cpus.as_ref().is_some_and(CpuSet::is_empty) {
+                return Err(EnterError::OtherCpus { wanted, has: cpus });
+            }
+        }
+        Ok(Place { cpusets, path, cpus })
+    }
+
+    /// The journal in which a move into this partition is to be noted, if punctual made the partition.
+    fn journal(&self, store: &dyn Store) -> Result<Option<Saved>, JournalError> {
+        let ours = |saved: &Saved| {
+            let names = saved.partition().map(|note| [self.cpusets.child(&note.rt), self.cpusets.child(&note.nrt)]);
+            names.is_some_and(|names| names.contains(&self.path))
+        };
+        Ok(journal::read_all(store)?.into_iter().find(ours))
+    }
+}
+
+/// Moves this process, which has one thread and is about to become a command, and schedules it as wanted.
+pub fn enter_self(files: &dyn Files, store: &dyn Store, entry: &Entry) -> Result<Entered, EnterError> {
+    let own = tasks::own_id(files)?.tid;
+    let entered = move_process(files, store, own, Membership::Process, entry)?;
+    if let Some(scheduling) = &entry.scheduling {
+        set_scheduling(0, scheduling).map_err(|source| {
+            let hint = hint(files, own, scheduling, &source);
+            EnterError::Scheduling { scheduling: *scheduling, source, hint }
+        })?;
+    }
+    Ok(entered)
+}
+
+/// Why the kernel may have refused a policy (sched(7)).
+fn hint(files: &dyn Files, tid: i32, scheduling: &Scheduling, error: &io::Error) -> String {
+    if error.raw_os_error() != Some(libc::EPERM) {
+        return String::new();
+    }
+    let without = without_rt_budget(files, &HashSet::from([tid]));
+    match (without.keys().next(), scheduling.policy) {
+        (Some(cgroup), Policy::Fifo | Policy::Rr) => {
+            format!(" ({cgroup}/cpu.rt_runtime_us is 0: give that cgroup a real-time budget, or leave it)")
+        }
+        (_, Policy::Deadline) => " (SCHED_DEADLINE wants an affinity that is a whole root domain: enter the partition \
+                                   without --cpus, and with load-balance among its tweaks)"
+            .into(),
+        _ => " (CAP_SYS_NICE or a higher RLIMIT_RTPRIO is needed)".into(),
+    }
+}
+
+/// Moves a task that runs already.
+///
+/// Where punctual made the partition, its journal first notes where the task is and which CPUs it may use.
+pub fn move_process(
+    files: &dyn Files,
+    store: &dyn Store,
+    pid: i32,
+    membership: Membership,
+    entry: &Entry,
+) -> Result<Entered, EnterError> {
+    let place = Place::find(files, entry)?;
+    let version = place.cpusets.hierarchy.version;
+    if version == CgroupVersion::V2 && membership == Membership::Thread {
+        return Err(EnterError::ThreadAlone(pid));
+    }
+    if tasks::stat(files, pid).is_err() {
+        return Err(EnterError::NoTask(pid));
+    }
+    let saved = place.journal(store)?;
+    let _lock = saved.as_ref().map(|_| journal::lock(store)).transpose()?;
+    // Read again under the lock: another process may have added to it.
+    let saved = if saved.is_some() { place.journal(store)? } else { None };
+    let mut journal = saved.as_ref().map(|saved| Journal::resume(store, saved)).transpose()?;
+    let mut mover = Mover { files, place: &place, journal: journal.as_mut(), noted: Noted::default() };
+    let threads = mover.move_all(pid, membership)?;
+    for tid in &threads {
+        if let Some(cpus) = &entry.cpus {
+            files.set_affinity(*tid, cpus)?;
+        }
+    }
+    let cpus = entry.cpus.clone().unwrap_or_else(|| place.cpus.clone());
+    Ok(Entered { threads, cpus, recorded: journal.is_some() })
+}
+
+struct Mover<'a, 'j> {
+    files: &'a dyn Files,
+    place: &'a Place,
+    journal: Option<&'a mut Journal<'j>>,
+    noted: Noted,
+}
+
+impl Mover<'_, '_> {
+    /// Moves threads until no new ones appear.
+    fn move_all(&mut self, pid: i32, membership: Membership) -> Result<Vec<i32>, EnterError> {
+        let mut moved: Vec<i32> = Vec::new();
+        for _ in 0..MAX_ROUNDS {
+            let threads = match membership {
+                Membership::Thread => vec![pid],
+                // One that ended meanwhile has none left.
+                Membership::Process => tasks::threads_of(self.files, pid).unwrap_or_default(),
+            };
+            let fresh: Vec<i32> = threads.into_iter().filter(|tid| !moved.contains(tid)).collect();
+            if fresh.is_empty() {
+                break;
+            }
+            self.move_some(pid, &fresh)?;
+            moved.extend(fresh);
+        }
+        Ok(moved)
+    }
+
+    fn move_some(&mut self, pid: i32, threads: &[i32]) -> Result<(), EnterError> {
+        let hierarchy = &self.place.cpusets.hierarchy;
+        // In version 2 the process takes its threads with it.
+        let units = if hierarchy.version == CgroupVersion::V2 { &[pid][..] } else { threads };
+        let whereabouts = tasks::whereabouts(self.files, hierarchy)?;
+        let movers: Vec<(TaskStat, TaskPlace)> = units
+            .iter()
+            .filter_map(|tid| Some((tasks::stat(self.files, *tid).ok()?, whereabouts.get(tid)?.clone())))
+            .map(|(stat, from)| {
+                let place = TaskPlace { id: stat.id, name: stat.name.clone(), from };
+                (stat, place)
+            })
+            .collect();
+        let Some(journal) = self.journal.as_deref_mut() else {
+            return movers.iter().try_for_each(|(stat, _)| self.move_unrecorded(stat));
+        };
+        self.noted.note(self.files, journal, "move", threads)?;
+        let stayed = journal.move_tasks(self.files, "move", hierarchy, &self.place.path, &movers)?;
+        let refusal = stayed.into_iter().next();
+        refusal.map_or(Ok(()), |one| Err(EnterError::Stays { tid: one.id.tid, why: one.why }))
+    }
+
+    fn move_unrecorded(&self, stat: &TaskStat) -> Result<(), EnterError> {
+        let tid = stat.id.tid;
+        match tasks::enter(self.files, &self.place.cpusets.hierarchy, &self.place.path, tid) {
+            Err(error) if error.errno() != Some(libc::ESRCH) => {
+                Err(EnterError::Stays { tid, why: tasks::why_it_stays(stat, &error) })
+            }
+            _ => Ok(()),
+        }
+    }
+}

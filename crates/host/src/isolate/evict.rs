@@ -1,0 +1,161 @@
+//! Tasks leave the CPUs of the partition; those that cannot are listed with the reason.
+
+use super::affinities::Noted;
+use super::cpusets::Cpusets;
+use super::machine::Machine;
+use crate::files::{FileError, Files};
+use crate::journal::record::{TaskId, TaskPlace};
+use crate::journal::tasks::{self, TaskStat};
+use crate::journal::{Journal, JournalError};
+use punctual_core::CpuSet;
+use serde::Serialize;
+use std::collections::{HashMap, HashSet};
+
+/// How often newly forked tasks are looked for. A system that forks faster than this never comes to rest, and is told so.
+const MAX_ROUNDS: usize = 20;
+
+/// What became of the tasks.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Eviction {
+    /// How many were moved into the housekeeping cgroup (version 1; none need to in version 2).
+    pub moved: usize,
+    /// Those that were not.
+    pub stayed: Vec<StayedTask>,
+    /// Whether new tasks were still appearing when the rounds were used up.
+    pub restless: bool,
+}
+
+/// A task that was not moved.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct StayedTask {
+    /// Its thread number.
+    pub tid: i32,
+    /// Its name: any bytes that the task chose.
+    pub name: String,
+    /// Whether it belongs to the kernel.
+    pub kernel: bool,
+    /// The CPUs that it may run on.
+    pub cpus: CpuSet,
+    /// Whether these include CPUs of the partition.
+    pub may_visit: bool,
+    /// The kernel's error number, where it was asked and refused.
+    pub errno: Option<i32>,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// Threads of processes that are to stay where they are.
+pub fn threads_to_leave(files: &dyn Files, leave: &[i32]) -> HashSet<i32> {
+    leave.iter().flat_map(|pid| tasks::threads_of(files, *pid).unwrap_or_default()).collect()
+}
+
+/// The tasks, by number, in cgroups whose CPUs overlap with the partition's, other than `to`. Version 1.
+pub fn candidates(
+    files: &dyn Files,
+    machine: &Machine,
+    to: &str,
+    leave: &[i32],
+) -> Result<Vec<(i32, String)>, FileError> {
+    let mut overlaps: HashMap<String, bool> = HashMap::new();
+    let left = threads_to_leave(files, leave);
+    let mut found: Vec<(i32, String)> = Vec::new();
+    for (tid, cgroup) in tasks::whereabouts(files, &machine.cpusets.hierarchy)? {
+        let overlap = *overlaps
+            .entry(cgroup.clone())
+            .or_insert_with(|| shares_cpus(files, &machine.cpusets, &cgroup, &machine.rt));
+        if overlap && cgroup != to && !left.contains(&tid) {
+            found.push((tid, cgroup));
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+fn shares_cpus(files: &dyn Files, cpusets: &Cpusets, cgroup: &str, rt: &CpuSet) -> bool {
+    let cpus = files.read(&cpusets.file(cgroup, "cpus")).ok().and_then(|text| text.parse::<CpuSet>().ok());
+    cpus.is_some_and(|cpus| !cpus.intersection(rt).is_empty())
+}
+
+/// Moves every task that can be moved, in rounds, until no new ones appear. Version 1.
+pub fn evict(
+    files: &dyn Files,
+    journal: &mut Journal<'_>,
+    machine: &Machine,
+    noted: &mut Noted,
+    to: &str,
+    leave: &[i32],
+) -> Result<Eviction, JournalError> {
+    let hierarchy = &machine.cpusets.hierarchy;
+    let mut eviction = Eviction::default();
+    let mut stayed: HashMap<TaskId, (Option<i32>, String)> = HashMap::new();
+    for round in 0.. {
+        let movers: Vec<(TaskStat, TaskPlace)> = candidates(files, machine, to, leave)?
+            .into_iter()
+            .filter_map(|(tid, from)| tasks::stat(files, tid).ok().map(|stat| (stat, from)))
+            .filter(|(stat, _)| !stayed.contains_key(&stat.id))
+            .map(|(stat, from)| {
+                let place = TaskPlace { id: stat.id, name: stat.name.clone(), from };
+                (stat, place)
+            })
+            .collect();
+        let (bound, movers): (Vec<_>, Vec<_>) = movers.into_iter().partition(|(stat, _)| stat.is_bound());
+        stayed.extend(bound.into_iter().map(|(stat, _)| (stat.id, (None, BOUND.to_owned()))));
+        if movers.is_empty() {
+            break;
+        }
+        if round == MAX_ROUNDS {
+            eviction.restless = true;
+            let why = || (None, format!("new tasks kept appearing for {MAX_ROUNDS} rounds"));
+            stayed.extend(movers.into_iter().map(|(stat, _)| (stat.id, why())));
+            break;
+        }
+        let threads: Vec<i32> = movers.iter().map(|(stat, _)| stat.id.tid).collect();
+        noted.note(files, journal, "tasks", &threads)?;
+        let refused = journal.move_tasks(files, "tasks", hierarchy, to, &movers)?;
+        eviction.moved += movers.len() - refused.len();
+        stayed.extend(refused.into_iter().map(|one| (one.id, (one.errno, one.why))));
+    }
+    for pid in threads_to_leave(files, leave) {
+        if let Ok(stat) = tasks::stat(files, pid) {
+            stayed.insert(stat.id, (None, "left where it is, as asked".to_owned()));
+        }
+    }
+    eviction.stayed = stayed.into_iter().filter_map(|(id, why)| describe(files, machine, id, why)).collect();
+    eviction.stayed.sort_by_key(|task| task.tid);
+    Ok(eviction)
+}
+
+const BOUND: &str = "bound to its CPUs by the kernel (PF_NO_SETAFFINITY)";
+
+fn describe(
+    files: &dyn Files,
+    machine: &Machine,
+    id: TaskId,
+    (errno, why): (Option<i32>, String),
+) -> Option<StayedTask> {
+    // One that ended meanwhile is of no interest.
+    let stat = tasks::stat(files, id.tid).ok().filter(|stat| stat.id == id)?;
+    let cpus = tasks::affinity(files, id.tid).ok()?;
+    let may_visit = !cpus.intersection(&machine.rt).is_empty();
+    let kernel = stat.is_kernel_thread();
+    Some(StayedTask { tid: id.tid, name: stat.name, kernel, cpus, may_visit, errno, why })
+}
+
+/// The threads that may still run on the partition's CPUs after the kernel has taken these from every other cgroup. Version 2.
+pub fn remaining(files: &dyn Files, machine: &Machine) -> Result<Eviction, FileError> {
+    let mut eviction = Eviction::default();
+    for tid in tasks::all_threads(files)? {
+        let (Ok(stat), Ok(cpus)) = (tasks::stat(files, tid), tasks::affinity(files, tid)) else { continue };
+        if cpus.intersection(&machine.rt).is_empty() {
+            continue;
+        }
+        let why = match (stat.is_bound(), stat.is_kernel_thread()) {
+            (true, _) => BOUND,
+            (_, true) => "a kernel thread whose CPUs the kernel did not take away",
+            _ => "the kernel did not take the CPUs away from it",
+        };
+        let (name, kernel) = (stat.name.clone(), stat.is_kernel_thread());
+        eviction.stayed.push(StayedTask { tid, name, kernel, cpus, may_visit: true, errno: None, why: why.into() });
+    }
+    Ok(eviction)
+}

@@ -1,0 +1,67 @@
+//! The partitions that there are, with their CPUs and tasks.
+
+use super::Refusal;
+use super::cpusets::Cpusets;
+use super::others::cpusets_of_others;
+use crate::files::Files;
+use crate::journal::record::PartitionNote;
+use crate::journal::{Store, read_all, tasks};
+use punctual_core::CpuSet;
+use serde::Serialize;
+
+/// A cgroup with CPUs of its own.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct PartitionView {
+    /// Its name: the directory under the mount of the hierarchy.
+    pub name: String,
+    /// Its directory.
+    pub path: String,
+    /// Its CPUs.
+    pub cpus: CpuSet,
+    /// `exclusive` (version 1), `isolated`, `root` (version 2), or `None`.
+    pub claim: Option<String>,
+    /// `rt` or `nrt` where a journal of this boot says that punctual made it.
+    pub half: Option<&'static str>,
+    /// Its tasks: threads in version 1, processes in version 2.
+    pub tasks: Vec<Member>,
+}
+
+/// A task of a partition.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Member {
+    /// Its number.
+    pub tid: i32,
+    /// Its name: any bytes that the task chose.
+    pub name: String,
+}
+
+/// Lists every cgroup that has been given CPUs of its own.
+pub fn list(files: &dyn Files, store: &dyn Store) -> Result<Vec<PartitionView>, Refusal> {
+    let cpusets = Cpusets::find(files)?;
+    // Without the right to read the journals the list is as good, but does not know whose the cgroups are.
+    let journals = read_all(store).unwrap_or_default();
+    let own = journals.iter().find_map(|saved| saved.partition());
+    let mount = &cpusets.hierarchy.mount;
+    let view = |other: super::others::OtherCpuset| PartitionView {
+        name: other.path[mount.len()..].trim_start_matches('/').to_owned(),
+        half: own.and_then(|note| half(&cpusets, note, &other.path)),
+        tasks: members(files, &cpusets, &other.path),
+        path: other.path,
+        cpus: other.cpus,
+        claim: other.claim,
+    };
+    Ok(cpusets_of_others(files, &cpusets)?.into_iter().map(view).collect())
+}
+
+fn half(cpusets: &Cpusets, note: &PartitionNote, path: &str) -> Option<&'static str> {
+    [("rt", &note.rt), ("nrt", &note.nrt)]
+        .into_iter()
+        .find(|(_, name)| cpusets.child(name) == path)
+        .map(|(half, _)| half)
+}
+
+fn members(files: &dyn Files, cpusets: &Cpusets, path: &str) -> Vec<Member> {
+    let numbers = tasks::members(files, &cpusets.hierarchy, path).unwrap_or_default();
+    let member = |tid| tasks::stat(files, tid).ok().map(|stat| Member { tid, name: stat.name });
+    numbers.into_iter().filter_map(member).collect()
+}

@@ -1,0 +1,125 @@
+//! The machine as the plan needs it, and the refusals of what would brick it.
+
+use super::cpusets::Cpusets;
+use super::request::{Request, Target};
+use super::{Refusal, others};
+use crate::files::Files;
+use crate::task::rights::{Capability, Rights};
+use punctual_core::CpuSet;
+
+/// The machine split in two.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Machine {
+    /// Where the cpuset controller is.
+    pub cpusets: Cpusets,
+    /// The CPUs given to real time.
+    pub rt: CpuSet,
+    /// All others that are online.
+    pub housekeeping: CpuSet,
+    /// The memory nodes of the real-time partition; `None` where it shares all of them.
+    pub rt_nodes: Option<CpuSet>,
+    /// The memory nodes of the housekeeping partition, likewise.
+    pub nrt_nodes: Option<CpuSet>,
+    /// All memory nodes.
+    pub nodes: CpuSet,
+}
+
+impl Machine {
+    /// Looks at the machine and refuses what cannot or should not be done with it.
+    pub fn survey(files: &dyn Files, request: &Request) -> Result<Machine, Refusal> {
+        request.check()?;
+        check_rights(files)?;
+        let cpusets = Cpusets::find(files)?;
+        let (rt, nodes) = (wanted_cpus(files, &request.target)?, memory_nodes(files)?);
+        let housekeeping = split(files, &rt)?;
+        others::check_overlap(files, &cpusets, &rt)?;
+        for name in [&request.rt_name, &request.nrt_name] {
+            let path = cpusets.child(name);
+            if files.exists(&path) {
+                return Err(Refusal::Exists(path));
+            }
+        }
+        let (rt_nodes, nrt_nodes) = match request.target {
+            Target::Cpus(_) => (None, None),
+            Target::Node(node) => {
+                let own = CpuSet::single(node);
+                let rest = nodes.difference(&own);
+                (Some(own), Some(rest).filter(|rest| !rest.is_empty()))
+            }
+        };
+        Ok(Machine { cpusets, rt, housekeeping, rt_nodes, nrt_nodes, nodes })
+    }
+
+    /// A set without the partition's CPUs; the housekeeping CPUs where nothing would be left.
+    pub fn keep_off(&self, set: &CpuSet) -> CpuSet {
+        let rest = set.difference(&self.rt);
+        if rest.is_empty() { self.housekeeping.clone() } else { rest }
+    }
+}
+
+fn check_rights(files: &dyn Files) -> Result<(), Refusal> {
+    let status = files.read("/proc/self/status")?;
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
+    // Real, effective, saved, file system.
+    let effective = ids.split_whitespace().nth(1).unwrap_or("unknown");
+    let has_admin = Rights::read(files)?.has(Capability::SysAdmin);
+    match (effective, has_admin) {
+        ("0", true) => Ok(()),
+        ("0", false) => Err(Refusal::NoRights("this process is root but lacks CAP_SYS_ADMIN (a container?)".into())),
+        (uid, _) => {
+            Err(Refusal::NoRights(format!("this process runs as user {uid}; root is needed: run it with sudo")))
+        }
+    }
+}
+
+fn read_set(files: &dyn Files, path: &str) -> Result<CpuSet, Refusal> {
+    let text = files.read_trimmed(path)?;
+    text.parse().map_err(|why| Refusal::Unreadable { path: path.to_owned(), why: format!("{why}") })
+}
+
+fn wanted_cpus(files: &dyn Files, target: &Target) -> Result<CpuSet, Refusal> {
+    let node = match target {
+        Target::Cpus(cpus) => return Ok(cpus.clone()),
+        Target::Node(node) => *node,
+    };
+    let nodes = "/sys/devices/system/node";
+    if !files.exists(nodes) {
+        return Err(Refusal::NoNode { node, why: "the kernel has no CONFIG_NUMA".into() });
+    }
+    let path = format!("{nodes}/node{node}/cpulist");
+    if !files.exists(&path) {
+        let online = files.read_trimmed(&format!("{nodes}/online")).unwrap_or_default();
+        return Err(Refusal::NoNode { node, why: format!("the nodes are {online}") });
+    }
+    let cpus = read_set(files, &path)?;
+    let with_memory = read_set(files, &format!("{nodes}/has_memory")).unwrap_or_default();
+    if !with_memory.is_empty() && !with_memory.contains(node) {
+        return Err(Refusal::NoNode { node, why: format!("it has no memory; nodes with memory are {with_memory}") });
+    }
+    Ok(cpus)
+}
+
+/// The nodes with memory; node 0 alone without CONFIG_NUMA.
+fn memory_nodes(files: &dyn Files) -> Result<CpuSet, Refusal> {
+    let path = "/sys/devices/system/node/has_memory";
+    if files.exists(path) { read_set(files, path) } else { Ok(CpuSet::single(0)) }
+}
+
+/// The CPUs that remain for everybody else.
+fn split(files: &dyn Files, rt: &CpuSet) -> Result<CpuSet, Refusal> {
+    let online = read_set(files, "/sys/devices/system/cpu/online")?;
+    let possible = read_set(files, "/sys/devices/system/cpu/possible")?;
+    if rt.is_empty() {
+        return Err(Refusal::NoCpus);
+    }
+    let unknown = rt.difference(&possible);
+    if !unknown.is_empty() {
+        return Err(Refusal::NoSuchCpu { cpus: unknown, possible });
+    }
+    let offline = rt.difference(&online);
+    if !offline.is_empty() {
+        return Err(Refusal::Offline { cpus: offline, online });
+    }
+    let housekeeping = online.difference(rt);
+    if housekeeping.is_empty() { Err(Refusal::NoHousekeeping { online }) } else { Ok(housekeeping) }
+}

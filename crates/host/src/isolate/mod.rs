@@ -1,0 +1,140 @@
+//! CPUs given to real time, and all of it taken back.
+//!
+//! A partition is made in three steps. [`plan()`] compares the system with the [`Request`] and gives an ordered list of
+//! changes; it changes nothing. [`create`] makes each of them through a [`crate::journal`], which knows how to take it back
+//! before it is made. [`undo`] does that, after kill -9 at any moment as well.
+//!
+//! The kinds of cgroups differ in how a partition keeps others out. In version 1 a cpuset is a place where tasks are put:
+//! all that can be moved go into a housekeeping cpuset. In version 2 a partition takes its CPUs away from every other
+//! cgroup (Documentation/admin-guide/cgroup-v2.rst, `cpuset.cpus.partition`), and tasks stay in the cgroups of their
+//! services. In both, what still may run on the CPUs is listed with the reason.
+
+mod advice;
+mod affinities;
+mod cpusets;
+mod create;
+mod enter;
+mod evict;
+mod list;
+mod machine;
+mod others;
+mod pending;
+mod plan;
+mod request;
+mod sampling;
+mod status;
+pub mod tweaks;
+
+pub use cpusets::Cpusets;
+pub use create::{CreateError, Partition, create};
+pub use enter::{EnterError, Entered, Entry, Membership, enter_self, move_process};
+pub use evict::{Eviction, StayedTask};
+pub use list::{Member, PartitionView, list};
+pub use machine::Machine;
+pub use pending::{Pending, Standing, pending};
+pub use plan::{Change, Plan, Skipped, Step, plan};
+pub use request::{MAX_NAME, Request, Target, check_name, parse_cpus};
+pub use sampling::{CpuVisits, InterruptVisits, Sampling, TaskVisits, Visits, sample};
+pub use status::{InForce, Status, status};
+
+use crate::files::{FileError, Files};
+use crate::journal::{self, IfChanged, JournalError, Store, UndoReport};
+use punctual_core::CpuSet;
+
+/// Why a partition is not made, found before anything is changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// A right is missing.
+    #[error("{0}")]
+    NoRights(String),
+    /// There is no cpuset controller to be used.
+    #[error("no CPUs can be given to a partition: {0}")]
+    NoCpusets(String),
+    /// No CPU at all.
+    #[error("a partition needs at least one CPU")]
+    NoCpus,
+    /// CPUs that the machine does not have.
+    #[error("this machine has no CPU {cpus}: its CPUs are {possible}")]
+    NoSuchCpu {
+        /// They.
+        cpus: CpuSet,
+        /// Those that it has.
+        possible: CpuSet,
+    },
+    /// CPUs that are offline.
+    #[error("CPU {cpus} is offline (online: {online}): write 1 to /sys/devices/system/cpu/cpuN/online first")]
+    Offline {
+        /// They.
+        cpus: CpuSet,
+        /// Those that are not.
+        online: CpuSet,
+    },
+    /// All CPUs.
+    #[error("no CPU would be left for everything else (online: {online}): leave at least one out")]
+    NoHousekeeping {
+        /// All of them.
+        online: CpuSet,
+    },
+    /// A NUMA node that cannot be a partition.
+    #[error("NUMA node {node} cannot be a partition: {why}")]
+    NoNode {
+        /// Its number.
+        node: usize,
+        /// Why.
+        why: String,
+    },
+    /// CPUs that another cgroup has for itself.
+    #[error("CPU {cpus} belongs to the cgroup {path} ({claim}): remove that one first, or choose other CPUs")]
+    Overlap {
+        /// They.
+        cpus: CpuSet,
+        /// The other cgroup.
+        path: String,
+        /// What it claims.
+        claim: String,
+    },
+    /// A cgroup of that name is there.
+    #[error("{0} exists already: choose other names with --rt-name and --nrt-name, or remove it")]
+    Exists(String),
+    /// A name that is not one directory in the cgroup tree.
+    #[error("`{}` cannot be the name of a partition: {fault}", name.escape_default())]
+    BadName {
+        /// The name, shortened.
+        name: String,
+        /// What is wrong with it.
+        fault: &'static str,
+    },
+    /// Both halves under one name.
+    #[error("both halves would be called `{0}`")]
+    SameName(String),
+    /// A tweak nobody knows.
+    #[error("there is no tweak `{}`{}", name.escape_default(), near.map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]
+    UnknownTweak {
+        /// As written.
+        name: String,
+        /// The nearest that there is.
+        near: Option<&'static str>,
+    },
+    /// A partition stands already.
+    #[error("a partition stands already ({0}): undo it first, with `punctual isolate undo`")]
+    AlreadyActive(String),
+    /// A file that says something unexpected.
+    #[error("cannot understand {path}: {why}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// Why.
+        why: String,
+    },
+    /// A file that cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// Takes back what [`create`] did: the partition that stands, or what is left of one whose making or undoing was killed.
+///
+/// See [`journal::undo()`]; journals of `check --fix` are left alone.
+pub fn undo(store: &dyn Store, files: &dyn Files, if_changed: IfChanged) -> Result<UndoReport, JournalError> {
+    // A journal without its first line was killed before it changed anything; it goes with the partition's.
+    journal::undo(store, files, if_changed, |saved| saved.partition().is_some() || saved.begin.is_none())
+}

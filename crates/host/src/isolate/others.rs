@@ -1,0 +1,48 @@
+//! Cpusets of others: what they claim, and what they would suffer.
+
+use super::Refusal;
+use super::cpusets::Cpusets;
+use crate::files::Files;
+use crate::journal::tasks;
+use punctual_core::CpuSet;
+
+/// A cgroup with CPUs of its own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OtherCpuset {
+    /// Its directory.
+    pub path: String,
+    /// Its CPUs.
+    pub cpus: CpuSet,
+    /// What it claims: `exclusive`, or the kind of its partition; `None` for one that shares its CPUs.
+    pub claim: Option<String>,
+}
+
+/// Every cgroup, other than the root, that has been given CPUs.
+pub fn cpusets_of_others(files: &dyn Files, cpusets: &Cpusets) -> Result<Vec<OtherCpuset>, Refusal> {
+    let mount = &cpusets.hierarchy.mount;
+    let cgroups = tasks::cgroups(files, mount)?.into_iter().filter(|path| path != mount);
+    Ok(cgroups.filter_map(|path| look_at(files, cpusets, path)).collect())
+}
+
+fn look_at(files: &dyn Files, cpusets: &Cpusets, path: String) -> Option<OtherCpuset> {
+    let read = |name: &str| files.read_trimmed(&cpusets.file(&path, name)).ok();
+    let cpus: CpuSet = read("cpus")?.parse().ok().filter(|cpus: &CpuSet| !cpus.is_empty())?;
+    let claim = if cpusets.is_v1() {
+        read("cpu_exclusive").filter(|flag| flag == "1").map(|_| "exclusive".to_owned())
+    } else {
+        // `member`, or `root`, `isolated`, or either of them with `invalid (why)`.
+        read("cpus.partition").filter(|kind| kind != "member" && !kind.contains("invalid"))
+    };
+    Some(OtherCpuset { path, cpus, claim })
+}
+
+/// Refuses CPUs that somebody else has claimed.
+pub fn check_overlap(files: &dyn Files, cpusets: &Cpusets, rt: &CpuSet) -> Result<(), Refusal> {
+    for other in cpusets_of_others(files, cpusets)? {
+        let shared = other.cpus.intersection(rt);
+        if let (Some(claim), false) = (other.claim, shared.is_empty()) {
+            return Err(Refusal::Overlap { cpus: shared, path: other.path, claim });
+        }
+    }
+    Ok(())
+}

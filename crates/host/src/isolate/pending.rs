@@ -1,0 +1,64 @@
+//! What a process that was killed has left behind.
+
+use crate::files::Files;
+use crate::journal::record::Purpose;
+use crate::journal::{self, JournalError, Saved, Store, in_store, tasks};
+use serde::Serialize;
+
+/// How a journal stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// All changes were made and are meant to stand.
+    InForce,
+    /// Killed while it was being made.
+    HalfMade,
+    /// Killed while it was being undone, or not all could be restored.
+    HalfUndone,
+    /// All changes were made for a process that has died since.
+    Abandoned,
+}
+
+/// A journal that is there.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Pending {
+    /// Its file.
+    pub journal: String,
+    /// What it is for.
+    pub purpose: Option<Purpose>,
+    /// How it stands.
+    pub standing: Standing,
+}
+
+impl Pending {
+    /// Whether somebody should run `punctual isolate undo`.
+    pub fn is_leftover(&self) -> bool {
+        self.standing != Standing::InForce
+    }
+}
+
+/// The journals of this boot. The next punctual command offers to undo those that are left over.
+///
+/// None while another process holds the lock: it is at work on them.
+pub fn pending(store: &dyn Store, files: &dyn Files) -> Result<Vec<Pending>, JournalError> {
+    if store.names().map_err(in_store(store, "list", ""))?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let Some(_lock) = store.lock().map_err(in_store(store, "lock", ""))? else { return Ok(Vec::new()) };
+    let boot_id = journal::boot_id(files)?;
+    let current = journal::read_all(store)?.into_iter().filter(|saved| !saved.is_stale(&boot_id));
+    Ok(current.map(|saved| look_at(store, files, &saved)).collect())
+}
+
+fn look_at(store: &dyn Store, files: &dyn Files, saved: &Saved) -> Pending {
+    let begin = saved.begin.as_ref();
+    let abandoned = begin.is_some_and(|begin| begin.for_writer_only && !tasks::is_alive(files, begin.writer));
+    let standing = match (saved.undoing, saved.ready) {
+        (true, _) => Standing::HalfUndone,
+        (_, false) => Standing::HalfMade,
+        _ if abandoned => Standing::Abandoned,
+        _ => Standing::InForce,
+    };
+    let purpose = begin.map(|begin| begin.purpose.clone());
+    Pending { journal: format!("{}/{}", store.place(), saved.name), purpose, standing }
+}

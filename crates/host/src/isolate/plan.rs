@@ -1,0 +1,268 @@
+//! The difference between the system as it is and as it is wanted: an ordered list of changes. Nothing is changed here.
+
+use super::machine::Machine;
+use super::request::Request;
+use super::tweaks::{self, Draft, Phase};
+use super::{Refusal, others};
+use crate::files::Files;
+use crate::journal::record::{FileValue, Write};
+use crate::journal::value::meaning;
+use punctual_core::CpuSet;
+use serde::Serialize;
+
+/// What would be done, in order, and what not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// The machine that it was made for.
+    pub machine: Machine,
+    /// The changes, in order.
+    pub steps: Vec<Step>,
+    /// What is not done, and why.
+    pub skipped: Vec<Skipped>,
+}
+
+/// One change.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// The tweak, or the part of the partition, that wants it.
+    pub name: String,
+    /// Whom the file is about, where the path does not say so: an interrupt's name.
+    pub about: Option<String>,
+    /// Whether there is no partition without it.
+    pub essential: bool,
+    /// The change.
+    pub change: Change,
+}
+
+/// A change that is to be made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// All tasks' affinities are noted.
+    NoteAffinities,
+    /// The controller is made available to the root's children (version 2).
+    EnableController {
+        /// The root's, or a child's, `cgroup.subtree_control`.
+        path: String,
+    },
+    /// A cgroup is made.
+    MakeCgroup {
+        /// Its directory.
+        path: String,
+    },
+    /// One write.
+    Write(Write),
+    /// Every movable task enters a cgroup (version 1).
+    MoveTasks {
+        /// Its directory.
+        to: String,
+    },
+    /// A CPU goes offline and comes back.
+    Replug {
+        /// The CPU.
+        cpu: usize,
+        /// What the kernel changes by itself when it goes.
+        side_effects: Vec<FileValue>,
+    },
+    /// A cgroup becomes a partition (version 2): of the first kind that the kernel knows.
+    BecomePartition {
+        /// Its `cpuset.cpus.partition`.
+        path: String,
+        /// `isolated` (since Linux 6.1) and `root`, or `root` alone.
+        kinds: &'static [&'static str],
+    },
+    /// The partition is asked whether it still is one (version 2).
+    Verify {
+        /// Its `cpuset.cpus.partition`.
+        path: String,
+        /// What it may answer.
+        kinds: &'static [&'static str],
+    },
+}
+
+/// Something that is not done.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Skipped {
+    /// The tweak.
+    pub tweak: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Compares the system with the request.
+pub fn plan(files: &dyn Files, request: &Request) -> Result<Plan, Refusal> {
+    let machine = Machine::survey(files, request)?;
+    let mut plan = Plan { machine: machine.clone(), steps: Vec::new(), skipped: Vec::new() };
+    let nrt = machine.cpusets.child(&request.nrt_name);
+    let rt = machine.cpusets.child(&request.rt_name);
+    let maker = Maker { files, request, machine: &machine };
+    plan.steps.push(step("affinities", Change::NoteAffinities));
+    if machine.cpusets.is_v1() {
+        maker.v1(&mut plan, &nrt, &rt)?;
+    } else {
+        maker.v2(&mut plan, &nrt, &rt)?;
+    }
+    maker.settings(&mut plan, Phase::Last);
+    Ok(plan)
+}
+
+fn step(name: &str, change: Change) -> Step {
+    Step { name: name.to_owned(), about: None, essential: true, change }
+}
+
+/// A write in a cgroup that the plan makes itself: it goes away with it, and needs no undo.
+fn inside(path: String, new: impl ToString) -> Change {
+    Change::Write(Write::inside(path, new.to_string()))
+}
+
+struct Maker<'a> {
+    files: &'a dyn Files,
+    request: &'a Request,
+    machine: &'a Machine,
+}
+
+impl Maker<'_> {
+    /// Version 1: housekeeping first; the tasks move; the CPUs are unplugged while no cpuset of ours holds them, because
+    /// unplugging takes a CPU out of every cpuset but the root for good (kernel/cgroup/cpuset-v1.c); the partition last.
+    fn v1(&self, plan: &mut Plan, nrt: &str, rt: &str) -> Result<(), Refusal> {
+        let machine = self.machine;
+        let exclusive = self.may_be_exclusive(plan)?;
+        let cpuset = |plan: &mut Plan, name: &str, path: &str, cpus: &CpuSet, nodes: &CpuSet| {
+            let file = |file: &str| machine.cpusets.file(path, file);
+            plan.steps.push(step(name, Change::MakeCgroup { path: path.to_owned() }));
+            plan.steps.push(step(name, inside(file("cpus"), cpus)));
+            plan.steps.push(step(name, inside(file("mems"), nodes)));
+            if exclusive {
+                plan.steps.push(Step { essential: false, ..step(name, inside(file("cpu_exclusive"), 1)) });
+            }
+        };
+        let nodes = |own: &Option<CpuSet>| own.clone().unwrap_or_else(|| machine.nodes.clone());
+        cpuset(plan, "housekeeping", nrt, &machine.housekeeping, &nodes(&machine.nrt_nodes));
+        self.settings(plan, Phase::First);
+        plan.steps.push(step("tasks", Change::MoveTasks { to: nrt.to_owned() }));
+        self.replug(plan)?;
+        cpuset(plan, "partition", rt, &machine.rt, &nodes(&machine.rt_nodes));
+        if self.request.wants(tweaks::LOAD_BALANCE) {
+            let path = machine.cpusets.file(rt, "sched_load_balance");
+            plan.steps.push(Step { essential: false, ..step(tweaks::LOAD_BALANCE, inside(path, 0)) });
+        }
+        Ok(())
+    }
+
+    /// Version 2: the kernel takes a partition's CPUs away from every other cgroup, so that tasks need not leave theirs.
+    fn v2(&self, plan: &mut Plan, nrt: &str, rt: &str) -> Result<(), Refusal> {
+        let machine = self.machine;
+        let control = |cgroup: &str| format!("{cgroup}/cgroup.subtree_control");
+        let root = control(&machine.cpusets.hierarchy.mount);
+        plan.steps.push(step("controller", Change::EnableController { path: root }));
+        let kinds: &[&str] = if self.request.wants(tweaks::LOAD_BALANCE) { &["isolated", "root"] } else { &["root"] };
+        let partition = machine.cpusets.file(rt, "cpus.partition");
+        let parts = [
+            ("housekeeping", nrt, &machine.housekeeping, &machine.nrt_nodes),
+            ("partition", rt, &machine.rt, &machine.rt_nodes),
+        ];
+        for (name, path, cpus, nodes) in parts {
+            plan.steps.push(step(name, Change::MakeCgroup { path: path.to_owned() }));
+            plan.steps.push(step(name, inside(machine.cpusets.file(path, "cpus"), cpus)));
+            if let Some(nodes) = nodes {
+                plan.steps.push(step(name, inside(machine.cpusets.file(path, "mems"), nodes)));
+            }
+            // As long as a child passes the controller on, nobody (systemd, at a reload) can take it away from the root:
+            // kernel/cgroup/cgroup.c, cgroup_subtree_control_write, answers EBUSY.
+            let hold = Change::EnableController { path: control(path) };
+            plan.steps.push(Step { essential: false, ..step(name, hold) });
+            if path == nrt {
+                self.settings(plan, Phase::First);
+            }
+        }
+        plan.steps.push(step("partition", Change::BecomePartition { path: partition.clone(), kinds }));
+        self.replug(plan)?;
+        plan.steps.push(step("partition", Change::Verify { path: partition, kinds }));
+        Ok(())
+    }
+
+    /// A cpuset can be exclusive only where no other shares its CPUs (kernel/cgroup/cpuset.c, validate_change).
+    fn may_be_exclusive(&self, plan: &mut Plan) -> Result<bool, Refusal> {
+        let others = others::cpusets_of_others(self.files, &self.machine.cpusets)?;
+        match others.first() {
+            Some(other) => {
+                let reason = format!(
+                    "{} (CPUs {}) shares CPUs with both halves: they are not exclusive",
+                    other.path, other.cpus
+                );
+                plan.skipped.push(Skipped { tweak: "cpu_exclusive".into(), reason });
+                Ok(false)
+            }
+            None => Ok(true),
+        }
+    }
+
+    fn settings(&self, plan: &mut Plan, phase: Phase) {
+        for tweak in tweaks::all().filter(|tweak| tweak.phase == phase) {
+            let skip = |reason: &str| Skipped { tweak: tweak.name.into(), reason: reason.into() };
+            if !self.request.wants(tweak.name) {
+                plan.skipped.push(skip("not wanted"));
+                continue;
+            }
+            let mut draft = Draft::default();
+            if let Err(reason) = (tweak.settings)(self.files, self.machine, &mut draft) {
+                plan.skipped.push(skip(&reason));
+            }
+            plan.skipped.extend(draft.skipped.iter().map(|reason| skip(reason)));
+            let silent = draft.writes.is_empty() && !plan.skipped.iter().any(|skipped| skipped.tweak == tweak.name);
+            if silent {
+                plan.skipped.push(skip("nothing to change: it is so already"));
+            }
+            let steps = draft.writes.into_iter().map(|(about, write)| Step {
+                name: tweak.name.into(),
+                about,
+                essential: false,
+                change: Change::Write(write),
+            });
+            plan.steps.extend(steps);
+        }
+    }
+
+    fn replug(&self, plan: &mut Plan) -> Result<(), Refusal> {
+        let skip = |reason: String| Skipped { tweak: tweaks::REPLUG.into(), reason };
+        if !self.request.wants(tweaks::REPLUG) {
+            plan.skipped.push(skip("not wanted".into()));
+            return Ok(());
+        }
+        for cpu in self.machine.rt.iter() {
+            match self.side_effects(cpu)? {
+                Ok(side_effects) => {
+                    let change = Change::Replug { cpu, side_effects };
+                    plan.steps.push(Step { essential: false, ..step(tweaks::REPLUG, change) });
+                }
+                Err(reason) => plan.skipped.push(skip(reason)),
+            }
+        }
+        Ok(())
+    }
+
+    /// What the kernel changes by itself when a CPU goes, or why it must not go.
+    fn side_effects(&self, cpu: usize) -> Result<Result<Vec<FileValue>, String>, Refusal> {
+        if !self.files.exists(&crate::journal::apply::online_file(cpu)) {
+            return Ok(Err(format!("CPU {cpu} cannot be unplugged: it has no `online` file")));
+        }
+        let mut changed = Vec::new();
+        // An interrupt that may go nowhere else is given to any CPU (kernel/irq/cpuhotplug.c).
+        if !self.request.wants(tweaks::IRQ_AFFINITY) {
+            changed.extend(tweaks::irq::bound_to(self.files, &self.machine.rt));
+        }
+        if self.machine.cpusets.is_v1() {
+            for other in others::cpusets_of_others(self.files, &self.machine.cpusets)? {
+                if other.cpus.is_subset(&self.machine.rt) {
+                    let why = "has no other CPUs: unplugging would drive its tasks out";
+                    return Ok(Err(format!("CPU {cpu} is not unplugged: the cpuset {} {why}", other.path)));
+                }
+                if other.cpus.contains(cpu) {
+                    let path = self.machine.cpusets.file(&other.path, "cpus");
+                    let value = self.files.read(&path).map(|text| meaning(&text))?;
+                    changed.push(FileValue { path, value });
+                }
+            }
+        }
+        Ok(Ok(changed))
+    }
+}

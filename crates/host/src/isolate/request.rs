@@ -1,0 +1,137 @@
+//! What is asked for: which CPUs, under which names, without which tweaks.
+
+use super::Refusal;
+use super::tweaks;
+use punctual_core::CpuSet;
+use punctual_core::cpuset::CpuSetError;
+use punctual_core::words::nearest;
+
+/// The longest name of a partition, in bytes.
+pub const MAX_NAME: usize = 64;
+
+/// A wish for a partition.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// Which CPUs become real-time.
+    pub target: Target,
+    /// The name of the real-time cgroup.
+    pub rt_name: String,
+    /// The name of the housekeeping cgroup.
+    pub nrt_name: String,
+    /// Names of tweaks that are not wanted.
+    pub without: Vec<String>,
+    /// Processes that stay where they are, with all their threads.
+    pub leave: Vec<i32>,
+    /// Whether the partition is meant for this process alone (an experiment): once it has died, the partition is a leftover.
+    pub for_this_process: bool,
+}
+
+/// Which CPUs become real-time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// These.
+    Cpus(CpuSet),
+    /// Those of a NUMA node, together with its memory.
+    Node(usize),
+}
+
+impl Request {
+    /// A partition of these CPUs with every tweak and the names `rt` and `nrt`.
+    pub fn new(target: Target) -> Request {
+        Request {
+            target,
+            rt_name: "rt".into(),
+            nrt_name: "nrt".into(),
+            without: Vec::new(),
+            leave: Vec::new(),
+            for_this_process: false,
+        }
+    }
+    /// Whether a tweak is wanted.
+    pub fn wants(&self, tweak: &str) -> bool {
+        !self.without.iter().any(|name| name == tweak)
+    }
+
+    /// Refuses what is wrong with it on any machine.
+    pub(super) fn check(&self) -> Result<(), Refusal> {
+        check_name(&self.rt_name)?;
+        check_name(&self.nrt_name)?;
+        if self.rt_name == self.nrt_name {
+            return Err(Refusal::SameName(self.rt_name.clone()));
+        }
+        let unknown = self.without.iter().find(|name| tweaks::find(name).is_none());
+        unknown.map_or(Ok(()), |name| {
+            let near = nearest(name, tweaks::all().map(|tweak| tweak.name));
+            Err(Refusal::UnknownTweak { name: name.clone(), near })
+        })
+    }
+}
+
+/// Refuses a name that is not that of one directory in the cgroup tree.
+pub fn check_name(name: &str) -> Result<(), Refusal> {
+    let fault = if name.is_empty() {
+        "it is empty"
+    } else if name.len() > MAX_NAME {
+        "it is longer than 64 bytes"
+    } else if name == "." || name == ".." || name.contains('/') {
+        "it would leave its place in the cgroup tree"
+    } else if name.chars().any(char::is_control) {
+        "it holds a control character"
+    } else if name.contains(char::is_whitespace) {
+        "it holds white space"
+    } else if ["cgroup.", "cpuset."].iter().any(|prefix| name.starts_with(prefix)) {
+        "the kernel's own files begin like that"
+    } else {
+        return Ok(());
+    };
+    Err(Refusal::BadName { name: name.chars().take(MAX_NAME).collect(), fault })
+}
+
+/// Reads the CPUs of a partition: a list (`3`, `2-3`, `0,4`), or a hexadecimal mask with `0x` before it (`0x8`) or in 32-bit
+/// words of 8 digits after the first, separated by commas (`1,00000000` is CPU 32). A bare number is a list: `8` is CPU 8.
+pub fn parse_cpus(text: &str) -> Result<CpuSet, CpuSetError> {
+    let text = text.trim();
+    let mut words = text.split(',');
+    let first = words.next().unwrap_or_default();
+    let others: Vec<&str> = words.collect();
+    let hex = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_hexdigit());
+    let grouped = !others.is_empty() && hex(first) && others.iter().all(|word| word.len() == 8 && hex(word));
+    if grouped || text.starts_with("0x") || text.starts_with("0X") { CpuSet::from_mask(text) } else { text.parse() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lists_and_masks_are_told_apart() {
+        let list = |text: &str| parse_cpus(text).unwrap().to_string();
+        assert_eq!([list("3"), list("2-3"), list("0,4"), list("10")], ["3", "2-3", "0,4", "10"]);
+        assert_eq!([list("0x8"), list("1,00000000"), list("0xff,00000001")], ["3", "32", "0,32-39"]);
+        assert!(parse_cpus("c").is_err(), "hexadecimal wants its 0x");
+        assert!(parse_cpus("all").is_err());
+    }
+
+    #[test]
+    fn a_name_is_one_directory() {
+        for name in ["rt", "real-time.0", "π", "a b".replace(' ', "_").as_str(), &"x".repeat(64)] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+        for name in
+            ["", ".", "..", "a/b", "../x", "a\nb", "\u{7f}", "a b", "cgroup.procs", "cpuset.cpus", &"x".repeat(65)]
+        {
+            assert!(check_name(name).is_err(), "{name:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics_and_no_accepted_name_escapes(text in "\\PC{0,80}") {
+            let _ = parse_cpus(&text);
+            if check_name(&text).is_ok() {
+                prop_assert!(!text.contains('/') && text != ".." && text.len() <= MAX_NAME);
+            }
+        }
+    }
+}

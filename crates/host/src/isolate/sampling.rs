@@ -1,0 +1,273 @@
+//! Who visits a set of CPUs: interrupts and context switches counted over an interval, tasks seen by sampling.
+
+use crate::environment::Interrupts;
+use crate::files::Files;
+use crate::journal::record::TaskId;
+use crate::journal::tasks;
+use punctual_core::{CpuSet, Fact, Nanos};
+use serde::Serialize;
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+/// The most samples that are taken, and the most visitors that are kept.
+const MAX_SAMPLES: usize = 10_000;
+const MAX_VISITORS: usize = 10_000;
+
+/// How long to look, and how often.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sampling {
+    /// The whole interval.
+    pub interval: Nanos,
+    /// From one look at the tasks to the next.
+    pub period: Nanos,
+}
+
+impl Default for Sampling {
+    fn default() -> Sampling {
+        Sampling { interval: Nanos::from_secs(2), period: Nanos::from_millis(50) }
+    }
+}
+
+/// Who visited.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Visits {
+    /// How long it was looked, in nanoseconds.
+    pub interval: Nanos,
+    /// How often the tasks were looked at. A task that came and went between two looks is not seen.
+    pub samples: usize,
+    /// Each CPU's counts.
+    pub cpus: Vec<CpuVisits>,
+    /// The tasks that were seen to have run there, the most seen first.
+    pub tasks: Fact<Vec<TaskVisits>>,
+    /// Visitors beyond those that are kept.
+    pub tasks_left_out: usize,
+}
+
+/// The counts of one CPU over the interval.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct CpuVisits {
+    /// Its number.
+    pub cpu: usize,
+    /// Interrupts of its own timer: the scheduler's ticks, and timers of tasks.
+    pub timer_interrupts: Fact<u64>,
+    /// How often a task was switched in.
+    pub context_switches: Fact<u64>,
+    /// Interrupts that came, of all kinds.
+    pub interrupts: Fact<Vec<InterruptVisits>>,
+    /// Softirqs that ran.
+    pub softirqs: Fact<Vec<InterruptVisits>>,
+}
+
+/// An interrupt and how often it came.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct InterruptVisits {
+    /// Its number or short word.
+    pub id: String,
+    /// Who asked for it.
+    pub name: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// A task that was seen to have run.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct TaskVisits {
+    /// Its number.
+    pub tid: i32,
+    /// Its name: any bytes that the task chose.
+    pub name: String,
+    /// Whether it belongs to the kernel.
+    pub kernel: bool,
+    /// Whether the kernel has bound it to its CPUs.
+    pub bound: bool,
+    /// Whether it is a task of the partition itself.
+    pub member: bool,
+    /// At how many samples it had run since the one before and was on one of the CPUs.
+    pub seen: usize,
+    /// How often it was switched in meanwhile, on whatever CPU; at most so often here.
+    pub switches: u64,
+    /// How long it ran meanwhile, on whatever CPU; at most so long here.
+    pub run_time: Nanos,
+}
+
+/// Looks at these CPUs for an interval. `members` are the threads that belong there.
+pub fn sample(files: &dyn Files, cpus: &CpuSet, members: &HashSet<i32>, sampling: Sampling) -> Visits {
+    let begin = Instant::now();
+    let before = Counts::read(files);
+    let mut watch = Watch::new(files, cpus);
+    watch.look(false);
+    let mut samples = 0;
+    while samples < MAX_SAMPLES {
+        let left = sampling.interval.to_std().saturating_sub(begin.elapsed());
+        if left.is_zero() {
+            break;
+        }
+        std::thread::sleep(sampling.period.to_std().max(Duration::from_millis(1)).min(left));
+        watch.look(true);
+        samples += 1;
+    }
+    let after = Counts::read(files);
+    let interval = Nanos(i64::try_from(begin.elapsed().as_nanos()).unwrap_or(i64::MAX));
+    let cpus = cpus.iter().map(|cpu| after.since(&before, cpu)).collect();
+    let (tasks, tasks_left_out) = match usage(files, "self") {
+        Some(_) => watch.visitors(members),
+        None => (Fact::Unavailable("the kernel has no CONFIG_SCHED_INFO: /proc/PID/schedstat is missing".into()), 0),
+    };
+    Visits { interval, samples, cpus, tasks, tasks_left_out }
+}
+
+/// The counters of the kernel at one moment.
+struct Counts {
+    interrupts: Fact<Interrupts>,
+    softirqs: Fact<Interrupts>,
+    switches: Fact<HashMap<usize, u64>>,
+}
+
+impl Counts {
+    fn read(files: &dyn Files) -> Counts {
+        Counts {
+            interrupts: Interrupts::read(files, "/proc/interrupts"),
+            softirqs: Interrupts::read(files, "/proc/softirqs"),
+            switches: switches(files),
+        }
+    }
+
+    fn since(&self, before: &Counts, cpu: usize) -> CpuVisits {
+        let interrupts = difference(&before.interrupts, &self.interrupts, cpu);
+        let timers = |all: Vec<InterruptVisits>| all.iter().filter(|one| is_timer(one)).map(|one| one.count).sum();
+        let context_switches = match (&before.switches, &self.switches) {
+            (Fact::Known(before), Fact::Known(after)) => match (before.get(&cpu), after.get(&cpu)) {
+                (Some(before), Some(after)) => Fact::Known(after.saturating_sub(*before)),
+                _ => Fact::Unavailable(format!("/proc/schedstat has no line for CPU {cpu}")),
+            },
+            (_, why) => why.clone().map(|_| 0),
+        };
+        CpuVisits {
+            cpu,
+            timer_interrupts: interrupts.clone().map(timers),
+            context_switches,
+            interrupts,
+            softirqs: difference(&before.softirqs, &self.softirqs, cpu),
+        }
+    }
+}
+
+/// x86 counts the local timer under LOC; others give it an interrupt (`arch_timer`, `riscv-timer`).
+fn is_timer(one: &InterruptVisits) -> bool {
+    one.id == "LOC" || one.name.ends_with("_timer") || one.name.ends_with("-timer")
+}
+
+fn difference(before: &Fact<Interrupts>, after: &Fact<Interrupts>, cpu: usize) -> Fact<Vec<InterruptVisits>> {
+    let (Fact::Known(before), Fact::Known(after)) = (before, after) else {
+        return after.clone().map(|_| Vec::new());
+    };
+    let came = |line: &crate::environment::InterruptLine| {
+        let old = before.lines.iter().find(|old| old.id == line.id).and_then(|old| before.count(old, cpu));
+        let count = after.count(line, cpu)?.saturating_sub(old.unwrap_or(0));
+        (count > 0).then(|| InterruptVisits { id: line.id.clone(), name: line.name(), count })
+    };
+    Fact::Known(after.lines.iter().filter_map(came).collect())
+}
+
+/// The ninth field of a `cpuN` line: time slices run there (Documentation/scheduler/sched-stats.rst).
+fn switches(files: &dyn Files) -> Fact<HashMap<usize, u64>> {
+    let path = "/proc/schedstat";
+    let line = |line: &str| {
+        let (name, fields) = line.split_once(' ')?;
+        let cpu = name.strip_prefix("cpu")?.parse().ok()?;
+        Some((cpu, fields.split_whitespace().nth(8)?.parse().ok()?))
+    };
+    match files.read(path) {
+        Ok(text) => Fact::Known(text.lines().filter_map(line).collect()),
+        Err(error) if error.is_missing() => Fact::Unavailable("the kernel has no CONFIG_SCHEDSTATS".into()),
+        Err(error) => Fact::Unavailable(error.to_string()),
+    }
+}
+
+/// What a task has used so far (/proc/TID/schedstat): time on CPUs, and how often it was switched in.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Usage {
+    run: i64,
+    slices: u64,
+}
+
+struct Visitor {
+    stat: tasks::TaskStat,
+    seen: usize,
+    used: Usage,
+}
+
+struct Watch<'a> {
+    files: &'a dyn Files,
+    cpus: &'a CpuSet,
+    last: HashMap<TaskId, Option<Usage>>,
+    visitors: HashMap<TaskId, Visitor>,
+    left_out: usize,
+}
+
+impl<'a> Watch<'a> {
+    fn new(files: &'a dyn Files, cpus: &'a CpuSet) -> Watch<'a> {
+        Watch { files, cpus, last: HashMap::new(), visitors: HashMap::new(), left_out: 0 }
+    }
+
+    /// Looks at every thread once; those that ran since the last look and are on one of the CPUs are visitors.
+    fn look(&mut self, count: bool) {
+        // A look at which /proc cannot be listed sees nobody; the number of samples says how many there were.
+        let mut now = HashMap::new();
+        for tid in tasks::all_threads(self.files).unwrap_or_default() {
+            let Ok(stat) = tasks::stat(self.files, tid) else { continue };
+            let usage = usage(self.files, tid);
+            // One that was not there at the last look began since.
+            let before = self.last.get(&stat.id).copied().unwrap_or(Some(Usage::default()));
+            now.insert(stat.id, usage);
+            if count && self.cpus.contains(stat.last_cpu) {
+                self.ran(stat, before, usage);
+            }
+        }
+        self.last = now;
+    }
+
+    fn ran(&mut self, stat: tasks::TaskStat, before: Option<Usage>, now: Option<Usage>) {
+        let (Some(before), Some(now)) = (before, now) else { return };
+        if now == before {
+            return;
+        }
+        if self.visitors.len() >= MAX_VISITORS && !self.visitors.contains_key(&stat.id) {
+            self.left_out += 1;
+            return;
+        }
+        let fresh = Visitor { stat: stat.clone(), seen: 0, used: Usage::default() };
+        let visitor = self.visitors.entry(stat.id).or_insert(fresh);
+        visitor.seen += 1;
+        visitor.used.run += (now.run - before.run).max(0);
+        visitor.used.slices += now.slices.saturating_sub(before.slices);
+    }
+
+    fn visitors(self, members: &HashSet<i32>) -> (Fact<Vec<TaskVisits>>, usize) {
+        let mut tasks: Vec<TaskVisits> =
+            self.visitors.into_values().map(|visitor| describe(visitor, members)).collect();
+        tasks.sort_by_key(|task| (std::cmp::Reverse(task.seen), task.tid));
+        (Fact::Known(tasks), self.left_out)
+    }
+}
+
+fn describe(visitor: Visitor, members: &HashSet<i32>) -> TaskVisits {
+    let Visitor { stat, seen, used } = visitor;
+    TaskVisits {
+        tid: stat.id.tid,
+        kernel: stat.is_kernel_thread(),
+        bound: stat.is_bound(),
+        member: members.contains(&stat.id.tid),
+        name: stat.name,
+        seen,
+        switches: used.slices,
+        run_time: Nanos(used.run),
+    }
+}
+
+fn usage(files: &dyn Files, tid: impl std::fmt::Display) -> Option<Usage> {
+    let text = files.read(&format!("/proc/{tid}/schedstat")).ok()?;
+    let mut fields = text.split_whitespace();
+    let run = fields.next()?.parse().ok()?;
+    Some(Usage { run, slices: fields.nth(1)?.parse().ok()? })
+}

@@ -1,0 +1,96 @@
+//! What is in force, and who visits the partition all the same.
+
+use super::cpusets::Cpusets;
+use super::pending::{Pending, pending};
+use crate::files::Files;
+use crate::journal::record::{Action, PartitionNote, Purpose};
+use crate::journal::saved::{Outcome, Saved};
+use crate::journal::value::{meaning, same};
+use crate::journal::{JournalError, Store, read_all, tasks};
+use punctual_core::Fact;
+use serde::Serialize;
+use std::collections::{BTreeMap, HashSet};
+
+/// The partition that punctual has made, as it stands.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Status {
+    /// Its journal and how that stands.
+    pub journal: Pending,
+    /// Its CPUs, names and hierarchy.
+    pub note: PartitionNote,
+    /// Version 2: what `cpuset.cpus.partition` holds.
+    pub kind: Fact<String>,
+    /// Each setting that was made, and whether it is still so.
+    pub in_force: Vec<InForce>,
+    /// Version 1 cgroups that keep tasks of the partition from being scheduled in real time, and how many tasks each.
+    pub without_rt_budget: BTreeMap<String, usize>,
+    /// The threads of the partition.
+    pub members: HashSet<i32>,
+}
+
+/// A setting.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct InForce {
+    /// The tweak, or the part of the partition.
+    pub step: String,
+    /// The file.
+    pub path: String,
+    /// What was written, as the kernel writes it.
+    pub set_to: String,
+    /// What it holds now.
+    pub holds: Fact<String>,
+    /// Whether that is the same.
+    pub in_force: bool,
+}
+
+/// The partition that stands; `None` where there is none.
+pub fn status(files: &dyn Files, store: &dyn Store) -> Result<Option<Status>, JournalError> {
+    let standing = pending(store, files)?;
+    let find = |pending: &Pending| matches!(pending.purpose, Some(Purpose::Partition(_)));
+    let Some(journal) = standing.into_iter().find(find) else { return Ok(None) };
+    let saved = read_all(store)?;
+    let Some(saved) = saved.iter().find(|saved| journal.journal.ends_with(&saved.name)) else { return Ok(None) };
+    let Some(note) = saved.partition().cloned() else { return Ok(None) };
+    let rt = format!("{}/{}", note.hierarchy.mount, note.rt);
+    let members = members(files, &note, &rt);
+    let in_force = settings(files, saved);
+    let kind = files.read_trimmed(&format!("{rt}/cpuset.cpus.partition")).into();
+    let without_rt_budget = without_rt_budget(files, &members);
+    Ok(Some(Status { journal, note, kind, in_force, without_rt_budget, members }))
+}
+
+fn members(files: &dyn Files, note: &PartitionNote, rt: &str) -> HashSet<i32> {
+    let processes = tasks::members(files, &note.hierarchy, rt).unwrap_or_default();
+    // Version 1 lists threads: each is found again among those of its process.
+    processes.into_iter().flat_map(|pid| tasks::threads_of(files, pid).unwrap_or_else(|_| vec![pid])).collect()
+}
+
+fn settings(files: &dyn Files, saved: &Saved) -> Vec<InForce> {
+    let made = |entry: &&crate::journal::saved::Entry| matches!(entry.outcome, Outcome::Did(_)) && !entry.undone;
+    let setting = |entry: &crate::journal::saved::Entry| {
+        let (Action::Write(write), Outcome::Did(did)) = (&entry.will.action, &entry.outcome) else { return None };
+        let set_to = did.now.clone().unwrap_or_else(|| write.new.clone());
+        let holds: Fact<String> = files.read(&write.path).map(|text| meaning(&text)).into();
+        let in_force = holds.known().is_some_and(|now| same(now, &set_to));
+        Some(InForce { step: entry.will.step.clone(), path: write.path.clone(), set_to, holds, in_force })
+    };
+    saved.entries.iter().filter(made).filter_map(setting).collect()
+}
+
+/// With CONFIG_RT_GROUP_SCHED a version 1 `cpu` cgroup has no real-time budget unless it is given one
+/// (Documentation/scheduler/sched-rt-group.rst): SCHED_FIFO and SCHED_RR get EPERM in it.
+pub(super) fn without_rt_budget(files: &dyn Files, tids: &HashSet<i32>) -> BTreeMap<String, usize> {
+    let mut found = BTreeMap::new();
+    let Some(mount) = Cpusets::v1_mount_of(files, "cpu") else { return found };
+    for tid in tids {
+        let text = files.read(&format!("/proc/{tid}/cgroup")).unwrap_or_default();
+        let of_cpu =
+            |line: &&str| line.split(':').nth(1).is_some_and(|names| names.split(',').any(|name| name == "cpu"));
+        let path = text.lines().find(of_cpu).and_then(|line| line.splitn(3, ':').nth(2));
+        let Some(cgroup) = path.map(|path| format!("{mount}{}", path.trim_end_matches('/'))) else { continue };
+        if files.read_trimmed(&format!("{cgroup}/cpu.rt_runtime_us")).is_ok_and(|budget| budget == "0") {
+            *found.entry(cgroup).or_insert(0) += 1;
+        }
+    }
+    found
+}

@@ -1,0 +1,81 @@
+//! Interrupts (Documentation/core-api/irq/irq-affinity.rst).
+
+use super::Draft;
+use crate::files::Files;
+use crate::isolate::machine::Machine;
+use crate::journal::record::{FileValue, Write};
+use crate::journal::value::meaning;
+use punctual_core::CpuSet;
+
+/// The files of an interrupt's directory; a directory beside them bears the name of a handler.
+const OWN_FILES: [&str; 7] = [
+    "affinity_hint",
+    "effective_affinity",
+    "effective_affinity_list",
+    "node",
+    "smp_affinity",
+    "smp_affinity_list",
+    "spurious",
+];
+
+/// An interrupt with its affinity.
+struct Interrupt {
+    path: String,
+    names: String,
+    allowed: CpuSet,
+    effective: Option<CpuSet>,
+}
+
+fn interrupts(files: &dyn Files) -> Result<Vec<Interrupt>, String> {
+    let mut numbers: Vec<u32> = files
+        .list("/proc/irq")
+        .map_err(|error| error.to_string())?
+        .iter()
+        .filter_map(|name| name.parse().ok())
+        .collect();
+    numbers.sort_unstable();
+    Ok(numbers.into_iter().filter_map(|number| look_at(files, number)).collect())
+}
+
+fn look_at(files: &dyn Files, number: u32) -> Option<Interrupt> {
+    let directory = format!("/proc/irq/{number}");
+    let path = format!("{directory}/smp_affinity_list");
+    let allowed = files.read(&path).ok()?.parse().ok()?;
+    let effective = files.read(&format!("{directory}/effective_affinity_list")).ok();
+    let names = files.list(&directory).unwrap_or_default();
+    let handlers: Vec<String> = names.into_iter().filter(|name| !OWN_FILES.contains(&name.as_str())).collect();
+    let names = if handlers.is_empty() { "no handler".to_owned() } else { handlers.join(", ") };
+    Some(Interrupt { path, names, allowed, effective: effective.and_then(|text| text.parse().ok()) })
+}
+
+/// Every interrupt that may come to the partition is kept off it.
+pub fn affinity(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
+    for interrupt in interrupts(files)? {
+        if interrupt.allowed.intersection(&machine.rt).is_empty() {
+            continue;
+        }
+        let (old, new) = (interrupt.allowed.to_string(), machine.keep_off(&interrupt.allowed).to_string());
+        // Where it is served now. Given back the whole old set, an interrupt would stay where it had been moved to; asked for
+        // its old CPU first, it returns there (arch/x86/kernel/apic/vector.c, assign_vector_locked keeps a vector that fits).
+        let was_here = interrupt.effective.filter(|cpus| !cpus.is_empty() && cpus.is_subset(&machine.rt));
+        let first = was_here.map(|cpus| cpus.to_string()).filter(|cpus| *cpus != old);
+        let undo = first.into_iter().chain([old.clone()]).collect();
+        draft.writes.push((Some(interrupt.names), Write { path: interrupt.path, old, new, undo }));
+    }
+    Ok(())
+}
+
+/// So are those that are requested later.
+pub fn default_affinity(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
+    draft.keep_off(files, machine, "/proc/irq/default_smp_affinity");
+    Ok(())
+}
+
+/// The affinities of interrupts that may come to these CPUs alone.
+pub fn bound_to(files: &dyn Files, cpus: &CpuSet) -> Vec<FileValue> {
+    let bound = |interrupt: &Interrupt| !interrupt.allowed.is_empty() && interrupt.allowed.is_subset(cpus);
+    let found = interrupts(files).unwrap_or_default();
+    let value =
+        |interrupt: Interrupt| FileValue { value: meaning(&interrupt.allowed.to_string()), path: interrupt.path };
+    found.into_iter().filter(bound).map(value).collect()
+}

@@ -1,0 +1,254 @@
+//! The tweaks: settings of the kernel that keep its own work away from the partition. One entry in the table is one tweak.
+
+mod cgroup;
+pub mod irq;
+mod memory;
+mod net;
+mod power;
+mod sched;
+mod workqueue;
+
+use super::machine::Machine;
+use crate::files::Files;
+use crate::journal::record::Write;
+use crate::journal::value::{meaning, same};
+
+/// The tweak that takes the partition out of the scheduler's balancing.
+pub const LOAD_BALANCE: &str = "load-balance";
+/// The tweak that moves interrupts.
+pub const IRQ_AFFINITY: &str = "irq-affinity";
+/// The tweak that unplugs each CPU for a moment.
+pub const REPLUG: &str = "replug";
+
+/// When a tweak's settings are made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// Before the tasks leave the CPUs.
+    First,
+    /// When the partition stands.
+    Last,
+    /// At a place of its own in the plan.
+    Own,
+}
+
+/// A tweak.
+#[derive(Clone, Copy)]
+pub struct Tweak {
+    /// Its name; `--no-NAME` leaves it out.
+    pub name: &'static str,
+    /// What it does, in one sentence.
+    pub doc: &'static str,
+    /// Where the kernel does that.
+    pub source: &'static str,
+    /// When.
+    pub phase: Phase,
+    /// Compares the settings with what is wanted. An error says why the whole tweak is skipped.
+    pub settings: fn(&dyn Files, &Machine, &mut Draft) -> Result<(), String>,
+}
+
+/// What one tweak wants.
+#[derive(Default)]
+pub struct Draft {
+    /// The writes, each with whom it is about where the path does not say so.
+    pub writes: Vec<(Option<String>, Write)>,
+    /// What it leaves out, and why.
+    pub skipped: Vec<String>,
+}
+
+impl Draft {
+    /// Wants a file to hold a value; nothing is written where it does already. A file that is missing or cannot be read is
+    /// the reason to leave it out.
+    pub fn want(&mut self, files: &dyn Files, path: &str, value: &str) {
+        match files.read(path) {
+            Ok(text) if same(&text, value) => {}
+            Ok(text) => self.write(None, path, &text, value),
+            Err(error) if error.is_missing() => self.skipped.push(format!("this kernel has no {path}")),
+            Err(error) => self.skipped.push(error.to_string()),
+        }
+    }
+
+    /// A write to a file that holds `old`.
+    pub fn write(&mut self, about: Option<String>, path: &str, old: &str, new: &str) {
+        let old = meaning(old);
+        let write = Write { path: path.to_owned(), undo: vec![old.clone()], old, new: new.to_owned() };
+        self.writes.push((about, write));
+    }
+
+    /// Wants a file with a CPU mask to leave the partition's CPUs out.
+    pub fn keep_off(&mut self, files: &dyn Files, machine: &Machine, path: &str) {
+        match files.read(path) {
+            Ok(text) => match punctual_core::CpuSet::from_mask(&text) {
+                Ok(set) if set.intersection(&machine.rt).is_empty() => {}
+                Ok(set) => self.write(None, path, &text, &machine.keep_off(&set).to_mask()),
+                Err(error) => self.skipped.push(format!("{path}: {error}")),
+            },
+            Err(error) if error.is_missing() => self.skipped.push(format!("this kernel has no {path}")),
+            Err(error) => self.skipped.push(error.to_string()),
+        }
+    }
+}
+
+/// All tweaks, in the order in which they are made.
+pub fn all() -> impl Iterator<Item = &'static Tweak> {
+    TABLE.iter()
+}
+
+/// The tweak with this name.
+pub fn find(name: &str) -> Option<&'static Tweak> {
+    all().find(|tweak| tweak.name == name)
+}
+
+/// The table as Markdown, as it stands in docs/isolate.md.
+pub fn markdown() -> String {
+    let mut text = String::from("| tweak | what it does | in the kernel |\n|---|---|---|\n");
+    for tweak in all() {
+        text += &format!("| `{}` | {} | {} |\n", tweak.name, tweak.doc, tweak.source);
+    }
+    text
+}
+
+const TABLE: [Tweak; 20] = [
+    Tweak {
+        name: LOAD_BALANCE,
+        doc: "Takes the partition's CPUs out of the scheduler's balancing: v1 `sched_load_balance` 0 in the root and in the \
+              partition; v2 the partition type `isolated` (without the tweak: `root`).",
+        source: "kernel/cgroup/cpuset.c, rebuild_sched_domains",
+        phase: Phase::First,
+        settings: cgroup::load_balance,
+    },
+    Tweak {
+        name: IRQ_AFFINITY,
+        doc: "Moves each interrupt off the partition's CPUs; those that refuse are listed.",
+        source: "kernel/irq/proc.c, irq_affinity_list_proc_write",
+        phase: Phase::First,
+        settings: irq::affinity,
+    },
+    Tweak {
+        name: "default-irq-affinity",
+        doc: "Keeps interrupts that are requested later off the partition's CPUs.",
+        source: "kernel/irq/proc.c, default_affinity_write",
+        phase: Phase::First,
+        settings: irq::default_affinity,
+    },
+    Tweak {
+        name: "rps-xps",
+        doc: "Takes the partition's CPUs out of the network queues' receive (RPS) and transmit (XPS) masks.",
+        source: "net/core/net-sysfs.c, store_rps_map and xps_cpus_store",
+        phase: Phase::First,
+        settings: net::masks,
+    },
+    Tweak {
+        name: "workqueue-unbound",
+        doc: "Keeps the workers of unbound workqueues off the partition's CPUs.",
+        source: "kernel/workqueue.c, workqueue_set_unbound_cpumask",
+        phase: Phase::First,
+        settings: workqueue::unbound,
+    },
+    Tweak {
+        name: "workqueue-writeback",
+        doc: "Keeps the writing back of dirty pages off the partition's CPUs, and switches its NUMA affinity off where the \
+              kernel has that switch (before 6.5).",
+        source: "kernel/workqueue.c, wq_cpumask_store; mm/backing-dev.c, bdi_wq",
+        phase: Phase::First,
+        settings: workqueue::writeback,
+    },
+    Tweak {
+        name: "workqueue-block",
+        doc: "Keeps the block layer's and every other workqueue that shows its mask off the partition's CPUs.",
+        source: "kernel/workqueue.c, workqueue_sysfs_register; block/blk-cgroup.c",
+        phase: Phase::First,
+        settings: workqueue::others,
+    },
+    Tweak {
+        name: "rt-throttling",
+        doc: "Lets real-time tasks have all of the CPU: `sched_rt_runtime_us` −1.",
+        source: "kernel/sched/rt.c, sched_rt_handler",
+        phase: Phase::First,
+        settings: sched::throttling,
+    },
+    Tweak {
+        name: "tick-deferment",
+        doc: "Lets a CPU without tick stay so for ever: debugfs `sched_tick_max_deferment` −1 (gone since 4.17).",
+        source: "kernel/sched/core.c before 4.17, scheduler_tick_max_deferment",
+        phase: Phase::First,
+        settings: sched::tick_deferment,
+    },
+    Tweak {
+        name: "timer-migration",
+        doc: "Keeps timers of other CPUs from migrating to a busy one: `kernel.timer_migration` 0.",
+        source: "kernel/time/timer.c, timer_migration_handler",
+        phase: Phase::First,
+        settings: sched::timer_migration,
+    },
+    Tweak {
+        name: "watchdog",
+        doc: "Takes the partition's CPUs out of the lockup detectors' `watchdog_cpumask`; `kernel.watchdog` 0 where the kernel \
+              has no mask.",
+        source: "kernel/watchdog.c, proc_watchdog_cpumask",
+        phase: Phase::First,
+        settings: sched::watchdog,
+    },
+    Tweak {
+        name: "machine-check",
+        doc: "Stops the polling for corrected machine checks: `check_interval` 0 (x86).",
+        source: "arch/x86/kernel/cpu/mce/core.c, store_int_with_restart",
+        phase: Phase::First,
+        settings: sched::machine_check,
+    },
+    Tweak {
+        name: "vmstat",
+        doc: "Folds the memory counters of each CPU every 1,000 s only: `vm.stat_interval`.",
+        source: "mm/vmstat.c, vmstat_shepherd",
+        phase: Phase::First,
+        settings: memory::vmstat,
+    },
+    Tweak {
+        name: "transparent-hugepages",
+        doc: "Stops the collapsing of pages into huge ones, which stalls whoever uses them: `enabled` never.",
+        source: "mm/huge_memory.c, enabled_store; mm/khugepaged.c",
+        phase: Phase::First,
+        settings: memory::transparent_hugepages,
+    },
+    Tweak {
+        name: "ksm",
+        doc: "Stops the merging of equal pages, where it runs: `ksm/run` 0.",
+        source: "mm/ksm.c, run_store",
+        phase: Phase::First,
+        settings: memory::ksm,
+    },
+    Tweak {
+        name: "numa-balancing",
+        doc: "Stops the page faults by which the kernel learns who uses which memory: `kernel.numa_balancing` 0.",
+        source: "kernel/sched/fair.c, task_numa_work",
+        phase: Phase::First,
+        settings: memory::numa_balancing,
+    },
+    Tweak {
+        name: REPLUG,
+        doc: "Takes each of the partition's CPUs offline and online again, so that timers armed there move to others.",
+        source: "kernel/time/timer.c, timers_dead_cpu; kernel/time/hrtimer.c, hrtimers_cpu_dying",
+        phase: Phase::Own,
+        settings: cgroup::nothing_here,
+    },
+    Tweak {
+        name: "governor",
+        doc: "Sets the frequency governor of the partition's CPUs to `performance`.",
+        source: "drivers/cpufreq/cpufreq.c, store_scaling_governor",
+        phase: Phase::Last,
+        settings: power::governor,
+    },
+    Tweak {
+        name: "idle-states",
+        doc: "Disables, on the partition's CPUs, each idle state that takes more than 2 µs to leave.",
+        source: "drivers/cpuidle/sysfs.c, store_state_disable",
+        phase: Phase::Last,
+        settings: power::idle_states,
+    },
+    Tweak {
+        name: "resume-latency",
+        doc: "Asks that the partition's CPUs wake within 2 µs, whatever the idle driver: `pm_qos_resume_latency_us`.",
+        source: "drivers/base/power/sysfs.c, pm_qos_resume_latency_us_store",
+        phase: Phase::Last,
+        settings: power::resume_latency,
+    },
+];

@@ -1,0 +1,50 @@
+//! The scheduler's, the timers' and the watchdogs' settings (Documentation/admin-guide/sysctl/kernel.rst).
+
+use super::Draft;
+use crate::files::Files;
+use crate::isolate::machine::Machine;
+use punctual_core::CpuSet;
+
+/// No throttling of real-time tasks.
+pub fn throttling(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
+    draft.want(files, "/proc/sys/kernel/sched_rt_runtime_us", "-1");
+    Ok(())
+}
+
+/// No limit to how long a CPU does without its tick.
+pub fn tick_deferment(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
+    draft.want(files, "/sys/kernel/debug/sched_tick_max_deferment", "-1");
+    Ok(())
+}
+
+/// Timers stay where they were armed.
+pub fn timer_migration(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
+    draft.want(files, "/proc/sys/kernel/timer_migration", "0");
+    Ok(())
+}
+
+/// The lockup detectors leave the partition alone, as far as the kernel lets them choose.
+pub fn watchdog(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
+    let path = "/proc/sys/kernel/watchdog_cpumask";
+    if !files.exists(path) {
+        draft.want(files, "/proc/sys/kernel/watchdog", "0");
+        return Ok(());
+    }
+    // A list, in spite of its name.
+    let text = files.read(path).map_err(|error| error.to_string())?;
+    let set: CpuSet = text.parse().map_err(|error| format!("{path}: {error}"))?;
+    if !set.intersection(&machine.rt).is_empty() {
+        draft.write(None, path, &text, &machine.keep_off(&set).to_string());
+    }
+    Ok(())
+}
+
+/// No polling for corrected machine checks. The setting is one for all CPUs; each of them shows it.
+pub fn machine_check(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
+    let directory = "/sys/devices/system/machinecheck";
+    let none = || "this machine has no machine-check polling (x86 with CONFIG_X86_MCE only)".to_owned();
+    let names = files.list(directory).map_err(|_| none())?;
+    let first = names.iter().find(|name| name.starts_with("machinecheck")).ok_or_else(none)?;
+    draft.want(files, &format!("{directory}/{first}/check_interval"), "0");
+    Ok(())
+}
