@@ -24,7 +24,7 @@ impl Plan {
             self.dma_latency.map_or("left alone".to_owned(), |bound| format!("held at {bound}")),
         );
         page.fact(1, "CPU load", if self.cpu_load { "shown and recorded" } else { "not recorded" });
-        page.fact(1, "raw samples", format!("the first {} of each series kept", self.keep_samples));
+        page.fact(1, "raw samples", format!("up to {} kept of each series", self.keep_samples));
         page.fact(1, "real time", if self.require_real_time { "required" } else { "wanted" });
         page.fact(1, "seed", self.seed);
         if let Some(partition) = &self.partition {

@@ -186,9 +186,7 @@ fn number(text: &str) -> Read<i64> {
 fn all(text: &str) -> Read<bool> {
     match text {
         "all" => Ok(true),
-        _ => {
-            Err(Wrong::new("`stats.cpu_load` shows the load of all CPUs or none").help("write `all`, or leave it out"))
-        }
+        _ => Err(Wrong::new("only the load of all CPUs can be shown").help("write `all`, or leave it out")),
     }
 }
 

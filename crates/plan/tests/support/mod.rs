@@ -51,5 +51,5 @@ fn lines(path: &str, text: &str) -> String {
         Ok(resolved) => resolved.warnings,
         Err(problems) => problems,
     };
-    problems.lines().replace(&format!("{path}:"), "")
+    problems.lines().replace(&format!("{path}:"), "").trim_start().to_owned()
 }

@@ -1,0 +1,222 @@
+//! Files that are no experiment files at all, and how problems look to a person.
+
+mod support;
+
+use punctual_plan::{LoadOptions, MAX_FILE_BYTES, Weight, load, load_and_resolve};
+use std::path::Path;
+use support::{context, resolved};
+
+fn refused(bytes: &[u8]) -> String {
+    load(Path::new("test.toml"), bytes, &LoadOptions::default()).unwrap_err().to_string()
+}
+
+#[test]
+fn an_empty_file_is_refused() {
+    insta::assert_snapshot!(refused(b""), @r"
+    error: the file is empty
+    --> test.toml
+     = help: it needs at least a `[[measure]]`: see punctual-experiment(5)
+    ");
+    assert_eq!(refused(b""), refused(b" \n\n"));
+}
+
+#[test]
+fn a_file_of_100_megabytes_is_refused_at_once() {
+    insta::assert_snapshot!(refused(&vec![b'['; 100 << 20]), @r"
+    error: the file has more than 1048576 bytes: that is no experiment file
+    --> test.toml
+     = help: is it the right file?
+    ");
+    assert!(load(Path::new("test.toml"), &vec![b'#'; MAX_FILE_BYTES], &LoadOptions::default()).is_ok());
+}
+
+#[test]
+fn a_file_that_is_not_text_is_refused_with_the_place() {
+    insta::assert_snapshot!(refused(b"[experiment]\nname = \"caf\xe9\"\n"), @r#"
+    error: the file is not UTF-8 text: byte 24 (0xe9) begins no character
+     --> test.toml:2:12
+      |
+    2 | name = "caf�"
+      |            ^
+      |
+      = help: save it as UTF-8
+    "#);
+    insta::assert_snapshot!(refused(b"\xff\xfe["), @r"
+    error: the file is not UTF-8 text: byte 0 (0xff) begins no character
+     --> test.toml:1:1
+      |
+    1 | ��[
+      | ^
+      |
+      = help: save it as UTF-8
+    ");
+}
+
+#[test]
+fn control_characters_do_not_reach_the_terminal() {
+    let toml = "[[measure]]\nkind = \"\\u001b[31m\\u202e\"\n[experiment]\n\"\\n\\u0007\" = 1 # \u{202e}\nname = '\u{200b}'\nx = \u{1b}\n";
+    let problems = resolved("evil\u{1b}[2J\n.toml", toml).unwrap_err();
+    insta::assert_snapshot!(problems, @r#"
+    error: `kind`: `\u{1b}[31m\u{202e}` is not a kind of measure
+     --> evil\u{1b}[2J\n.toml:2:8
+      |
+    2 | kind = "\u001b[31m\u202e"
+      |        ^^^^^^^^^^^^^^^^^^
+      |
+      = help: one of `timer`
+
+    error: `\n\u{7}` is not known in `[experiment]`
+     --> evil\u{1b}[2J\n.toml:4:1
+      |
+    4 | "\n\u0007" = 1 # �
+      | ^^^^^^^^^^
+      |
+      = help: known are name, cpus, refresh, memory_lock, dma_latency, seed, output, cpu_load, keep_samples, require_real_time
+
+    error: `name`: `\u{200b}` cannot be a name: it holds a character that does not print
+     --> evil\u{1b}[2J\n.toml:5:8
+      |
+    5 | name = '�'
+      |        ^^^
+
+    error: `x` is not known in `[experiment]`
+     --> evil\u{1b}[2J\n.toml:6:1
+      |
+    6 | x = ␛
+      | ^
+      |
+      = help: known are name, cpus, refresh, memory_lock, dma_latency, seed, output, cpu_load, keep_samples, require_real_time
+
+    error: a string must stand in quotes
+     --> evil\u{1b}[2J\n.toml:6:5
+      |
+    6 | x = ␛
+      |     ^
+    "#);
+    insta::assert_snapshot!(problems.lines(), @r"
+    evil\u{1b}[2J\n.toml:2:8: error: `kind`: `\u{1b}[31m\u{202e}` is not a kind of measure; one of `timer`
+    evil\u{1b}[2J\n.toml:4:1: error: `\n\u{7}` is not known in `[experiment]`; known are name, cpus, refresh, memory_lock, dma_latency, seed, output, cpu_load, keep_samples, require_real_time
+    evil\u{1b}[2J\n.toml:5:8: error: `name`: `\u{200b}` cannot be a name: it holds a character that does not print
+    evil\u{1b}[2J\n.toml:6:1: error: `x` is not known in `[experiment]`; known are name, cpus, refresh, memory_lock, dma_latency, seed, output, cpu_load, keep_samples, require_real_time
+    evil\u{1b}[2J\n.toml:6:5: error: a string must stand in quotes
+    ");
+}
+
+#[test]
+fn many_problems_are_counted_and_the_first_are_shown() {
+    let text: String = (0..5_000).map(|k| format!("key{k} = 1\n")).collect();
+    let problems = resolved("test.toml", &text).unwrap_err();
+    assert_eq!(problems.errors(), 5_000);
+    let shown = problems.to_string();
+    assert_eq!(shown.matches("error: ").count(), 50);
+    assert!(shown.ends_with("… and 4950 more problems in this file\n"), "{}", &shown[shown.len() - 100..]);
+}
+
+#[test]
+fn a_very_long_line_is_not_shown_whole() {
+    let line = format!("x = \"{}\" ; y = \"{}\"", "a".repeat(100_000), "b".repeat(100_000));
+    let shown = resolved("test.toml", &line).unwrap_err().to_string();
+    assert!(shown.len() < 10_000, "{}", shown.len());
+    assert!(shown.contains("test.toml:1:100008"), "{shown}");
+}
+
+#[test]
+fn errors_are_shown_like_those_of_a_compiler() {
+    let toml = "\
+[[measure]]
+name = \"timer\"
+kind = \"timer\"
+cpus = \"2-7\"
+priorty = 80
+histogram = { range = \"10s\", resolution = \"100ns\" }
+
+[[measure]]
+name = \"timer\"
+kind = \"timer\"
+require = [\"max < 100\", \"mx < 1ms\"]
+
+[[load]]
+command = \"no-such-program --fork 2\"
+";
+    insta::assert_snapshot!(resolved("experiment.toml", toml).unwrap_err(), @r#"
+    error: CPUs 4-7 do not exist
+     --> experiment.toml:4:8
+      |
+    4 | cpus = "2-7"
+      |        ^^^^^
+      |
+      = help: this system has CPUs 0-3
+
+    error: CPU 3 is offline
+     --> experiment.toml:4:8
+      |
+    4 | cpus = "2-7"
+      |        ^^^^^
+      |
+      = help: online are 0-2
+
+    error: `priorty` is not known in `[[measure]]`
+     --> experiment.toml:5:1
+      |
+    5 | priorty = 80
+      | ^^^^^^^
+      |
+      = help: did you mean `priority`?
+
+    error: there are two measures called `timer`
+     --> experiment.toml:9:8
+      |
+    9 | name = "timer"
+      |        ^^^^^^^
+      |
+     ::: experiment.toml:2:8
+      |
+    2 | name = "timer"
+      |        ------- the first is here
+      |
+      = help: give one another name
+
+    error: `require`: `100` has no unit: write `100ns`, `100us`, `100ms`, `100s`, `100min`, `100h` or `100d`
+      --> experiment.toml:11:12
+       |
+    11 | require = ["max < 100", "mx < 1ms"]
+       |            ^^^^^^^^^^^
+
+    error: `require`: `mx` is not a figure of a series: did you mean `max`?
+      --> experiment.toml:11:25
+       |
+    11 | require = ["max < 100", "mx < 1ms"]
+       |                         ^^^^^^^^^^
+
+    error: cannot run `no-such-program`: no such program in PATH
+      --> experiment.toml:14:11
+       |
+    14 | command = "no-such-program --fork 2"
+       |           ^^^^^^^^^^^^^^^^^^^^^^^^^^
+       |
+       = help: install it, or write the path of the program
+    "#);
+}
+
+#[test]
+fn what_could_be_wrong_only_because_of_another_error_is_not_reported() {
+    // The measure's own duration cannot be read: that the phase would then never end is no error of the file.
+    let toml = "[[measure]]\nkind = 'timer'\nduration = '1 secnd'\n[[phase]]\nname = 'a'\n[[phase]]\nname = 'b'\n";
+    insta::assert_snapshot!(resolved("test.toml", toml).unwrap_err().lines(), @"test.toml:3:12: error: `duration`: `secnd` is not a unit of time (ns, us, ms, s, min, h, d)");
+}
+
+#[test]
+fn rows_are_for_programs() {
+    let problems = resolved("test.toml", "[[measure]]\nkind = 'timer'\n[[phase]]\n[[load]]\ncommand = 'x'\n").unwrap();
+    let rows: Vec<_> = problems.warnings.rows().collect();
+    assert_eq!((rows.len(), rows[0].weight, rows[0].file.as_str()), (1, Weight::Warning, "test.toml"));
+    assert_eq!(rows[0].place.map(|place| (place.line, place.column)), Some((4, 1)));
+}
+
+#[test]
+fn unknown_keys_of_toml_can_be_allowed_too() {
+    let toml = b"[[measure]]\nkind = 'timer'\ncolour = 'red'\n";
+    let allowed = LoadOptions { allow_unknown: true };
+    let (_, resolved) = load_and_resolve(Path::new("test.toml"), toml, &allowed, &context()).unwrap();
+    assert!(resolved.warnings.lines().contains("warning: `colour` is not known"));
+}

@@ -1,0 +1,266 @@
+//! What experiments resolve to: defaults, names, CPUs, lengths, and the text of `punctual run --plan`.
+
+mod support;
+
+use punctual_core::Nanos;
+use punctual_plan::{Length, Scheduling, TimerMethod, Workload};
+use support::plan;
+
+const TIMER: &str = "[[measure]]\nkind = 'timer'\n";
+
+fn with_timer(more: &str) -> punctual_plan::Plan {
+    plan(&format!("{TIMER}{more}"))
+}
+
+#[test]
+fn the_smallest_file_has_a_default_for_everything() {
+    insta::assert_snapshot!(with_timer("").describe(), @r"
+    experiment test
+      output           punctual-test-20261103-141500
+      estimated time   until interrupted
+      conducting CPUs  0-2
+      refresh          500ms
+      memory lock      yes
+      DMA latency      held at 0s
+      CPU load         shown and recorded
+      raw samples      up to 1000000 kept of each series
+      real time        wanted
+      seed             1
+
+    phase main (until interrupted)
+      measure timer: timer, nanosleep-absolute on CLOCK_MONOTONIC, period 1ms
+        lasts            until interrupted
+        histogram        0 to 1ms in steps of 1us: 1001 bins, 8008 B
+        thread      CPUs  policy         starts
+        timer/cpu0  0     SCHED_FIFO 80  +0s
+        timer/cpu1  1     SCHED_FIFO 80  +0s
+        timer/cpu2  2     SCHED_FIFO 80  +0s
+      no load
+    ");
+}
+
+#[test]
+fn everything_that_can_be_said_is_described() {
+    let toml = r#"
+[experiment]
+name = "all"
+cpus = "0"
+refresh = "1s"
+memory_lock = false
+dma_latency = "leave"
+seed = 7
+output = "results/tonight"
+cpu_load = false
+keep_samples = 0
+require_real_time = true
+
+[partition]
+cpus = "2"
+name = "quiet"
+disable = ["rps", "watchdog"]
+
+[[measure]]
+kind = "timer"
+method = "timerfd"
+clock = "realtime"
+policy = "rr"
+priority = 42
+period = "100us"
+offset = "10us"
+threads = 2
+samples = 5000
+histogram = { range = "2ms", resolution = "500ns" }
+stop_above = "20ms"
+require = ["max < 100us", "p99.9 < 60us", "overruns == 0"]
+phases = ["worked"]
+
+[[measure]]
+name = "others"
+kind = "timer"
+cpus = "0-1"
+policy = "batch"
+
+[[measure]]
+kind = "timer"
+threads = 1
+policy = "deadline"
+period = "10ms"
+phases = ["worked"]
+systress = { file = "result.csv", format = "csv", index = 4 }
+
+[[load]]
+command = "sh -c 'stress-ng --fork 2; exit 1'"
+cpus = "1"
+policy = "fifo"
+priority = 3
+stdout = "out\u001b.txt"
+on_success = "stop"
+on_failure = "ignore"
+start_delay = "100ms"
+
+[[load]]
+command = ["/usr/bin/sh", "a b", ""]
+nice = -5
+policy = "batch"
+
+[[phase]]
+duration = "1min"
+
+[[phase]]
+name = "worked"
+duration = "90s"
+loads = ["sh-2", "sh"]
+"#;
+    insta::assert_snapshot!(plan(toml).describe(), @r"
+    experiment all
+      output           results/tonight
+      estimated time   150s
+      conducting CPUs  0
+      refresh          1s
+      memory lock      no
+      DMA latency      left alone
+      CPU load         not recorded
+      raw samples      up to 0 kept of each series
+      real time        required
+      seed             7
+      partition        quiet: CPUs 2
+      left out of it   rps, watchdog
+
+    phase phase-1 (60s)
+      measure others: timer, nanosleep-absolute on CLOCK_MONOTONIC, period 1ms
+        lasts            60s
+        histogram        0 to 1ms in steps of 1us: 1001 bins, 8008 B
+        thread       CPUs  policy               starts
+        others/cpu0  0     SCHED_BATCH, nice 0  +0s
+        others/cpu1  1     SCHED_BATCH, nice 0  +0s
+      no load
+
+    phase worked (90s)
+      measure timer: timer, timerfd on CLOCK_REALTIME, period 100us
+        lasts            5000 samples
+        histogram        0 to 2ms in steps of 500ns: 4001 bins, 31 KiB
+        stops the run    above 20ms
+        requires         max < 100us
+        requires         p99.9 < 60us
+        requires         overruns == 0
+        thread   CPUs  policy       starts
+        timer/0  2     SCHED_RR 42  +0s
+        timer/1  2     SCHED_RR 42  +10us
+      measure others: timer, nanosleep-absolute on CLOCK_MONOTONIC, period 1ms
+        lasts            90s
+        histogram        0 to 1ms in steps of 1us: 1001 bins, 8008 B
+        thread       CPUs  policy               starts
+        others/cpu0  0     SCHED_BATCH, nice 0  +0s
+        others/cpu1  1     SCHED_BATCH, nice 0  +0s
+      measure timer-2: timer, deadline on CLOCK_MONOTONIC, period 10ms
+        lasts            90s
+        histogram        0 to 1ms in steps of 1us: 1001 bins, 8008 B
+        systress file    result.csv (csv, index 4)
+        thread   CPUs  policy                                     starts
+        timer-2  2     SCHED_DEADLINE, 1ms of each 10ms, by 10ms  +0s
+      load sh-2: /usr/bin/sh 'a b' ''
+        program          /usr/bin/sh
+        CPUs             0-1
+        policy           SCHED_BATCH, nice -5
+        starts           +0s
+        output           /dev/null, errors /dev/null
+        at its end       respawn on success, stop on failure
+      load sh: sh -c 'stress-ng --fork 2; exit 1'
+        program          /usr/bin/sh
+        CPUs             1
+        policy           SCHED_FIFO 3
+        starts           +100ms
+        output           out\u{1b}.txt, errors /dev/null
+        at its end       stop on success, ignore on failure
+    ");
+}
+
+#[test]
+fn the_conducting_thread_keeps_away_from_what_is_measured() {
+    let conductor = |more: &str| with_timer(more).conductor_cpus.to_string();
+    assert_eq!(conductor("cpus = '1-2'"), "0");
+    assert_eq!(conductor("cpus = '0'\n[[measure]]\nkind = 'timer'\ncpus = '2'"), "1");
+    assert_eq!(conductor(""), "0-2", "nothing is left but all of them");
+    assert_eq!(conductor("[experiment]\ncpus = 'all'"), "0-2");
+    assert_eq!(conductor("[partition]\ncpus = '1-2'"), "0");
+    assert_eq!(conductor("cpus = 'all'\n[partition]\ncpus = '1-2'"), "0");
+}
+
+#[test]
+fn a_partition_is_measured_and_loads_stay_outside() {
+    let plan = with_timer("[[load]]\ncommand = 'x'\n[partition]\ncpus = '2'");
+    assert_eq!(plan.phases[0].measures[0].cpus.to_string(), "2");
+    assert_eq!(plan.phases[0].loads[0].cpus.to_string(), "0-1");
+    assert_eq!(plan.partition.map(|p| (p.name, p.cpus.to_string())), Some(("rt".to_owned(), "2".to_owned())));
+}
+
+#[test]
+fn threads_are_named_and_start_one_after_the_other() {
+    let threads = |more: &str| {
+        let plan = with_timer(more);
+        let threads = plan.phases[0].measures[0].threads.iter();
+        threads.map(|t| format!("{} on {} +{}", t.name, t.cpus, t.start_offset)).collect::<Vec<_>>()
+    };
+    assert_eq!(threads("offset = '10us'"), ["timer/cpu0 on 0 +0s", "timer/cpu1 on 1 +10us", "timer/cpu2 on 2 +20us"]);
+    assert_eq!(threads("threads = 2\noffset = '1us'"), ["timer/0 on 0-2 +0s", "timer/1 on 0-2 +1us"]);
+    assert_eq!(threads("threads = 1"), ["timer on 0-2 +0s"]);
+}
+
+#[test]
+fn names_are_made_unique() {
+    let toml =
+        format!("{TIMER}{TIMER}name = 'timer-2'\n{TIMER}[[load]]\ncommand = '/bin/x'\n[[load]]\ncommand = 'x'\n");
+    let phase = &plan(&toml).phases[0];
+    let names: Vec<&str> = phase.measures.iter().map(|measure| measure.name.as_str()).collect();
+    assert_eq!(names, ["timer", "timer-2", "timer-3"]);
+    assert_eq!((phase.loads[0].name.as_str(), phase.loads[1].name.as_str()), ("x", "x-2"));
+    let name = |path: &str| support::resolved(path, TIMER).unwrap().plan.name;
+    assert_eq!(name("dir/my test.toml"), "my test");
+    assert_eq!(name("a\u{1b}b.toml"), "a-b");
+    assert_eq!(name(&"é".repeat(100)), "é".repeat(64));
+    assert_eq!(name(".."), "experiment");
+}
+
+#[test]
+fn deadline_method_and_policy_imply_each_other() {
+    for more in ["method = 'deadline'", "policy = 'deadline'"] {
+        let plan = with_timer(&format!("{more}\nperiod = '10ms'"));
+        let measure = &plan.phases[0].measures[0];
+        let Workload::Timer(timer) = measure.workload;
+        assert_eq!(timer.method, TimerMethod::Deadline);
+        assert_eq!(measure.threads.len(), 1, "the kernel refuses SCHED_DEADLINE to a pinned thread");
+        let Scheduling::Deadline(p) = measure.threads[0].scheduling else { panic!("{measure:?}") };
+        assert_eq!((p.runtime, p.deadline, p.period), (Nanos::MILLI, Nanos::from_millis(10), Nanos::from_millis(10)));
+    }
+    let plan = with_timer("policy = 'deadline'\nmethod = 'timerfd'\nperiod = '200us'\ndeadline = '5us'");
+    let Scheduling::Deadline(p) = plan.phases[0].measures[0].threads[0].scheduling else { panic!("{plan:?}") };
+    assert_eq!((p.runtime, p.deadline), (Nanos::from_micros(5), Nanos::from_micros(5)));
+}
+
+#[test]
+fn a_measure_lasts_as_long_as_it_says_or_as_the_phase() {
+    let phases = "[[phase]]\nduration = '2s'\n[[phase]]\nduration = '3s'\n[[phase]]\n";
+    let lengths = |more: &str| {
+        let plan = with_timer(&format!("{more}\n{phases}"));
+        let lengths: Vec<Length> = plan.phases.iter().map(|phase| phase.measures[0].length).collect();
+        (lengths, plan.estimated_time())
+    };
+    let secs = |n| Length::Duration(Nanos::from_secs(n));
+    assert_eq!(lengths(""), (vec![secs(2), secs(3), Length::UntilInterrupted], None));
+    assert_eq!(lengths("duration = '1s'"), (vec![secs(1); 3], Some(Nanos::from_secs(6))));
+    assert_eq!(lengths("samples = 500"), (vec![Length::Samples(500); 3], Some(Nanos::from_millis(5_500))));
+    let offset = with_timer("samples = 500\noffset = '500us'\n").estimated_time();
+    assert_eq!(offset, Some(Nanos::from_millis(501)), "the last of three threads starts a millisecond later");
+}
+
+#[test]
+fn problems_of_a_plan_are_none_for_measures_in_other_phases() {
+    // 128 phases with one measure each: the bound on threads holds for each phase, not for all together.
+    let mut toml = String::new();
+    for k in 0..100 {
+        toml += &format!(
+            "[[measure]]\nkind = 'timer'\nthreads = 100\nphases = ['p{k}']\n[[phase]]\nname = 'p{k}'\nduration = '1s'\n"
+        );
+    }
+    assert_eq!(plan(&toml).phases.len(), 100);
+}

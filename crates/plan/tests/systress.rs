@@ -1,0 +1,197 @@
+//! Configuration files of systress: what they mean, and what is wrong in them.
+
+mod support;
+
+use punctual_core::{Nanos, Policy};
+use punctual_plan::{Length, LoadOptions, OnExit, Output, SystressFormat, load, load_and_resolve};
+use std::path::Path;
+use support::{cfg_problems, context, resolved};
+
+const TIMER: &str = "timer_thread[0] {\n}\n";
+
+#[test]
+fn everything_that_systress_knows_is_understood() {
+    let cfg = "\
+main # comment
+{
+  cpu_affinity 0-1 # and here
+  stats.period 1500 ms
+  stats.format csv
+  stats.cpu_load all
+  memlock
+}
+timer_thread[3]{
+  sched.policy  SCHED_RR
+  sched.priority 42
+  cpu_affinity  0-1,2
+  lifetime.duration 10 min
+  stats.histo_size 20 us
+  stats.filename  results/my file.csv
+}
+timer_thread [1] {
+}
+program[0] {
+  cmdline sh -c 'echo \"{ a; b }\"; exit 1' ; $HOME
+  sched.policy FIFO
+  cpu_affinity 2
+  output.out  out.txt
+  output.err  null
+  termination.ok respawn
+  termination.ko STOP
+}
+program[7] {
+  cmdline \"/usr/bin/stress-ng\" --fork 2 # not a part of it
+}
+";
+    let plan = resolved("test.cfg", cfg).unwrap_or_else(|problems| panic!("{problems}")).plan;
+    assert_eq!((plan.conductor_cpus.to_string().as_str(), plan.refresh), ("0-1", Nanos::from_millis(1500)));
+    assert!(plan.memory_lock && plan.cpu_load && plan.dma_latency.is_none());
+    let [first, second] = plan.phases[0].measures.as_slice() else { panic!("{plan:?}") };
+    assert_eq!(
+        (first.name.as_str(), second.name.as_str()),
+        ("timer_thread01", "timer_thread03"),
+        "in order of the index"
+    );
+    let file = first.systress.as_ref().unwrap();
+    assert_eq!((file.path.as_path(), file.index), (Path::new("timer_thread01.txt"), 1));
+    assert_eq!((first.length, first.threads[0].scheduling.policy()), (Length::UntilInterrupted, Policy::Other));
+    let file = second.systress.as_ref().unwrap();
+    assert_eq!((file.path.as_path(), file.format), (Path::new("results/my file.csv"), SystressFormat::Csv));
+    assert_eq!(second.length, Length::Duration(Nanos::from_secs(600)));
+    assert_eq!((second.histogram.range, second.histogram.resolution), (Nanos::from_micros(20), Nanos::MICRO));
+    let thread = &second.threads[0];
+    assert_eq!((thread.cpus.to_string().as_str(), thread.scheduling.policy()), ("0-2", Policy::Rr));
+    assert_eq!((second.threads.len(), thread.scheduling.priority().map(|p| p.get())), (1, Some(42)));
+    let [shell, stress] = plan.phases[0].loads.as_slice() else { panic!("{plan:?}") };
+    assert_eq!(shell.argv, ["sh", "-c", "echo \"{ a; b }\"; exit 1", ";", "$HOME"]);
+    assert_eq!((shell.on_success, shell.on_failure), (OnExit::Respawn, OnExit::Stop));
+    assert_eq!(shell.stdout, Output::File("out.txt".into()));
+    assert_eq!(shell.stderr, Output::File("./null".into()), "a file like any other");
+    assert_eq!((stress.name.as_str(), stress.argv.len()), ("stress-ng", 3));
+    assert_eq!((stress.on_success, stress.on_failure), (OnExit::Ignore, OnExit::Ignore));
+}
+
+#[test]
+fn without_main_nothing_is_switched_on() {
+    let plan = resolved("test.cfg", TIMER).unwrap().plan;
+    assert!(!plan.memory_lock && !plan.cpu_load);
+    assert_eq!(plan.phases[0].measures[0].cpus.to_string(), "0-2");
+    assert_eq!(plan.refresh, Nanos::from_millis(500));
+}
+
+#[test]
+fn the_toml_of_it_means_the_same() {
+    let cfg = format!("main {{\n memlock\n}}\n{TIMER}program[0] {{\n cmdline a 'b c' d\n}}\n");
+    let experiment = load(Path::new("test.cfg"), cfg.as_bytes(), &LoadOptions::default()).unwrap();
+    insta::assert_snapshot!(experiment.to_toml(), @r#"
+    [experiment]
+    memory_lock = true
+    dma_latency = "leave"
+    cpu_load = false
+
+    [[measure]]
+    name = "timer_thread00"
+    kind = "timer"
+    threads = 1
+    policy = "other"
+    histogram = { resolution = "1us" }
+    systress = { file = "timer_thread00.txt", format = "txt", index = 0 }
+
+    [[load]]
+    command = ["a", "b c", "d"]
+    on_success = "ignore"
+    on_failure = "ignore"
+    "#);
+    assert_eq!(resolved("test.toml", &experiment.to_toml()).unwrap().plan, resolved("test.cfg", &cfg).unwrap().plan);
+}
+
+#[test]
+fn unknown_properties_are_errors_unless_allowed() {
+    let cfg = format!("main {{\n  cpu_afinity 0\n}}\n{TIMER}tread[1] {{\n  x\n}}\n");
+    insta::assert_snapshot!(cfg_problems(&cfg), @r"
+    2:3: error: `cpu_afinity` is not known in `main`; did you mean `cpu_affinity`?
+    6:1: error: `tread` is not known in a systress file; known are main, timer_thread, program
+    ");
+    let allowed = LoadOptions { allow_unknown: true };
+    let (_, resolved) = load_and_resolve(Path::new("test.cfg"), cfg.as_bytes(), &allowed, &context()).unwrap();
+    insta::assert_snapshot!(resolved.warnings.lines(), @r"
+    test.cfg:2:3: warning: `cpu_afinity` is not known in `main`; did you mean `cpu_affinity`?
+    test.cfg:6:1: warning: `tread` is not known in a systress file; known are main, timer_thread, program
+    ");
+}
+
+#[test]
+fn wrong_values_are_refused() {
+    insta::assert_snapshot!(cfg_problems("main {\n memlock yes\n stats.cpu_load some\n stats.format xml\n cpu_affinity\n stats.period 1\n dbg_level high\n}\n"), @r"
+    2:10: error: `memlock` takes no value
+    3:17: error: `stats.cpu_load`: only the load of all CPUs can be shown; write `all`, or leave it out
+    4:15: error: `stats.format`: `xml` is not a layout; one of `txt`, `csv`
+    5:2: error: `cpu_affinity` needs a value
+    6:15: error: `stats.period`: `1` has no unit: write `1ns`, `1us`, `1ms`, `1s`, `1min`, `1h` or `1d`
+    7:12: error: `dbg_level`: `high` is not a whole number
+    ");
+    insta::assert_snapshot!(cfg_problems("timer_thread[0] {\n sched.policy FIVO\n sched.priority 0\n stats.histo_size 1 parsec\n lifetime.duration -1 s\n}\n"), @r"
+    2:15: error: `sched.policy`: `FIVO` is not a scheduling policy; did you mean `fifo`?
+    3:17: error: `sched.priority`: 0 is not a priority; 1 (lowest) to 99 (highest)
+    4:19: error: `stats.histo_size`: `parsec` is not a unit of time (ns, us, ms, s, min, h, d)
+    5:20: error: `lifetime.duration`: a duration cannot be negative
+    ");
+    insta::assert_snapshot!(cfg_problems("timer_thread[0] {\n sched.priority 100x\n cpu_affinity 0-7\n}\nprogram[0] {\n cmdline no-such \"\n}\nprogram[1] {\n}\n"), @r"
+    2:17: error: `sched.priority`: `100x` is not a whole number
+    3:15: error: CPUs 4-7 do not exist; this system has CPUs 0-3
+    3:15: error: CPU 3 is offline; online are 0-2
+    6:10: error: `cmdline`: a quote is opened and never closed
+    8:1: error: this program has no command; write `cmdline` and the command
+    ");
+    insta::assert_snapshot!(cfg_problems("timer_thread[0] {\n sched.priority 50\n}\nprogram[1] {\n cmdline no-such\n termination.ok RESPAN\n}\n"), @r"
+    5:10: error: cannot run `no-such`: no such program in PATH; install it, or write the path of the program
+    6:17: error: `termination.ok`: `respan` is not something to do when a program ends; did you mean `respawn`?
+    ");
+    insta::assert_snapshot!(cfg_problems(&format!("main {{\n dbg_level 3\n}}\n{TIMER}")), @"2:12: warning: `dbg_level` has no effect: punctual has its own options for how much it prints");
+}
+
+#[test]
+fn the_shape_is_checked() {
+    insta::assert_snapshot!(cfg_problems("main\n memlock\n}\ntimer_thread[0] {\n memlock\ntimer_thread[1] {\n"), @r"
+    1:1: error: `main` is not followed by `{`; a stanza is `NAME` or `NAME[INDEX]`, then `{`, a property on each line, and `}` on a line of its own
+    5:2: error: `memlock` is not known in `timer_thread`; known are sched.policy, sched.priority, cpu_affinity, lifetime.duration, stats.histo_size, stats.filename
+    6:1: error: the stanza `timer_thread` is not closed before the next one; write `}` on a line of its own before this one
+    6:1: error: the stanza `timer_thread` is not closed at the end of the file; a stanza is `NAME` or `NAME[INDEX]`, then `{`, a property on each line, and `}` on a line of its own
+    ");
+    insta::assert_snapshot!(cfg_problems(&format!("{TIMER}stray 1\n}}\n{{\n")), @r"
+    3:1: error: this belongs to no stanza; a stanza is `NAME` or `NAME[INDEX]`, then `{`, a property on each line, and `}` on a line of its own
+    4:1: error: this belongs to no stanza; a stanza is `NAME` or `NAME[INDEX]`, then `{`, a property on each line, and `}` on a line of its own
+    5:1: error: this belongs to no stanza; a stanza is `NAME` or `NAME[INDEX]`, then `{`, a property on each line, and `}` on a line of its own
+    ");
+    insta::assert_snapshot!(cfg_problems(&format!("{TIMER}{TIMER}main {{\n}}\nmain[1] {{\n}}\n")), @r"
+    3:1: error: there are two `timer_thread[0]`
+    7:1: error: there can be only one `main`
+    7:6: error: `main` has no index
+    ");
+    insta::assert_snapshot!(cfg_problems("timer_thread {\n}\ntimer_thread[-1] {\n}\ntimer_thread[10000] {\n}\ntimer_thread[x] {\n}\n"), @r"
+    1:1: error: `timer_thread` needs an index; write `timer_thread[0]`
+    3:14: error: -1 is out of bounds: 0 to 9999
+    5:14: error: 10000 is out of bounds: 0 to 9999
+    7:14: error: `x` is not a whole number
+    ");
+    insta::assert_snapshot!(cfg_problems("timer_thread[0] {\n sched.policy RR\n sched.policy FIFO\n}\n"), @"3:2: error: this property is set twice");
+    insta::assert_snapshot!(cfg_problems(&format!("{TIMER}program[0] {{ cmdline x }}\n")), @"3:1: error: this belongs to no stanza; a stanza is `NAME` or `NAME[INDEX]`, then `{`, a property on each line, and `}` on a line of its own");
+    insta::assert_snapshot!(cfg_problems(&format!("{TIMER}program[0] {{")), @r"
+    3:1: error: the stanza `program` is not closed at the end of the file; a stanza is `NAME` or `NAME[INDEX]`, then `{`, a property on each line, and `}` on a line of its own
+    3:1: error: this program has no command; write `cmdline` and the command
+    ");
+}
+
+#[test]
+fn a_file_is_known_by_its_extension_or_its_content() {
+    for (path, text, right) in [
+        ("a.cfg", "timer_thread[0] {\n}\n", true),
+        ("a", "\n# x = 1\ntimer_thread[0]\n{\n}\n", true),
+        ("a.conf", "\u{feff}timer_thread[0] { # =\n}\n", true),
+        ("a", "[[measure]]\nkind = 'timer'\n", true),
+        ("a.toml", "timer_thread[0] {\n}\n", false),
+        ("a.cfg", "[[measure]]\nkind = 'timer'\n", false),
+    ] {
+        assert_eq!(resolved(path, text).is_ok(), right, "{path}: {text:?}");
+    }
+}
