@@ -17,6 +17,7 @@
 
 mod error;
 mod hdr;
+pub mod import;
 pub mod load;
 pub mod log;
 pub mod manifest;

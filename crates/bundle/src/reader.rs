@@ -221,9 +221,9 @@ mod tests {
             data.record(&sample, 0);
             series.append(&[sample]).unwrap();
         }
-        let state =
-            |samples_kept, log_bytes| State { data: data.clone(), usage: Fact::NotAsked, samples_kept, log_bytes };
-        series.checkpoint(state).unwrap();
+        let (samples_kept, log_bytes) = (series.kept(), series.log_bytes());
+        let state = State { data: data.clone(), usage: Fact::NotAsked, samples_kept, log_bytes };
+        series.checkpoint(&state).unwrap();
         data
     }
 

@@ -38,6 +38,16 @@ fn replace_json(path: &Path, value: &impl Serialize) -> Result<(), BundleError> 
 impl BundleWriter {
     /// Makes the directory, which must not exist, and writes its manifest.
     pub fn create(directory: &Path, experiment: &str, origin: &str) -> Result<BundleWriter, BundleError> {
+        BundleWriter::create_at(directory, experiment, origin, jiff::Timestamp::now())
+    }
+
+    /// As [`BundleWriter::create`], of a run that began at another time (an import).
+    pub fn create_at(
+        directory: &Path,
+        experiment: &str,
+        origin: &str,
+        created: jiff::Timestamp,
+    ) -> Result<BundleWriter, BundleError> {
         fs::create_dir(directory).map_err(|source| match source.kind() {
             io::ErrorKind::AlreadyExists => BundleError::Exists(directory.to_owned()),
             _ => BundleError::Io { action: "create", path: directory.to_owned(), source },
@@ -49,7 +59,7 @@ impl BundleWriter {
             experiment: experiment.to_owned(),
             experiment_file: None,
             origin: origin.to_owned(),
-            created: jiff::Timestamp::now(),
+            created,
             ending: None,
         };
         let writer = BundleWriter { directory: directory.to_owned(), manifest };
@@ -197,9 +207,13 @@ impl SeriesWriter {
         self.kept
     }
 
-    /// Replaces the checkpoint; `fill` makes the state from the samples kept and the length of the log.
-    pub fn checkpoint(&self, fill: impl FnOnce(u64, u64) -> State) -> Result<(), BundleError> {
-        let state = fill(self.kept, self.log_bytes);
+    /// The length of the log so far, in bytes.
+    pub fn log_bytes(&self) -> u64 {
+        self.log_bytes
+    }
+
+    /// Replaces the checkpoint.
+    pub fn checkpoint(&self, state: &State) -> Result<(), BundleError> {
         let text = state.encode().map_err(|why| BundleError::damaged(&self.state_path, why))?;
         replace(&self.state_path, text.as_bytes())
     }

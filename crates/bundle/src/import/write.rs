@@ -1,0 +1,106 @@
+//! What was read, written as a bundle.
+
+use super::ImportOptions;
+use super::recorded::{Recorded, Thread};
+use crate::manifest::{Ending, Outcome};
+use crate::meta::{PhaseMeta, SeriesMeta, UNKNOWN_SCHEDULING};
+use crate::state::State;
+use crate::summary::Summary;
+use crate::{Bundle, BundleError, BundleWriter, Completeness};
+use punctual_core::{CpuSet, Fact, Finding, Nanos, Policy, Severity};
+use std::path::Path;
+
+/// The one phase of an import.
+const PHASE: &str = "imported";
+
+/// Writes the bundle and ends it.
+pub fn write(
+    recorded: &Recorded,
+    directory: &Path,
+    options: &ImportOptions,
+    summarize: fn(&Bundle) -> Summary,
+) -> Result<(), BundleError> {
+    let (started, ended) = recorded.times.unwrap_or_else(|| (jiff::Timestamp::now(), jiff::Timestamp::now()));
+    let source = recorded.details.get("source").map_or("", String::as_str);
+    let writer = BundleWriter::create_at(directory, &options.name, &format!("import: {source}"), started)?;
+    let length = ended.as_nanosecond() - started.as_nanosecond();
+    let phase = PhaseMeta {
+        name: PHASE.into(),
+        started,
+        started_monotonic: 0,
+        duration: recorded.times.and(i64::try_from(length).ok()).map(Nanos),
+        loads: Vec::new(),
+        cpu_load: Fact::NotAsked,
+    };
+    writer.write_phase(0, &phase)?;
+    for (index, thread) in recorded.threads.iter().enumerate() {
+        let series = writer.series(0, index, &meta(recorded, thread), 0)?;
+        let state = State {
+            data: thread.data(recorded.unit),
+            usage: Fact::Unavailable("cyclictest does not tell".into()),
+            samples_kept: 0,
+            log_bytes: series.log_bytes(),
+        };
+        series.checkpoint(&state)?;
+    }
+    let mut findings = recorded.findings(PHASE);
+    findings.push(imported(recorded, source));
+    writer.write_findings(&findings)?;
+    let ending = Ending { at: ended, outcome: outcome(recorded), exit_code: 0 };
+    let mut bundle = Bundle::open(directory)?;
+    bundle.manifest.ending = Some(ending.clone());
+    bundle.completeness = Completeness::Whole;
+    writer.finish(&summarize(&bundle), ending)
+}
+
+fn meta(recorded: &Recorded, thread: &Thread) -> SeriesMeta {
+    let mut details = recorded.details.clone();
+    details.extend(thread.details.clone());
+    details.insert("resolution_of_the_source".into(), recorded.unit.to_string());
+    let (scheduling, real_time) = scheduling(thread);
+    SeriesMeta {
+        name: thread.name(),
+        workload: "timer".into(),
+        clock: recorded.clock,
+        cpus: thread.cpu.map(|cpu| CpuSet::single(cpu as usize)).unwrap_or_default(),
+        scheduling,
+        real_time,
+        period: thread.interval.map(|us| Nanos::MICRO * us as i64),
+        tid: thread.tid,
+        requirements: Vec::new(),
+        details,
+    }
+}
+
+/// cyclictest makes FIFO threads where a priority is given and no policy, and ends when it may not; of several threads without a
+/// histogram the later ones have lower priorities than the one given, so only the policy is told.
+fn scheduling(thread: &Thread) -> (String, bool) {
+    let policy = match (&thread.policy, thread.priority) {
+        (Some(word), _) => Policy::from_word(word),
+        (None, Some(0)) => Some(Policy::Other),
+        (None, Some(_)) => Some(Policy::Fifo),
+        (None, None) => None,
+    };
+    policy.map_or((UNKNOWN_SCHEDULING.to_owned(), false), |policy| (policy.to_string(), policy.is_real_time()))
+}
+
+fn outcome(recorded: &Recorded) -> Outcome {
+    match (&recorded.stopped, recorded.failed) {
+        (Some((thread, latency)), _) => {
+            let latency = (recorded.unit * *latency as i64).ns();
+            Outcome::StoppedAbove { series: thread.clone(), latency }
+        }
+        (None, Some(code)) => Outcome::Failed { why: format!("cyclictest ended with exit code {code}") },
+        (None, None) => Outcome::Completed,
+    }
+}
+
+fn imported(recorded: &Recorded, source: &str) -> Finding {
+    let unit = recorded.unit;
+    let time =
+        if recorded.times.is_some() { "" } else { "; when it ran is not told: the times are those of the import" };
+    let message = "these figures were imported: single samples, standard deviation, overruns and losses are not known";
+    Finding::new("imported", Severity::Note, "run", message)
+        .evidence(format!("{source}; latencies are cut down to whole {unit}{time}"))
+        .remedy("measure with punctual where those matter")
+}
