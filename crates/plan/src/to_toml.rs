@@ -96,7 +96,9 @@ fn measure(file: &mut Writer, spec: &MeasureSpec) {
     file.set("duration", &spec.duration, text);
     file.set("samples", &spec.samples, bare);
     let shape = [inline("range", &spec.range, text), inline("resolution", &spec.resolution, text)];
-    file.text += &table("histogram", &shape);
+    if shape.iter().any(Option::is_some) {
+        file.text += &table("histogram", &shape);
+    }
     file.set("stop_above", &spec.stop_above, text);
     file.list("require", &spec.require);
     file.set("phases", &spec.phases, |phases| texts(phases.iter().map(|at| at.value.clone())));
@@ -167,8 +169,8 @@ fn inline<T>(key: &str, setting: &Setting<T>, write: impl Fn(&T) -> String) -> O
     setting.as_ref().map(|at| format!("{key} = {}", write(&at.value)))
 }
 
-/// An inline table on a line of its own, if anything in it is set.
+/// An inline table on a line of its own.
 fn table(key: &str, settings: &[Option<String>]) -> String {
     let set: Vec<&str> = settings.iter().flatten().map(String::as_str).collect();
-    if set.is_empty() { String::new() } else { format!("{key} = {{ {} }}\n", set.join(", ")) }
+    if set.is_empty() { format!("{key} = {{}}\n") } else { format!("{key} = {{ {} }}\n", set.join(", ")) }
 }
