@@ -1,7 +1,7 @@
 //! Series for the tests of this crate.
 
-use punctual_bundle::SeriesMeta;
 use punctual_bundle::state::State;
+use punctual_bundle::{Ending, Manifest, Outcome, PhaseMeta, SeriesMeta};
 use punctual_core::{Clock, ClockNs, CpuSet, Fact, Nanos, Sample, SeriesData, SeriesShape};
 
 /// A series of these latencies, 1 ms apart, an overrun for each whole period of delay below a second.
@@ -35,5 +35,29 @@ pub fn meta(requirements: &[&str]) -> SeriesMeta {
         tid: Some(7),
         requirements: requirements.iter().map(|r| r.to_string()).collect(),
         details: Default::default(),
+    }
+}
+
+pub fn manifest(outcome: Option<Outcome>) -> Manifest {
+    Manifest {
+        format: punctual_bundle::manifest::FORMAT.into(),
+        version: 1,
+        punctual: "0.1.0".into(),
+        experiment: "test".into(),
+        experiment_file: None,
+        origin: "run".into(),
+        created: jiff::Timestamp::UNIX_EPOCH,
+        ending: outcome.map(|outcome| Ending { at: jiff::Timestamp::UNIX_EPOCH, outcome, exit_code: 0 }),
+    }
+}
+
+pub fn phase() -> PhaseMeta {
+    PhaseMeta {
+        name: "p".into(),
+        started: jiff::Timestamp::UNIX_EPOCH,
+        started_monotonic: 0,
+        duration: Some(Nanos::SECOND),
+        loads: Vec::new(),
+        cpu_load: Fact::NotAsked,
     }
 }
