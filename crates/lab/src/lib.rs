@@ -1,2 +1,37 @@
 #![forbid(unsafe_code)]
-//! TODO
+//! Targets other than this process: virtual machines with a kernel of one's choice.
+//!
+//! A [`Guest`] is told what to boot and what to run; [`Guest::run`] boots it in QEMU and comes back with a
+//! [`GuestResult`]. The steps, in the order of the files below:
+//!
+//! 1. [`Kernel`]: by name, fetched and verified by apt into the cache, or by path.
+//! 2. The initramfs: init, the job, the files given with the shared libraries they need, the modules.
+//! 3. QEMU, its console and the virtio ports into files, watched until it ends or must be ended.
+//! 4. [`Outcome`]: how the guest ended, and what came back through the ports.
+//!
+//! What the machine lacks is [`LabError::Missing`]; see [`testing`] for how a test steps aside then.
+
+mod apt;
+mod arch;
+mod cache;
+mod contents;
+mod error;
+mod guest;
+mod image;
+mod initramfs;
+mod kernel;
+mod libraries;
+mod modules;
+mod outcome;
+mod ports;
+mod qemu;
+mod results;
+pub mod testing;
+mod tools;
+
+pub use arch::Arch;
+pub use error::{LabError, Missing};
+pub use guest::{Accel, Guest, GuestFile, Job, Source};
+pub use kernel::Kernel;
+pub use outcome::{Outcome, Phase};
+pub use results::GuestResult;

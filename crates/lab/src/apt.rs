@@ -1,0 +1,266 @@
+//! Packages of a Debian suite, fetched and verified by this machine's apt, whatever suite the machine itself runs.
+//!
+//! apt works here on a configuration of its own (sources, lists and archives in the cache), with the mirror of the
+//! system's own sources and the keyring of Debian's archive. Nothing of the system's apt state is touched.
+
+use crate::cache::Cache;
+use crate::{Arch, LabError, tools};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Debian's keys, from the package debian-archive-keyring.
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// The system's hooks around an update (clearing its archives, refreshing its software catalogue) are not for this one.
+const NO_HOOKS: &str =
+    "#clear APT::Update::Pre-Invoke;\n#clear APT::Update::Post-Invoke;\n#clear APT::Update::Post-Invoke-Success;\n";
+/// Package lists older than this are fetched anew.
+const LISTS_KEEP: Duration = Duration::from_secs(24 * 3600);
+
+/// A package of one exact version.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Package {
+    pub name: String,
+    pub version: String,
+    /// What it needs in an exact version: its siblings from the same source.
+    siblings: Vec<String>,
+}
+
+/// One suite for one architecture, as apt sees it from here.
+pub struct Suite<'a> {
+    cache: &'a Cache,
+    name: &'a str,
+    arch: Arch,
+    apt_get: PathBuf,
+    apt_cache: PathBuf,
+    dpkg_deb: PathBuf,
+}
+
+impl<'a> Suite<'a> {
+    /// Opens a suite (`bookworm`, `trixie-backports`), fetching its package lists where they are missing or too old.
+    pub fn open(cache: &'a Cache, name: &'a str, arch: Arch) -> Result<Suite<'a>, LabError> {
+        let suite = Suite {
+            cache,
+            name,
+            arch,
+            apt_get: tools::find("apt-get", "apt")?,
+            apt_cache: tools::find("apt-cache", "apt")?,
+            dpkg_deb: tools::find("dpkg-deb", "dpkg")?,
+        };
+        let _lock = cache.lock()?;
+        let age = fs::metadata(suite.stamp()).and_then(|meta| meta.modified()).ok();
+        let age = age.and_then(|written| SystemTime::now().duration_since(written).ok());
+        if age.is_none_or(|age| age > LISTS_KEEP) {
+            match suite.update() {
+                // Old lists still name packages that are in the cache; their version is shown wherever they are used.
+                Err(LabError::Missing(_)) if age.is_some() => {}
+                updated => updated?,
+            }
+        }
+        Ok(suite)
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.cache.dir().join("apt").join(format!("{}-{}", self.name, self.arch.debian_name()))
+    }
+
+    /// A file as old as the lists; apt's own files carry the mirror's times.
+    fn stamp(&self) -> PathBuf {
+        self.dir().join("updated")
+    }
+
+    fn options(&self) -> Vec<OsString> {
+        let dir = self.dir();
+        let at = |key: &str, path: PathBuf| {
+            let mut option = OsString::from(format!("{key}="));
+            option.push(path);
+            [OsString::from("-o"), option]
+        };
+        let nothing = PathBuf::from("/dev/null");
+        let paths = [
+            at("Dir::Etc::sourcelist", dir.join("sources.list")),
+            at("Dir::Etc::sourceparts", nothing.clone()),
+            at("Dir::Etc::preferences", nothing.clone()),
+            at("Dir::Etc::preferencesparts", nothing.clone()),
+            at("Dir::State", dir.join("state")),
+            at("Dir::State::status", nothing),
+            at("Dir::Cache", dir.join("cache")),
+        ];
+        // Container images switch apt's index off, which makes each question cost a second.
+        let words =
+            ["Dir::Cache::pkgcache=pkgcache.bin", "Dir::Cache::srcpkgcache=srcpkgcache.bin", "Acquire::Languages=none"];
+        let words =
+            words.into_iter().map(str::to_owned).chain([format!("APT::Architecture={}", self.arch.debian_name())]);
+        let words = words.flat_map(|word| [OsString::from("-o"), OsString::from(word)]);
+        let no_hooks = [OsString::from("-c"), dir.join("no-hooks.conf").into_os_string()];
+        no_hooks.into_iter().chain(paths.into_iter().flatten()).chain(words).collect()
+    }
+
+    /// Runs apt-get or apt-cache on the private configuration.
+    fn apt(&self, program: &Path, args: &[&str], dir: &Path) -> Result<String, LabError> {
+        let all = self.options().into_iter().chain(args.iter().map(OsString::from));
+        tools::run(program, all, dir).map_err(|said| {
+            let (asked, suite) = (args.join(" "), self.name);
+            let what = format!("an answer of apt about Debian's {suite} ({asked}): {said}");
+            LabError::missing(what, "apt-get update; check the network and the mirror in the system's apt sources")
+        })
+    }
+
+    fn update(&self) -> Result<(), LabError> {
+        if !Path::new(KEYRING).exists() {
+            return Err(LabError::missing(
+                format!("Debian's keys, {KEYRING}"),
+                "apt-get install debian-archive-keyring",
+            ));
+        }
+        let mirrors = Mirrors::of_the_system(&self.apt_get)?;
+        let dir = self.dir();
+        for sub in ["state/lists/partial", "cache/archives/partial"] {
+            fs::create_dir_all(dir.join(sub)).map_err(LabError::io("create", dir.join(sub)))?;
+        }
+        let files =
+            [("sources.list", mirrors.source_lines(self.name, self.arch)), ("no-hooks.conf", NO_HOOKS.to_owned())];
+        for (name, text) in files {
+            fs::write(dir.join(name), text).map_err(LabError::io("write", dir.join(name)))?;
+        }
+        // Without Error-Mode=any a failed update is a warning and the old lists stay.
+        self.apt(&self.apt_get, &["-o", "APT::Update::Error-Mode=any", "update"], &dir)?;
+        fs::write(self.stamp(), "").map_err(LabError::io("write", self.stamp()))
+    }
+
+    /// The newest version of a package in the suite.
+    pub fn candidate(&self, name: &str) -> Result<Package, LabError> {
+        let stanza = self.apt(&self.apt_cache, &["show", "--no-all-versions", name], self.cache.dir())?;
+        Package::from_stanza(&stanza)
+            .ok_or_else(|| LabError::missing(format!("the package {name} in Debian's {}", self.name), "apt-get update"))
+    }
+
+    /// The newest version of a package and, through all levels, the siblings that it needs in an exact version: what a
+    /// kernel's metapackage stands for.
+    pub fn family(&self, name: &str) -> Result<Vec<Package>, LabError> {
+        let mut family = vec![self.candidate(name)?];
+        let mut next = 0;
+        while let Some(package) = family.get(next) {
+            let unknown = |sibling: &&String| family.iter().all(|known| known.name != **sibling);
+            let unknown: Vec<String> = package.siblings.iter().filter(unknown).cloned().collect();
+            for sibling in unknown {
+                family.push(self.candidate(&sibling)?);
+            }
+            next += 1;
+        }
+        Ok(family)
+    }
+
+    /// The directory with a family of packages unpacked into one tree, named after the first; fetched if the cache does not
+    /// have it.
+    pub fn unpacked(&self, family: &[Package]) -> Result<PathBuf, LabError> {
+        let packages = self.cache.dir().join("packages");
+        let first = family.first().map(|first| format!("{}_{}", first.name, first.version)).unwrap_or_default();
+        let target = packages.join(format!("{first}_{}", self.arch.debian_name()).replace(':', "%3a"));
+        let _lock = self.cache.lock()?;
+        if target.exists() {
+            return Ok(target);
+        }
+        fs::create_dir_all(&packages).map_err(LabError::io("create", &packages))?;
+        let work = tempfile::tempdir_in(&packages).map_err(LabError::io("create a directory in", &packages))?;
+        let (debs, tree) = (work.path().join("debs"), work.path().join("tree"));
+        fs::create_dir(&debs).map_err(LabError::io("create", &debs))?;
+        let wanted = family.iter().map(|package| format!("{}={}", package.name, package.version));
+        let words: Vec<String> = ["download".to_owned()].into_iter().chain(wanted).collect();
+        self.apt(&self.apt_get, &words.iter().map(String::as_str).collect::<Vec<_>>(), &debs)?;
+        for deb in fs::read_dir(&debs).map_err(LabError::io("list", &debs))?.filter_map(Result::ok) {
+            tools::run(&self.dpkg_deb, [Path::new("-x"), &deb.path(), &tree], work.path())
+                .map_err(|said| LabError::malformed(deb.path(), said))?;
+        }
+        // Only a complete tree ever gets the final name.
+        fs::rename(&tree, &target).map_err(LabError::io("rename to", &target))?;
+        Ok(target)
+    }
+}
+
+impl Package {
+    /// Reads the first stanza that `apt-cache show` prints (deb-control(5)).
+    fn from_stanza(text: &str) -> Option<Package> {
+        let stanza = text.split("\n\n").next()?;
+        let field = |name: &str| {
+            let mut lines = stanza.lines().filter_map(|line| line.split_once(':'));
+            lines.find(|(key, _)| *key == name).map(|(_, value)| value.trim())
+        };
+        let exact = |part: &str| part.trim().split_once(" (= ").map(|(name, _)| name.to_owned());
+        let siblings = field("Depends").unwrap_or_default().split(',').filter_map(exact).collect();
+        Some(Package { name: field("Package")?.to_owned(), version: field("Version")?.to_owned(), siblings })
+    }
+}
+
+/// The mirrors in the system's own apt sources.
+#[derive(Debug, PartialEq, Eq)]
+struct Mirrors {
+    archive: String,
+    security: Option<String>,
+}
+
+impl Mirrors {
+    fn of_the_system(apt_get: &Path) -> Result<Mirrors, LabError> {
+        let args = ["indextargets", "--format", "$(RELEASE) $(COMPONENT) $(REPO_URI)", "Created-By: Packages"];
+        let none = |why: String| {
+            LabError::missing(
+                format!("a Debian mirror in the system's apt sources{why}"),
+                "a `deb` line for Debian in /etc/apt/sources.list or sources.list.d",
+            )
+        };
+        let targets = tools::run(apt_get, args, Path::new("/")).map_err(|said| none(format!(": {said}")))?;
+        Mirrors::from_targets(&targets).ok_or_else(|| none(String::new()))
+    }
+
+    /// From lines `release component uri`: the plain release's mirror holds every suite but the security ones.
+    fn from_targets(targets: &str) -> Option<Mirrors> {
+        let fields = |line: &str| -> Option<(String, String)> {
+            let mut words = line.split_whitespace();
+            let (release, component, uri) = (words.next()?, words.next()?, words.next()?);
+            (component == "main").then(|| (release.to_owned(), uri.to_owned()))
+        };
+        let sources: Vec<(String, String)> = targets.lines().filter_map(fields).collect();
+        let find =
+            |test: fn(&str) -> bool| sources.iter().find(|(release, _)| test(release)).map(|(_, uri)| uri.clone());
+        let archive = find(|release| !release.contains(['-', '/']))?;
+        Some(Mirrors { archive, security: find(|release| release.ends_with("-security")) })
+    }
+
+    /// The sources.list for a suite. Only package lists are fetched: no translations, no desktop metadata.
+    fn source_lines(&self, suite: &str, arch: Arch) -> String {
+        let options = format!("[signed-by={KEYRING} arch={} target=Packages]", arch.debian_name());
+        let mut lines = format!("deb {options} {} {suite} main\n", self.archive);
+        if let Some(security) = self.security.as_ref().filter(|_| !suite.contains('-')) {
+            lines += &format!("deb {options} {security} {suite}-security main\n");
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mirrors_come_from_the_systems_sources() {
+        let targets = "stable-updates main file:/m/updates\nstable contrib file:/c\nstable main file:/m\nstable-security main file:/s\n";
+        let mirrors = Mirrors::from_targets(targets).unwrap();
+        assert_eq!(mirrors, Mirrors { archive: "file:/m".into(), security: Some("file:/s".into()) });
+        insta::assert_snapshot!(mirrors.source_lines("next", Arch::Arm64), @r"
+        deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg arch=arm64 target=Packages] file:/m next main
+        deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg arch=arm64 target=Packages] file:/s next-security main
+        ");
+        assert_eq!(mirrors.source_lines("next-backports", Arch::Amd64).lines().count(), 1);
+        assert_eq!(Mirrors::from_targets("a-security main x:y\n/ main"), None);
+    }
+
+    #[test]
+    fn siblings_are_the_exact_dependencies() {
+        let stanza = "Package: linux-image-7\nVersion: 7.2-1\nDepends: kmod, dracut | initramfs-tools (>= 0.12), linux-modules-7 (= 7.2-1)\n\nPackage: other\nVersion: 1\n";
+        let package = Package::from_stanza(stanza).unwrap();
+        assert_eq!((package.name.as_str(), package.version.as_str()), ("linux-image-7", "7.2-1"));
+        assert_eq!(package.siblings, ["linux-modules-7"]);
+        assert_eq!(Package::from_stanza(""), None);
+    }
+}

@@ -1,0 +1,61 @@
+//! What differs between the architectures that a guest can have.
+
+/// The architecture of a guest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Arch {
+    /// 64-bit PCs.
+    Amd64,
+    /// 64-bit Arm, on QEMU's `virt` board.
+    Arm64,
+}
+
+impl Arch {
+    /// Debian's name of it.
+    pub fn debian_name(self) -> &'static str {
+        match self {
+            Arch::Amd64 => "amd64",
+            Arch::Arm64 => "arm64",
+        }
+    }
+    /// QEMU's program for it and the Debian package that brings that.
+    pub(crate) fn qemu(self) -> (&'static str, &'static str) {
+        match self {
+            Arch::Amd64 => ("qemu-system-x86_64", "qemu-system-x86"),
+            Arch::Arm64 => ("qemu-system-aarch64", "qemu-system-arm"),
+        }
+    }
+    /// The machine for `-machine`. Arm's `virt` would else hand the guest a random seed in its device tree.
+    pub(crate) fn machine(self) -> &'static str {
+        match self {
+            Arch::Amd64 => "pc",
+            Arch::Arm64 => "virt,dtb-randomness=off",
+        }
+    }
+    /// The CPU for `-cpu`: all that TCG can do, except what makes it slow (five-level page tables, QEMU's faithful
+    /// pointer authentication).
+    pub(crate) fn cpu(self) -> &'static str {
+        match self {
+            Arch::Amd64 => "max,-la57",
+            Arch::Arm64 => "max,pauth-impdef=on",
+        }
+    }
+    /// The kernel's name for the first serial line of that machine.
+    pub(crate) fn console(self) -> &'static str {
+        match self {
+            Arch::Amd64 => "ttyS0",
+            Arch::Arm64 => "ttyAMA0",
+        }
+    }
+    /// The longest command line that the kernel takes, with its final NUL (COMMAND_LINE_SIZE in
+    /// arch/x86/include/asm/setup.h and arch/arm64/include/uapi/asm/setup.h).
+    pub(crate) fn command_line_size(self) -> usize {
+        2048
+    }
+    /// `e_machine` of its ELF files (elf.h).
+    pub(crate) fn elf_machine(self) -> u16 {
+        match self {
+            Arch::Amd64 => elf::abi::EM_X86_64,
+            Arch::Arm64 => elf::abi::EM_AARCH64,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What is in a guest before it boots: the lab's own things, the modules, the job, and the files given.
+
+use crate::apt::Suite;
+use crate::cache::Cache;
+use crate::guest::{Guest, GuestFile, absolute};
+use crate::initramfs::{Source, Tree};
+use crate::libraries::{Libraries, Linkage};
+use crate::modules::Modules;
+use crate::{Kernel, LabError};
+use std::path::{Path, PathBuf};
+
+/// Where the lab's own things are in the guest, without the leading slash.
+const OWN: &str = "punctual";
+/// Where the job's files are while the host's are shared: a layer above those.
+const PAYLOAD: &str = "punctual/payload/";
+/// The modules of the way back.
+const PORT_MODULES: [&str; 2] = ["virtio_pci", "virtio_console"];
+/// The modules of the shared file system and of what is written above it.
+const SHARE_MODULES: [&str; 3] = ["9pnet_virtio", "9p", "overlay"];
+/// What programs expect of any system and a shared host has.
+const GROUND_FILES: [(&str, &str); 2] =
+    [("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"), ("/etc/group", "root:x:0:\n")];
+
+/// The guest's first file system.
+pub fn tree(guest: &Guest) -> Result<Tree, LabError> {
+    let mut tree = Tree::new();
+    ["proc", "sys", "dev", "run", "tmp", "root", "results", "punctual/applets"]
+        .iter()
+        .for_each(|dir| tree.directory(dir));
+    let script = |text: &str| Source::Bytes(text.as_bytes().to_vec());
+    GROUND_FILES
+        .iter()
+        .filter(|_| !guest.share_host)
+        .try_for_each(|(path, text)| tree.file("", path, script(text), 0o644))?;
+    tree.file("", "/init", script(include_str!("init.sh")), 0o755)?;
+    tree.file("", &format!("/{OWN}/busybox"), Source::Host(busybox(&guest.kernel)?), 0o755)?;
+    add_modules(guest, &mut tree)?;
+
+    let layer = if guest.share_host { PAYLOAD } else { "" };
+    if guest.share_host {
+        tree.file("", &format!("/{OWN}/share-host"), script(""), 0o644)?;
+        tree.directory(PAYLOAD);
+    }
+    tree.file(layer, &format!("/{OWN}/job"), script(&guest.job.script()), 0o755)?;
+    if let (Some(config), Some(release)) = (&guest.kernel.config, guest.kernel.release()) {
+        tree.file(layer, &format!("/boot/config-{release}"), Source::Host(config.clone()), 0o644)?;
+    }
+    for program in &guest.programs {
+        add_program(guest, &mut tree, layer, &absolute(program)?)?;
+    }
+    for file in &guest.files {
+        tree.file(layer, &file.path, file.source.clone(), file.mode)?;
+    }
+    for (path, target) in &guest.links {
+        tree.link_if_absent(layer, path, target)?;
+    }
+    if !guest.share_host {
+        tree.link_if_absent("", "/bin/sh", &format!("/{OWN}/busybox"))?;
+    }
+    Ok(tree)
+}
+
+fn add_modules(guest: &Guest, tree: &mut Tree) -> Result<(), LabError> {
+    let Some(dir) = &guest.kernel.modules else {
+        return match guest.modules.first() {
+            Some(module) => Err(LabError::Request(format!("a kernel without modules cannot load `{module}`"))),
+            None => Ok(()),
+        };
+    };
+    let own = PORT_MODULES.iter().chain(SHARE_MODULES.iter().filter(|_| guest.share_host));
+    let wanted = own.copied().chain(guest.modules.iter().map(String::as_str));
+    for (place, module) in Modules::open(dir)?.closure(wanted)?.into_iter().enumerate() {
+        // The init loads them in the order of their names.
+        let path = format!("/{OWN}/modules/{place:03}-{}.ko", module.name);
+        tree.file("", &path, Source::Bytes(module.data), 0o644)?;
+    }
+    Ok(())
+}
+
+fn add_program(guest: &Guest, tree: &mut Tree, layer: &str, program: &Path) -> Result<(), LabError> {
+    if let Some(linkage) = Linkage::read(program)?.filter(|l| l.machine != guest.kernel.arch.elf_machine()) {
+        let why = format!("a program for ELF machine {}, not for {}", linkage.machine, guest.kernel.arch.debian_name());
+        return Err(LabError::malformed(program, why));
+    }
+    // A shared host has the libraries where they are.
+    let libraries = if guest.share_host { Vec::new() } else { Libraries::of_the_system().closure(program)? };
+    for path in libraries.into_iter().chain([program.to_owned()]) {
+        let name = path.to_str().ok_or_else(|| LabError::malformed(&path, "its name is not UTF-8"))?.to_owned();
+        let file = GuestFile::copy(&path, name)?;
+        tree.file(layer, &file.path, file.source, file.mode)?;
+    }
+    Ok(())
+}
+
+/// A static busybox for the guest: this machine's own if it has one for that architecture, else Debian's, fetched.
+fn busybox(kernel: &Kernel) -> Result<PathBuf, LabError> {
+    let fits = |path: &PathBuf| {
+        let linkage = Linkage::read(path).ok().flatten();
+        linkage.is_some_and(|l| l.interpreter.is_none() && l.machine == kernel.arch.elf_machine())
+    };
+    if let Some(own) = ["/bin/busybox", "/usr/bin/busybox"].map(PathBuf::from).into_iter().find(fits) {
+        return Ok(own);
+    }
+    let cache = Cache::open()?;
+    let suite = Suite::open(&cache, kernel.suite(), kernel.arch)?;
+    let tree = suite.unpacked(&[suite.candidate("busybox-static")?])?;
+    let places = ["bin/busybox", "usr/bin/busybox"].map(|place| tree.join(place));
+    places.into_iter().find(fits).ok_or_else(|| LabError::malformed(tree, "no static busybox in this package"))
+}

@@ -1,0 +1,65 @@
+//! What can go wrong before and around a guest. How a guest itself ended is an [`Outcome`](crate::Outcome), not an error.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Something that the machine lacks: a program, a package, a mirror.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// What is not there, with the reason where there is one.
+    pub what: String,
+    /// What a person does about it, usually a command.
+    pub how_to_install: String,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (to mend: {})", self.what, self.how_to_install)
+    }
+}
+
+/// Why no guest was run, or why its results cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The machine lacks something that can be installed. A test skips on this one and on no other.
+    #[error("this machine lacks {0}")]
+    Missing(Missing),
+    /// The guest that was asked for cannot be.
+    #[error("{0}")]
+    Request(String),
+    /// A file operation on this machine failed.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// `read`, `write`, `create`, …
+        action: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// A file is not what it should be: an ELF file, a module, a results archive.
+    #[error("{}: {why}", path.display())]
+    Malformed {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl LabError {
+    /// Shorthand for [`LabError::Missing`].
+    pub(crate) fn missing(what: impl Into<String>, how_to_install: impl Into<String>) -> LabError {
+        LabError::Missing(Missing { what: what.into(), how_to_install: how_to_install.into() })
+    }
+    /// For `map_err`: names the action and the path of a failed file operation.
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> LabError {
+        let path = path.into();
+        move |source| LabError::Io { action, path, source }
+    }
+    /// Shorthand for [`LabError::Malformed`].
+    pub(crate) fn malformed(path: impl Into<PathBuf>, why: impl Into<String>) -> LabError {
+        LabError::Malformed { path: path.into(), why: why.into() }
+    }
+}

@@ -1,0 +1,182 @@
+//! A guest: what to boot, what to put into it, what to run there.
+
+use crate::contents;
+use crate::qemu::{self, Machine};
+use crate::{GuestResult, Kernel, LabError};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use crate::initramfs::Source;
+
+/// What makes the guest's time go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Accel {
+    /// QEMU's translator, a thread per CPU: for behaviour, not for latencies (those are the host's noise).
+    Tcg,
+    /// Time counted in guest instructions, 8 ns each (`-icount shift=3,sleep=off`), one CPU: the same each time, to the last
+    /// digit. It compares software paths, not hardware: no caches, no frequency changes, no firmware interrupts.
+    VirtualTime,
+}
+
+/// A file in the guest.
+#[derive(Clone, Debug)]
+pub struct GuestFile {
+    /// Its absolute path there.
+    pub path: String,
+    /// Its bytes.
+    pub source: Source,
+    /// Its permission bits (octal `0o755` for a program).
+    pub mode: u32,
+}
+
+/// What runs in the guest, as root, with /results for the files to bring back (`$PUNCTUAL_RESULTS`).
+#[derive(Clone, Debug)]
+pub enum Job {
+    /// A program of the guest with its arguments.
+    Command(Vec<String>),
+    /// A script for `sh`: the host's where its files are shared, else busybox's, to which its own programs come before those
+    /// of the same name given to the guest (call these by their path).
+    Script(String),
+}
+
+/// A guest to run. Make one with [`Guest::new`] and change the fields.
+#[derive(Clone, Debug)]
+pub struct Guest {
+    /// What boots.
+    pub kernel: Kernel,
+    /// More words for the kernel's command line.
+    pub cmdline_extra: String,
+    /// Virtual CPUs.
+    pub cpus: u32,
+    /// Memory in MiB.
+    pub memory_mb: u32,
+    /// How time goes.
+    pub accel: Accel,
+    /// Files to put into it.
+    pub files: Vec<GuestFile>,
+    /// Programs of this machine to put into it at the same path, with the shared libraries they need.
+    pub programs: Vec<PathBuf>,
+    /// Symbolic links to make where there is no file: the link's absolute path, and where it points.
+    pub links: Vec<(String, String)>,
+    /// Kernel modules to load before the job, with what they need.
+    pub modules: Vec<String>,
+    /// Whether the job sees this machine's whole file system (read-only, through 9p, with writes kept in the guest's memory
+    /// above it), so that installed tools run as they are.
+    pub share_host: bool,
+    /// What runs.
+    pub job: Job,
+    /// How long it may take in all, by this machine's clock.
+    pub timeout: Duration,
+    /// More arguments for QEMU (`-device`, `edu`). Files in them need absolute paths.
+    pub qemu_args: Vec<String>,
+}
+
+impl GuestFile {
+    /// A text file that anyone may read.
+    pub fn text(path: impl Into<String>, text: impl Into<String>) -> GuestFile {
+        GuestFile { path: path.into(), source: Source::Bytes(text.into().into_bytes()), mode: 0o644 }
+    }
+    /// A copy of a file of this machine, with its permissions.
+    pub fn copy(host: impl Into<PathBuf>, path: impl Into<String>) -> Result<GuestFile, LabError> {
+        let host = host.into();
+        let meta = host.metadata().map_err(LabError::io("read", &host))?;
+        if !meta.is_file() {
+            return Err(LabError::malformed(host, "only regular files can be put into a guest"));
+        }
+        Ok(GuestFile { path: path.into(), mode: meta.permissions().mode(), source: Source::Host(host) })
+    }
+}
+
+/// What the kernel and the init need beside the initramfs and its unpacked files.
+const MEMORY_BASE_MB: u64 = 96;
+
+/// How often a guest is booted that fell victim to QEMU's own fault before its job began.
+const BOOTS_MAX: u32 = 3;
+
+impl Guest {
+    /// A guest with 2 CPUs, 512 MiB, plain TCG, 120 s, and nothing in it but busybox.
+    pub fn new(kernel: Kernel, job: Job) -> Guest {
+        Guest {
+            kernel,
+            cmdline_extra: String::new(),
+            cpus: 2,
+            memory_mb: 512,
+            accel: Accel::Tcg,
+            files: Vec::new(),
+            programs: Vec::new(),
+            links: Vec::new(),
+            modules: Vec::new(),
+            share_host: false,
+            job,
+            timeout: Duration::from_secs(120),
+            qemu_args: Vec::new(),
+        }
+    }
+
+    /// Boots the guest, runs the job, and comes back when all is over. Blocks the calling thread; the guest is ended when
+    /// that thread or this process dies.
+    ///
+    /// # Errors
+    /// Only what kept the guest from being run at all or its results from being read; how the guest itself ended is in
+    /// [`GuestResult::outcome`].
+    pub fn run(&self) -> Result<GuestResult, LabError> {
+        if self.accel == Accel::VirtualTime && self.cpus != 1 {
+            return Err(LabError::Request(format!(
+                "virtual time needs 1 CPU, not {}: several take turns in one thread of QEMU, and under load their \
+                 latencies are the length of those turns",
+                self.cpus
+            )));
+        }
+        let dir = tempfile::tempdir().map_err(LabError::io("create a directory in", std::env::temp_dir()))?;
+        let size = contents::tree(self)?.write(&dir.path().join(qemu::INITRAMFS))?;
+        self.check_memory(size)?;
+        let machine = Machine {
+            arch: self.kernel.arch,
+            accel: self.accel,
+            cpus: self.cpus,
+            memory_mb: self.memory_mb,
+            kernel: &absolute(&self.kernel.image)?,
+            cmdline_extra: &self.cmdline_extra,
+            share_host: self.share_host,
+            extra_args: &self.qemu_args,
+        };
+        let mut boots = 0;
+        loop {
+            boots += 1;
+            let result = GuestResult::collect(dir.path(), qemu::run(&machine, dir.path(), self.timeout)?, boots)?;
+            if boots == BOOTS_MAX || !result.is_torn_patch() {
+                return Ok(result);
+            }
+        }
+    }
+
+    /// The initramfs is in memory twice while the kernel unpacks it, and the unpacked files may fill half of the memory at
+    /// most (Documentation/filesystems/tmpfs.rst).
+    fn check_memory(&self, initramfs_bytes: u64) -> Result<(), LabError> {
+        let files_mb = initramfs_bytes.div_ceil(1 << 20);
+        let needed = 2 * files_mb + MEMORY_BASE_MB;
+        if u64::from(self.memory_mb) < needed {
+            return Err(LabError::Request(format!(
+                "{files_mb} MiB of files for a guest with {} MiB of memory: give it {needed} MiB at least",
+                self.memory_mb
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Job {
+    /// The text that the guest's shell runs.
+    pub(crate) fn script(&self) -> String {
+        match self {
+            Job::Command(words) => format!("exec {}\n", shell_words::join(words)),
+            Job::Script(text) => text.clone(),
+        }
+    }
+}
+
+/// From this process's directory: QEMU runs in another.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, LabError> {
+    std::path::absolute(path).map_err(LabError::io("find", path))
+}

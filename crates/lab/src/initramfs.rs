@@ -1,0 +1,211 @@
+//! The guest's first file system: a tree of files, written as a cpio archive in the form that the kernel unpacks
+//! (Documentation/driver-api/early-userspace/buffer-format.rst).
+//!
+//! It is not compressed: QEMU hands it over at memory speed, while decompressing costs emulated instructions.
+
+use crate::LabError;
+use cpio::newc::{Builder, ModeFileType, trailer};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Where a file's bytes come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A file of this machine (symbolic links are followed).
+    Host(PathBuf),
+    /// These bytes.
+    Bytes(Vec<u8>),
+}
+
+#[derive(Debug)]
+enum Entry {
+    Directory,
+    Link(String),
+    File { source: Source, mode: u32 },
+}
+
+/// The tree, by path without the leading slash; a directory sorts before what is in it.
+#[derive(Debug, Default)]
+pub struct Tree {
+    entries: BTreeMap<String, Entry>,
+}
+
+/// Directories that are links into /usr, as on every merged-usr system; files given for them land there.
+const MERGED: [&str; 4] = ["bin", "sbin", "lib", "lib64"];
+
+/// A path in the guest as the tree keeps it: absolute, without `..`, with the merged directories resolved.
+fn tree_path(path: &str) -> Result<String, LabError> {
+    let wrong = |why| LabError::Request(format!("the path `{path}` in the guest {why}"));
+    if !path.starts_with('/') {
+        return Err(wrong("is not absolute"));
+    }
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    if parts.is_empty() || parts.contains(&"..") || path.contains('\0') {
+        return Err(wrong("names no file"));
+    }
+    let merged = if MERGED.contains(&parts[0]) && parts.len() > 1 { "usr/" } else { "" };
+    Ok(format!("{merged}{}", parts.join("/")))
+}
+
+impl Tree {
+    /// The tree with the links of a merged-usr system.
+    pub fn new() -> Tree {
+        let link = |name: &str| (name.to_owned(), Entry::Link(format!("usr/{name}")));
+        let mut tree = Tree { entries: MERGED.iter().map(|name| link(name)).collect() };
+        MERGED.iter().for_each(|name| tree.parents(&format!("usr/{name}/")));
+        tree
+    }
+
+    /// Adds an empty directory. For the lab's own paths, which are known to be good.
+    pub fn directory(&mut self, path: &str) {
+        self.parents(&format!("{}/", path.trim_matches('/')));
+    }
+
+    /// Adds a symbolic link under `prefix` where there is nothing yet.
+    pub fn link_if_absent(&mut self, prefix: &str, path: &str, target: &str) -> Result<(), LabError> {
+        let path = format!("{prefix}{}", tree_path(path)?);
+        self.parents(&path);
+        self.entries.entry(path).or_insert_with(|| Entry::Link(target.to_owned()));
+        Ok(())
+    }
+
+    /// Adds a file under `prefix` (empty, or a directory without leading slash and with an ending one), replacing one
+    /// that is there.
+    pub fn file(&mut self, prefix: &str, path: &str, source: Source, mode: u32) -> Result<(), LabError> {
+        let path = format!("{prefix}{}", tree_path(path)?);
+        let through = |entry: Option<&Entry>| matches!(entry, Some(Entry::File { .. } | Entry::Link(_)));
+        let mut above = path.match_indices('/').map(|(end, _)| &path[..end]);
+        if above.any(|dir| through(self.entries.get(dir)))
+            || matches!(self.entries.get(&path), Some(Entry::Directory | Entry::Link(_)))
+        {
+            return Err(LabError::Request(format!("/{path} would be both a file and a directory in the guest")));
+        }
+        self.parents(&path);
+        self.entries.insert(path, Entry::File { source, mode: mode & 0o7777 });
+        Ok(())
+    }
+
+    /// Makes the directories above a path.
+    fn parents(&mut self, path: &str) {
+        for (end, _) in path.match_indices('/') {
+            self.entries.entry(path[..end].to_owned()).or_insert(Entry::Directory);
+        }
+    }
+
+    /// Writes the archive to a file and returns its size in bytes. Times and owners are all zero, so that the same tree
+    /// gives the same bytes: in virtual time a different initramfs is a different timeline.
+    pub fn write(&self, path: &Path) -> Result<u64, LabError> {
+        let file = fs::File::create(path).map_err(LabError::io("create", path))?;
+        let mut out = io::BufWriter::new(file);
+        for (name, entry) in &self.entries {
+            let kind = |kind, mode| Builder::new(name).mode(mode).set_mode_file_type(kind);
+            let write = |builder: Builder, data: &mut dyn io::Read, size: u64, out| -> io::Result<_> {
+                let size = u32::try_from(size).map_err(|_| io::Error::other("a file of 4 GiB or more"))?;
+                let mut writer = builder.write(out, size);
+                // Never more than announced, should the file grow meanwhile; less is caught below.
+                let copied = io::copy(&mut io::Read::take(data, u64::from(size)), &mut writer)?;
+                if copied < u64::from(size) {
+                    return Err(io::Error::other("the file shrank while it was read"));
+                }
+                writer.finish()
+            };
+            let in_archive = LabError::io("write the initramfs", path);
+            out = match entry {
+                Entry::Directory => {
+                    write(kind(ModeFileType::Directory, 0o755), &mut io::empty(), 0, out).map_err(in_archive)?
+                }
+                Entry::Link(target) => {
+                    write(kind(ModeFileType::Symlink, 0o777), &mut target.as_bytes(), target.len() as u64, out)
+                        .map_err(in_archive)?
+                }
+                Entry::File { source: Source::Bytes(bytes), mode } => {
+                    write(kind(ModeFileType::Regular, *mode), &mut bytes.as_slice(), bytes.len() as u64, out)
+                        .map_err(in_archive)?
+                }
+                Entry::File { source: Source::Host(host), mode } => {
+                    let mut file = fs::File::open(host).map_err(LabError::io("open", host))?;
+                    let size = file.metadata().map_err(LabError::io("read", host))?.len();
+                    write(kind(ModeFileType::Regular, *mode), &mut file, size, out)
+                        .map_err(LabError::io("copy into the initramfs", host))?
+                }
+            };
+        }
+        let written = trailer(out).and_then(|mut out| out.flush().map(|()| out));
+        let size =
+            written.and_then(|out| out.get_ref().metadata()).map_err(LabError::io("write the initramfs", path))?;
+        Ok(size.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listing(tree: &Tree) -> Vec<String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("archive");
+        let size = tree.write(&path).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        assert_eq!(bytes.len() as u64, size);
+        let mut rest = bytes.as_slice();
+        let mut names = Vec::new();
+        loop {
+            let reader = cpio::newc::Reader::new(rest).unwrap();
+            if reader.entry().is_trailer() {
+                return names;
+            }
+            names.push(format!("{:o} {}", reader.entry().mode(), reader.entry().name()));
+            rest = reader.finish().unwrap();
+        }
+    }
+
+    #[test]
+    fn directories_come_before_files_and_usr_is_merged() {
+        let mut tree = Tree::new();
+        tree.file("", "/lib/x/libc.so", Source::Bytes(b"abc".to_vec()), 0o100644).unwrap();
+        tree.file("", "/usr//bin/./tool", Source::Host("/proc/self/exe".into()), 0o755).unwrap();
+        tree.file("over/", "/bin/tool", Source::Bytes(vec![]), 0o755).unwrap();
+        tree.link_if_absent("", "/bin/tool", "busybox").unwrap();
+        tree.link_if_absent("", "/bin/sh", "busybox").unwrap();
+        insta::assert_snapshot!(listing(&tree).join("\n"), @r"
+        120777 bin
+        120777 lib
+        120777 lib64
+        40755 over
+        40755 over/usr
+        40755 over/usr/bin
+        100755 over/usr/bin/tool
+        120777 sbin
+        40755 usr
+        40755 usr/bin
+        120777 usr/bin/sh
+        100755 usr/bin/tool
+        40755 usr/lib
+        40755 usr/lib/x
+        100644 usr/lib/x/libc.so
+        40755 usr/lib64
+        40755 usr/sbin
+        ");
+    }
+
+    #[test]
+    fn paths_that_cannot_be_are_refused() {
+        let mut tree = Tree::new();
+        let mut add = |path: &str| tree.file("", path, Source::Bytes(vec![]), 0o644);
+        add("/etc/passwd").unwrap();
+        for wrong in ["", "/", "relative", "/../etc", "/etc/passwd/x", "/etc", "/a\0b", "/bin"] {
+            assert!(matches!(add(wrong), Err(LabError::Request(_))), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let mut tree = Tree::new();
+        tree.file("", "/a", Source::Host("/no/such".into()), 0o644).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let said = tree.write(&dir.path().join("x")).unwrap_err().to_string();
+        assert!(said.starts_with("cannot open /no/such: No such file"), "{said}");
+    }
+}

@@ -1,0 +1,174 @@
+//! Kernels to boot: Debian's by name, anyone's by path.
+
+use crate::apt::Suite;
+use crate::cache::Cache;
+use crate::{Arch, LabError, image};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The kernel series known by name, each with the suite that has it.
+const SERIES: [(&str, &str); 3] = [("6.1", "bookworm"), ("6.12", "trixie"), ("7.2", "trixie-backports")];
+
+/// The suite that busybox is taken from when the kernel comes by path.
+const ANY_SUITE: &str = "bookworm";
+
+/// A kernel on this machine's disk, ready to boot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// As asked for: `debian:6.1-rt`, or the image's path.
+    pub name: String,
+    /// Its architecture.
+    pub arch: Arch,
+    /// The bzImage, Image or ELF file that QEMU boots.
+    pub image: PathBuf,
+    /// The directory that holds `kernel/` and `modules.builtin`; none for a kernel with everything built in.
+    pub modules: Option<PathBuf>,
+    /// The text of its .config; copied to /boot/config-RELEASE in the guest.
+    pub config: Option<PathBuf>,
+    /// The package's version, for a kernel from a package.
+    pub version: Option<String>,
+    /// The suite it came from.
+    suite: Option<&'static str>,
+}
+
+/// A name taken apart: `debian:6.1-rt`.
+#[derive(Debug, PartialEq, Eq)]
+struct DebianName {
+    series: &'static str,
+    suite: &'static str,
+    realtime: bool,
+}
+
+impl DebianName {
+    fn parse(name: &str) -> Result<DebianName, LabError> {
+        let unknown = || {
+            let known: Vec<String> = SERIES.iter().map(|(s, _)| format!("debian:{s}, debian:{s}-rt")).collect();
+            LabError::Request(format!("`{name}` is not a kernel known by name; known are {}", known.join(", ")))
+        };
+        let flavoured = name.strip_prefix("debian:").ok_or_else(unknown)?;
+        let (series, realtime) = match flavoured.strip_suffix("-rt") {
+            Some(series) => (series, true),
+            None => (flavoured, false),
+        };
+        let (series, suite) = SERIES.into_iter().find(|(known, _)| *known == series).ok_or_else(unknown)?;
+        Ok(DebianName { series, suite, realtime })
+    }
+
+    fn metapackage(&self, arch: Arch) -> String {
+        format!("linux-image-{}{}", if self.realtime { "rt-" } else { "" }, arch.debian_name())
+    }
+}
+
+impl Kernel {
+    /// Debian's newest kernel of a series: `debian:6.1` (standard) or `debian:6.1-rt` (PREEMPT_RT), fetched and verified
+    /// by apt into the cache.
+    ///
+    /// # Errors
+    /// [`LabError::Missing`] where apt, the mirror or the series is not to be had, [`LabError::Request`] for other names.
+    pub fn by_name(name: &str, arch: Arch) -> Result<Kernel, LabError> {
+        let debian = DebianName::parse(name)?;
+        let cache = Cache::open()?;
+        let suite = Suite::open(&cache, debian.suite, arch)?;
+        let family = suite.family(&debian.metapackage(arch))?;
+        let version = family[0].version.clone();
+        if !version.starts_with(&format!("{}.", debian.series)) {
+            return Err(LabError::missing(
+                format!("the kernel series {} ({} now has {version})", debian.series, debian.suite),
+                format!("use another of {}", SERIES.map(|(series, _)| series).join(", ")),
+            ));
+        }
+        let tree = suite.unpacked(&family)?;
+        let mut kernel = Kernel::in_tree(&tree).ok_or_else(|| LabError::malformed(&tree, "no kernel image in it"))?;
+        (kernel.name, kernel.arch) = (name.to_owned(), arch);
+        (kernel.version, kernel.suite) = (Some(version), Some(debian.suite));
+        kernel.image = unpacked_image(&cache, kernel.image)?;
+        Ok(kernel)
+    }
+
+    /// A kernel by path: its bzImage or Image, and the directory of its modules (`…/lib/modules/RELEASE`) if it has any.
+    pub fn at(image: impl Into<PathBuf>, modules: Option<PathBuf>, arch: Arch) -> Kernel {
+        let image = image.into();
+        let name = image.to_string_lossy().into_owned();
+        Kernel { name, arch, image, modules, config: None, version: None, suite: None }
+    }
+
+    /// The release (`uname -r`), as far as its modules' directory tells.
+    pub fn release(&self) -> Option<String> {
+        Some(self.modules.as_ref()?.file_name()?.to_string_lossy().into_owned())
+    }
+
+    /// The suite to take a guest's other programs from: backports have few.
+    pub(crate) fn suite(&self) -> &'static str {
+        self.suite.map_or(ANY_SUITE, |suite| suite.trim_end_matches("-backports"))
+    }
+
+    /// Finds image, modules and configuration in the unpacked packages. Until 6.x the image is in /boot and the modules
+    /// are in /lib; since 7.x all is in /usr/lib/modules/RELEASE.
+    fn in_tree(tree: &Path) -> Option<Kernel> {
+        let mut roots = ["lib/modules", "usr/lib/modules"].into_iter();
+        let modules = roots.find_map(|root| only_entry(&tree.join(root), ""))?;
+        let part = |prefix, name| {
+            only_entry(&tree.join("boot"), prefix).or_else(|| Some(modules.join(name)).filter(|file| file.is_file()))
+        };
+        let mut kernel = Kernel::at(part("vmlinu", "vmlinuz")?, None, Arch::Amd64);
+        kernel.config = part("config-", "config");
+        kernel.modules = Some(modules);
+        Some(kernel)
+    }
+}
+
+/// The image of a cached package, without its own decompressor where that is slow; kept beside it.
+fn unpacked_image(cache: &Cache, image: PathBuf) -> Result<PathBuf, LabError> {
+    let beside = image.with_file_name("elf");
+    let _lock = cache.lock()?;
+    if beside.exists() {
+        return Ok(beside);
+    }
+    let Some(elf) = image::elf_of(&fs::read(&image).map_err(LabError::io("read", &image))?) else { return Ok(image) };
+    let part = image.with_file_name("elf.part");
+    fs::write(&part, elf).map_err(LabError::io("write", &part))?;
+    fs::rename(&part, &beside).map_err(LabError::io("rename to", &beside))?;
+    Ok(beside)
+}
+
+/// The first entry of a directory whose name begins so.
+fn only_entry(dir: &Path, prefix: &str) -> Option<PathBuf> {
+    let mut entries = dir.read_dir().ok()?.filter_map(Result::ok);
+    entries.find(|entry| entry.file_name().to_string_lossy().starts_with(prefix)).map(|entry| entry.path())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_series_and_flavour() {
+        let rt = DebianName::parse("debian:6.1-rt").unwrap();
+        assert_eq!(rt, DebianName { series: "6.1", suite: "bookworm", realtime: true });
+        assert_eq!(rt.metapackage(Arch::Arm64), "linux-image-rt-arm64");
+        assert_eq!(DebianName::parse("debian:6.12").unwrap().metapackage(Arch::Amd64), "linux-image-amd64");
+        for wrong in ["6.1", "debian:", "debian:5.10", "debian:6.1-rt-rt", "debian:../etc"] {
+            let Err(LabError::Request(said)) = DebianName::parse(wrong) else { panic!("{wrong}") };
+            assert!(said.contains("debian:6.1-rt"), "{said}");
+        }
+    }
+
+    #[test]
+    fn both_package_layouts_are_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let make = |path: &&str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        };
+        ["old/boot/vmlinuz-6.1", "old/boot/config-6.1", "old/lib/modules/6.1/kernel/x.ko"].iter().for_each(make);
+        ["new/usr/lib/modules/7.2/vmlinuz", "none/usr/lib/modules/7.2/config"].iter().for_each(make);
+        let tree = |name: &str| dir.path().join(name);
+        let old = Kernel::in_tree(&tree("old")).unwrap();
+        assert_eq!((old.release().unwrap().as_str(), old.image), ("6.1", tree("old/boot/vmlinuz-6.1")));
+        assert_eq!(old.config, Some(tree("old/boot/config-6.1")));
+        let new = Kernel::in_tree(&tree("new")).unwrap();
+        assert_eq!((new.image, new.config), (tree("new/usr/lib/modules/7.2/vmlinuz"), None));
+        assert_eq!(Kernel::in_tree(&tree("none")), None);
+    }
+}

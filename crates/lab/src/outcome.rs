@@ -1,0 +1,156 @@
+//! How a guest ended, judged from what is left of it.
+
+use crate::ports::Status;
+use crate::qemu::How;
+use std::fmt;
+use std::time::Duration;
+
+/// How far the guest had come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// The init had not yet started the job.
+    Booting,
+    /// The job was running.
+    Job,
+    /// The job had ended, its results were being sent.
+    Results,
+}
+
+/// How the guest ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The job ended (with whatever exit status) and all results came back.
+    Finished,
+    /// The kernel panicked; the panic's line.
+    Panicked(String),
+    /// Memory ran out: the kernel panicked for want of it, or killed tasks and the job failed.
+    OutOfMemory(String),
+    /// Still running when the time was up; it was ended.
+    Hung {
+        /// The time it was given.
+        after: Duration,
+        /// How far it had come.
+        phase: Phase,
+    },
+    /// It wrote more than is allowed and was ended.
+    TooMuchOutput {
+        /// The bound in bytes, over console, ports and QEMU's own messages together.
+        limit: u64,
+    },
+    /// Powered off or reset without a panic and before all results came back.
+    EndedEarly(Phase),
+    /// QEMU itself failed; what it said.
+    QemuFailed(String),
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Phase::Booting => "while booting",
+            Phase::Job => "while the job ran",
+            Phase::Results => "while sending the results",
+        })
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Finished => write!(f, "finished"),
+            Outcome::Panicked(line) => write!(f, "the guest's kernel panicked: {line}"),
+            Outcome::OutOfMemory(line) => write!(f, "the guest ran out of memory: {line}"),
+            Outcome::Hung { after, phase } => {
+                write!(f, "the guest was still running {phase} when its {} s were over", after.as_secs_f64())
+            }
+            Outcome::TooMuchOutput { limit } => write!(f, "the guest wrote more than {} MiB", limit >> 20),
+            Outcome::EndedEarly(phase) => write!(f, "the guest powered off or reset {phase}"),
+            Outcome::QemuFailed(said) => write!(f, "QEMU failed: {said}"),
+        }
+    }
+}
+
+/// Panic lines, and what the kernel prints before one, that mean want of memory (mm/oom_kill.c, init/initramfs.c).
+const MEMORY_SIGNS: [&str; 4] = [
+    "System is deadlocked on memory",
+    "Out of memory: compulsory panic_on_oom",
+    "Out of memory and no killable processes",
+    "Initramfs unpacking failed: write error",
+];
+
+/// Judges: results that are complete outweigh all that the console says, which any program in the guest can write to.
+pub fn judge(how: &How, status: &Status, console: &str, qemu_said: &str) -> Outcome {
+    let phase = match status {
+        Status { exit_status: Some(_), .. } => Phase::Results,
+        Status { job_started: true, .. } => Phase::Job,
+        _ => Phase::Booting,
+    };
+    if status.complete {
+        return match (status.oom_kills, status.exit_status) {
+            (Some(killed @ 1..), Some(failed)) if failed != 0 => Outcome::OutOfMemory(format!(
+                "the kernel killed {killed} task(s) for want of memory and the job ended with status {failed}"
+            )),
+            _ => Outcome::Finished,
+        };
+    }
+    if let Some(line) = console.lines().find(|line| line.contains("Kernel panic - not syncing")) {
+        let sign = console.lines().find(|line| MEMORY_SIGNS.iter().any(|sign| line.contains(sign)));
+        return match sign {
+            Some(sign) => Outcome::OutOfMemory(without_time(sign)),
+            None => Outcome::Panicked(without_time(line)),
+        };
+    }
+    match how {
+        How::TimedOut { after } => Outcome::Hung { after: *after, phase },
+        How::TooMuchOutput { limit } => Outcome::TooMuchOutput { limit: *limit },
+        How::Exited { success: true, .. } => Outcome::EndedEarly(phase),
+        How::Exited { description, .. } => Outcome::QemuFailed(format!("{description}: {}", qemu_said.trim())),
+    }
+}
+
+/// A console line without the time in brackets before it.
+fn without_time(line: &str) -> String {
+    let message = line.trim_start().strip_prefix('[').and_then(|rest| rest.split_once("] "));
+    message.map_or(line, |(_, message)| message).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exited() -> How {
+        How::Exited { success: true, description: "exit status: 0".into() }
+    }
+
+    #[test]
+    fn complete_results_outweigh_the_console() {
+        let status = Status::parse("job-started\njob-ended 7\noom-kills 0\ncomplete\n");
+        let spoof = "Kernel panic - not syncing: not really";
+        assert_eq!(judge(&How::TimedOut { after: Duration::ZERO }, &status, spoof, ""), Outcome::Finished);
+    }
+
+    #[test]
+    fn panics_and_want_of_memory_are_told_apart() {
+        let console = "[    1.5] Kernel panic - not syncing: sysrq triggered crash\r\n[ 1.6] CPU: 0";
+        let judged = judge(&exited(), &Status::default(), console, "");
+        insta::assert_snapshot!(judged, @"the guest's kernel panicked: Kernel panic - not syncing: sysrq triggered crash");
+        let console =
+            "[ 0.5] Initramfs unpacking failed: write error\n[ 1.5] Kernel panic - not syncing: No working init";
+        let judged = judge(&exited(), &Status::default(), console, "");
+        insta::assert_snapshot!(judged, @"the guest ran out of memory: Initramfs unpacking failed: write error");
+        let status = Status::parse("job-started\njob-ended 137\noom-kills 2\ncomplete\n");
+        insta::assert_snapshot!(judge(&exited(), &status, "", ""), @"the guest ran out of memory: the kernel killed 2 task(s) for want of memory and the job ended with status 137");
+        let fine = Status::parse("job-started\njob-ended 0\noom-kills 2\ncomplete\n");
+        assert_eq!(judge(&exited(), &fine, "", ""), Outcome::Finished);
+    }
+
+    #[test]
+    fn the_rest_says_how_far_it_came() {
+        let job = Status::parse("job-started\n");
+        let hung = judge(&How::TimedOut { after: Duration::from_secs(2) }, &job, "", "");
+        insta::assert_snapshot!(hung, @"the guest was still running while the job ran when its 2 s were over");
+        assert_eq!(judge(&exited(), &Status::default(), "", ""), Outcome::EndedEarly(Phase::Booting));
+        let failed = How::Exited { success: false, description: "exit status: 1".into() };
+        let judged = judge(&failed, &Status::default(), "", "qemu: no such device\n");
+        insta::assert_snapshot!(judged, @"QEMU failed: exit status: 1: qemu: no such device");
+    }
+}

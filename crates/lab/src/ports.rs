@@ -1,0 +1,125 @@
+//! What comes back through the virtio ports: the lines of the status port, and the archive of the results port.
+
+use cpio::newc::Reader;
+use std::collections::BTreeMap;
+use std::io::Read;
+
+/// What the init of the guest has told so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// `uname -r`.
+    pub release: Option<String>,
+    /// The job was started.
+    pub job_started: bool,
+    /// The job's exit status as a shell gives it: 128 + n after signal n.
+    pub exit_status: Option<i32>,
+    /// How many tasks the kernel killed for want of memory (`oom_kill` in /proc/vmstat).
+    pub oom_kills: Option<u64>,
+    /// All results have been sent.
+    pub complete: bool,
+    /// What did not work in preparing the guest.
+    pub problems: Vec<String>,
+}
+
+impl Status {
+    /// Reads the lines that have come; the last may be cut off when the guest ended in the middle of it.
+    pub fn parse(text: &str) -> Status {
+        let mut status = Status::default();
+        for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
+            let (key, value) = line.split_once(' ').unwrap_or((line, ""));
+            match key {
+                "release" => status.release = Some(value.to_owned()),
+                "job-started" => status.job_started = true,
+                "job-ended" => status.exit_status = value.parse().ok(),
+                "oom-kills" => status.oom_kills = value.parse().ok(),
+                "complete" => status.complete = true,
+                "problem" => status.problems.push(value.trim().to_owned()),
+                _ => status.problems.push(format!("an unknown line from the guest: {line}")),
+            }
+        }
+        status
+    }
+}
+
+/// The files of a results archive, by their path below /results.
+pub fn unpack(archive: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, String> {
+    let mut files = BTreeMap::new();
+    let mut rest = archive;
+    loop {
+        let mut reader = Reader::new(rest).map_err(|why| format!("after {} files: {why}", files.len()))?;
+        let entry = reader.entry();
+        if entry.is_trailer() {
+            return Ok(files);
+        }
+        let name = entry.name().trim_start_matches("./").to_owned();
+        if name.starts_with('/') || name.split('/').any(|part| part == "..") {
+            return Err(format!("a name that leads out of the results: {name}"));
+        }
+        // Grows as bytes come: the announced size is the guest's word.
+        let mut data = Vec::new();
+        let size = u64::from(entry.file_size());
+        let read = reader.read_to_end(&mut data).map_err(|why| format!("in {name}: {why}"))?;
+        if (read as u64) < size {
+            return Err(format!("in {name}: {read} of {size} bytes"));
+        }
+        rest = reader.finish().map_err(|why| format!("after {name}: {why}"))?;
+        files.insert(name, data);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cpio::newc::{Builder, trailer};
+    use std::io::Write;
+
+    fn archive() -> Vec<u8> {
+        let mut out = Vec::new();
+        for (name, data) in [("./a", "one"), ("./dir/b", "")] {
+            let mut writer = Builder::new(name).mode(0o100644).write(out, data.len() as u32);
+            writer.write_all(data.as_bytes()).unwrap();
+            out = writer.finish().unwrap();
+        }
+        let mut out = trailer(out).unwrap();
+        out.resize(out.len().next_multiple_of(512), 0);
+        out
+    }
+
+    #[test]
+    fn an_archive_comes_back_whole_or_not_at_all() {
+        let whole = archive();
+        let files = unpack(&whole).unwrap();
+        assert_eq!(files.into_iter().collect::<Vec<_>>(), [("a".into(), b"one".to_vec()), ("dir/b".into(), vec![])]);
+        assert_eq!(unpack(&whole[..118]).unwrap_err(), "in a: 2 of 3 bytes");
+        assert!(unpack(&[]).unwrap_err().starts_with("after 0 files: "));
+        let escape = trailer(Builder::new("./../x").write(Vec::new(), 0).finish().unwrap()).unwrap();
+        assert_eq!(unpack(&escape).unwrap_err(), "a name that leads out of the results: ../x");
+    }
+
+    #[test]
+    fn status_lines_are_read_as_far_as_they_came() {
+        let status = Status::parse("release 6.1.0\nproblem insmod x: no\njob-started\njob-ended 3\noom-kills 1\ncompl");
+        assert_eq!(
+            status,
+            Status {
+                release: Some("6.1.0".into()),
+                job_started: true,
+                exit_status: Some(3),
+                oom_kills: Some(1),
+                complete: false,
+                problems: vec!["insmod x: no".into()],
+            }
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_stream_panics(place in 0usize..300, value: u8, end in 0usize..600, text in "\\PC{0,60}") {
+            let mut bytes = archive();
+            bytes[place] = value;
+            bytes.truncate(end);
+            let _ = unpack(&bytes);
+            let _ = Status::parse(&text);
+        }
+    }
+}

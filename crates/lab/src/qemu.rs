@@ -1,0 +1,216 @@
+//! QEMU: its command line, and watching over it until it ends or must be ended.
+
+use crate::guest::Accel;
+use crate::{Arch, LabError, tools};
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The virtio ports, all from the guest to this machine; each is a file of its name in the run's directory.
+pub const PORTS: [&str; 4] = ["status", "stdout", "stderr", "results"];
+/// The file of the guest's console.
+pub const CONSOLE: &str = "console";
+/// The file of what QEMU itself says.
+pub const QEMU_STDERR: &str = "qemu-stderr";
+/// The archive of the guest's first file system.
+pub const INITRAMFS: &str = "initramfs";
+
+/// All output of a guest together; its memory bounds the results, but nothing else bounds the console.
+const OUTPUT_BYTES_MAX: u64 = 1 << 30;
+/// How often the guest is looked after.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// What makes virtual time repeat, beside QEMU's own options: no address randomisation, no calibration against the
+/// emulated hardware, no randomness from it, no random stack offsets (they cost a random number of instructions), and no
+/// self-tests that run on into the measurement.
+const VIRTUAL_TIME_KERNEL: &str =
+    "nokaslr lpj=4000000 tsc=reliable random.trust_cpu=off randomize_kstack_offset=off cryptomgr.notests";
+
+/// That QEMU ended: how, and after what time.
+pub struct Ended {
+    pub how: How,
+    pub elapsed: Duration,
+}
+
+/// How QEMU ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum How {
+    /// By itself.
+    Exited { success: bool, description: String },
+    /// It was killed when its time was up.
+    TimedOut { after: Duration },
+    /// It was killed for writing too much.
+    TooMuchOutput { limit: u64 },
+}
+
+/// The machine to build.
+pub struct Machine<'a> {
+    pub arch: Arch,
+    pub accel: Accel,
+    pub cpus: u32,
+    pub memory_mb: u32,
+    pub kernel: &'a Path,
+    pub cmdline_extra: &'a str,
+    pub share_host: bool,
+    pub extra_args: &'a [String],
+}
+
+impl Machine<'_> {
+    /// The kernel's command line.
+    ///
+    /// # Errors
+    /// One that is longer than the kernel takes, which would cut it off without a word.
+    fn command_line(&self) -> Result<String, LabError> {
+        // panic=-1 reboots at once, and QEMU ends instead of rebooting.
+        let mut line = format!("console={} panic=-1", self.arch.console());
+        let virtual_time = (self.accel == Accel::VirtualTime).then_some(VIRTUAL_TIME_KERNEL);
+        for more in virtual_time.into_iter().chain([self.cmdline_extra.trim()]).filter(|more| !more.is_empty()) {
+            line = format!("{line} {more}");
+        }
+        let limit = self.arch.command_line_size() - 1;
+        if line.len() > limit || line.contains(['\0', '\n']) {
+            return Err(LabError::Request(format!("the kernel takes one line of at most {limit} bytes, not `{line}`")));
+        }
+        Ok(line)
+    }
+
+    /// QEMU's arguments. All files but the kernel are in the directory that QEMU is started in, so that no path needs
+    /// quoting in its options.
+    pub fn args(&self) -> Result<Vec<OsString>, LabError> {
+        let mut args: Vec<String> = Vec::new();
+        let mut add = |words: &str| args.extend(words.split(' ').map(str::to_owned));
+        add("-nodefaults -no-user-config -display none -monitor none -nic none -no-reboot");
+        match self.accel {
+            Accel::Tcg => add(&format!("-accel tcg,thread=multi -cpu {}", self.arch.cpu())),
+            Accel::VirtualTime => {
+                add("-accel tcg,thread=single -icount shift=3,sleep=off -rtc clock=vm,base=2026-01-01");
+                let no_random = if self.arch == Arch::Amd64 { ",-rdrand,-rdseed" } else { "" };
+                add(&format!("-cpu {}{no_random}", self.arch.cpu()));
+            }
+        }
+        add(&format!("-machine {} -smp {} -m {}", self.arch.machine(), self.cpus, self.memory_mb));
+        add(&format!("-chardev file,id={CONSOLE},path={CONSOLE} -serial chardev:{CONSOLE}"));
+        // Without ioeventfd the port is served at once in the virtual CPU's own thread: no timing of the host in it.
+        add("-device virtio-serial-pci,ioeventfd=off");
+        for port in PORTS {
+            add(&format!(
+                "-chardev file,id={port},path={port} -device virtserialport,chardev={port},name=punctual.{port}"
+            ));
+        }
+        if self.share_host {
+            add("-virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap");
+        }
+        args.extend(self.extra_args.iter().cloned());
+        args.extend(["-append".to_owned(), self.command_line()?, "-initrd".to_owned(), INITRAMFS.to_owned()]);
+        let kernel = ["-kernel".into(), self.kernel.as_os_str().to_owned()];
+        Ok(args.into_iter().map(OsString::from).chain(kernel).collect())
+    }
+}
+
+/// QEMU running; killed when this is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Fails only where it has ended already, which is what is wanted.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs QEMU in the run's directory until it ends, its time is up, or it has written too much.
+///
+/// setpriv(1) has the kernel kill QEMU when the calling thread dies, however that comes about (PR_SET_PDEATHSIG).
+pub fn run(machine: &Machine, dir: &Path, timeout: Duration) -> Result<Ended, LabError> {
+    let (program, package) = machine.arch.qemu();
+    let qemu = tools::find(program, package)?;
+    let setpriv = tools::find("setpriv", "util-linux")?;
+    let said = dir.join(QEMU_STDERR);
+    let stderr = fs::File::create(&said).map_err(LabError::io("create", &said))?;
+    let mut command = Command::new(&setpriv);
+    command.args(["--pdeathsig", "KILL", "--"]).arg(qemu).args(machine.args()?).current_dir(dir);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
+    let began = Instant::now();
+    let mut running = Running(command.spawn().map_err(LabError::io("start", &setpriv))?);
+    let how = loop {
+        if let Some(status) = running.0.try_wait().map_err(LabError::io("wait for", &setpriv))? {
+            break How::Exited { success: status.success(), description: status.to_string() };
+        }
+        if began.elapsed() >= timeout {
+            break How::TimedOut { after: timeout };
+        }
+        if output_size(dir) > OUTPUT_BYTES_MAX {
+            break How::TooMuchOutput { limit: OUTPUT_BYTES_MAX };
+        }
+        std::thread::sleep(LOOK_EVERY);
+    };
+    Ok(Ended { how, elapsed: began.elapsed() })
+}
+
+fn output_size(dir: &Path) -> u64 {
+    let files = PORTS.iter().chain(&[CONSOLE, QEMU_STDERR]);
+    files.filter_map(|file| dir.join(file).metadata().ok()).map(|meta| meta.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(accel: Accel, cmdline_extra: &str) -> Machine<'_> {
+        Machine {
+            arch: Arch::Amd64,
+            accel,
+            cpus: 2,
+            memory_mb: 512,
+            kernel: Path::new("/boot/my kernel,x"),
+            cmdline_extra,
+            share_host: true,
+            extra_args: &[],
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_what_the_page_says() {
+        let args = machine(Accel::Tcg, " isolcpus=1 ").args().unwrap();
+        let args: Vec<String> = args.into_iter().map(|arg| arg.into_string().unwrap()).collect();
+        insta::assert_snapshot!(args.join(" ").replace(" -", "\n-"), @r"
+        -nodefaults
+        -no-user-config
+        -display none
+        -monitor none
+        -nic none
+        -no-reboot
+        -accel tcg,thread=multi
+        -cpu max,-la57
+        -machine pc
+        -smp 2
+        -m 512
+        -chardev file,id=console,path=console
+        -serial chardev:console
+        -device virtio-serial-pci,ioeventfd=off
+        -chardev file,id=status,path=status
+        -device virtserialport,chardev=status,name=punctual.status
+        -chardev file,id=stdout,path=stdout
+        -device virtserialport,chardev=stdout,name=punctual.stdout
+        -chardev file,id=stderr,path=stderr
+        -device virtserialport,chardev=stderr,name=punctual.stderr
+        -chardev file,id=results,path=results
+        -device virtserialport,chardev=results,name=punctual.results
+        -virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap
+        -append console=ttyS0 panic=-1 isolcpus=1
+        -initrd initramfs
+        -kernel /boot/my kernel,x
+        ");
+        let line = machine(Accel::VirtualTime, "").command_line().unwrap();
+        assert!(line.ends_with(VIRTUAL_TIME_KERNEL), "{line}");
+    }
+
+    #[test]
+    fn a_line_too_long_for_the_kernel_is_refused() {
+        let long = "x".repeat(2048);
+        assert!(matches!(machine(Accel::Tcg, &long).args(), Err(LabError::Request(_))));
+        assert!(matches!(machine(Accel::Tcg, "a\nb").args(), Err(LabError::Request(_))));
+    }
+}

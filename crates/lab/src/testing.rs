@@ -1,0 +1,73 @@
+//! Guests for tests: a test that lacks something says what, and steps aside.
+//!
+//! ```no_run
+//! let Some(mut guest) = punctual_lab::testing::guest("debian:6.1") else { return };
+//! guest.job = punctual_lab::Job::Script("cat /proc/version".into());
+//! let Some(result) = punctual_lab::testing::run(&guest) else { return };
+//! assert!(String::from_utf8_lossy(&result.stdout).starts_with("Linux version 6.1"));
+//! ```
+
+use crate::{Arch, Guest, GuestResult, Job, Kernel, LabError, Outcome};
+use std::path::Path;
+
+/// The value, or `None` after printing `SKIPPED: ` and what this machine lacks.
+///
+/// # Panics
+/// On every other error: that one is a failure of the test.
+pub fn or_skip<T>(result: Result<T, LabError>) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(LabError::Missing(missing)) => {
+            eprintln!("SKIPPED: this machine lacks {missing}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A guest with Debian's kernel of that name and nothing to do yet.
+pub fn guest(kernel: &str) -> Option<Guest> {
+    let kernel = or_skip(Kernel::by_name(kernel, Arch::Amd64))?;
+    Some(Guest::new(kernel, Job::Command(vec!["true".into()])))
+}
+
+/// A guest with the `punctual` command in it: at `binary`, its path on this machine, and as /usr/bin/punctual. Tests of
+/// the command's own crate have the path in `env!("CARGO_BIN_EXE_punctual")`.
+pub fn punctual_guest(binary: impl AsRef<Path>, kernel: &str, cmdline: &str, cpus: u32) -> Option<Guest> {
+    let mut guest = guest(kernel)?;
+    guest.cmdline_extra = cmdline.to_owned();
+    guest.cpus = cpus;
+    guest.memory_mb = 1024;
+    guest.programs = vec![binary.as_ref().to_owned()];
+    guest.links = vec![("/usr/bin/punctual".into(), binary.as_ref().to_string_lossy().into_owned())];
+    Some(guest)
+}
+
+/// Runs a guest that is expected to finish.
+///
+/// # Panics
+/// If it ended in any other way, with the end of its console log.
+pub fn run(guest: &Guest) -> Option<GuestResult> {
+    let result = or_skip(guest.run())?;
+    assert!(result.outcome == Outcome::Finished && result.problems.is_empty(), "{}", story(&result));
+    Some(result)
+}
+
+/// All that a person needs to see why a guest did not do what it should.
+pub fn story(result: &GuestResult) -> String {
+    let tail = |text: &str| {
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(40)..].join("\n")
+    };
+    let text = |bytes: &[u8]| tail(&String::from_utf8_lossy(bytes));
+    format!(
+        "{} (exit status {:?}, {:?})\nproblems: {:?}\n--- stdout\n{}\n--- stderr\n{}\n--- console, last lines\n{}",
+        result.outcome,
+        result.exit_status,
+        result.elapsed,
+        result.problems,
+        text(&result.stdout),
+        text(&result.stderr),
+        tail(&result.console_log)
+    )
+}

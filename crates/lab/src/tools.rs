@@ -1,0 +1,66 @@
+//! The programs of this machine that the lab uses: finding them and running them.
+
+use crate::LabError;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The places searched after PATH: a service's PATH often lacks the system directories.
+const SYSTEM_DIRS: [&str; 4] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
+
+/// Finds a program, or says which Debian package brings it.
+pub fn find(program: &str, package: &str) -> Result<PathBuf, LabError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let dirs = std::env::split_paths(&path).chain(SYSTEM_DIRS.iter().map(PathBuf::from));
+    let mut candidates = dirs.filter(|dir| dir.is_absolute()).map(|dir| dir.join(program));
+    candidates
+        .find(|candidate| is_executable(candidate))
+        .ok_or_else(|| LabError::missing(format!("the program {program}"), format!("apt-get install {package}")))
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Runs a program to its end, in the C locale and without input. `Err` holds what it said when it failed.
+pub fn run<I, S>(program: &Path, args: I, dir: &Path) -> Result<String, String>
+where
+    I: IntoIterator<Item = S>,
+    S: AsRef<OsStr>,
+{
+    let mut command = Command::new(program);
+    command.args(args).current_dir(dir).env("LC_ALL", "C").stdin(Stdio::null());
+    let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    match command.output() {
+        Ok(Output { status, stdout, .. }) if status.success() => Ok(String::from_utf8_lossy(&stdout).into_owned()),
+        Ok(Output { status, stderr, .. }) => Err(format!("{name}: {status}: {}", last_lines(&stderr))),
+        Err(why) => Err(format!("{name}: {why}")),
+    }
+}
+
+/// The last three lines of what a program said, joined into one: the ones with the reason in them.
+fn last_lines(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(3)..].join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_says_how_to_get_it() {
+        let Err(LabError::Missing(missing)) = find("no-such-program", "some-package") else { panic!() };
+        assert_eq!(missing.to_string(), "the program no-such-program (to mend: apt-get install some-package)");
+    }
+
+    #[test]
+    fn a_failure_carries_its_last_words() {
+        let sh = find("sh", "dash").unwrap();
+        let said = run(&sh, ["-c", "for i in 1 2 3 4; do echo $i >&2; done; exit 3"], Path::new("/")).unwrap_err();
+        assert_eq!(said, "sh: exit status: 3: 2; 3; 4");
+        assert_eq!(run(&sh, ["-c", "echo $LC_ALL"], Path::new("/")).unwrap(), "C\n");
+    }
+}

@@ -1,0 +1,184 @@
+//! Guests that boot: every test here runs Debian's real kernels in QEMU, and skips with the reason where that cannot be.
+
+use punctual_lab::{Accel, Guest, GuestFile, GuestResult, Job, Outcome, Phase, testing};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+const STANDARD: &str = "debian:6.1";
+
+fn guest(kernel: &str, script: &str) -> Option<Guest> {
+    let mut guest = testing::guest(kernel)?;
+    guest.job = Job::Script(script.to_owned());
+    Some(guest)
+}
+
+fn text<'r>(result: &'r GuestResult, name: &str) -> &'r str {
+    let bytes = result.results.get(name).unwrap_or_else(|| panic!("no {name} in {:?}", result.results.keys()));
+    std::str::from_utf8(bytes).unwrap().trim()
+}
+
+/// One boot for all that a plain guest has to show.
+static PLAIN: LazyLock<Option<GuestResult>> = LazyLock::new(|| {
+    let mut guest = guest(
+        STANDARD,
+        "cat /proc/version >/results/version
+         mkdir /results/sub; cat /given >/results/sub/given
+         nproc >/results/cpus; nproc
+         cat /proc/cmdline >/results/cmdline
+         /bin/ls --version >/results/ls
+         cg=/sys/fs/cgroup; cat $cg/cgroup.controllers >/results/controllers
+         echo +cpuset >$cg/cgroup.subtree_control; mkdir $cg/rt
+         echo 1 >$cg/rt/cpuset.cpus; echo isolated >$cg/rt/cpuset.cpus.partition
+         cat $cg/rt/cpuset.cpus.partition >/results/partition
+         cat $cg/cpuset.cpus.effective >/results/remaining
+         lsmod >/results/modules
+         echo complaint >&2; exit 3",
+    )?;
+    guest.files = vec![GuestFile::text("/given", "a file of the host")];
+    // A program of this machine, with its libraries.
+    guest.programs = vec!["/bin/ls".into()];
+    guest.modules = vec!["ext4".into()];
+    testing::run(&guest)
+});
+
+#[test]
+fn a_job_gives_back_its_files_its_output_and_its_status() {
+    let Some(result) = &*PLAIN else { return };
+    assert!(text(result, "version").starts_with("Linux version 6.1."), "{}", text(result, "version"));
+    assert!(text(result, "version").contains(result.release.as_deref().unwrap()));
+    assert_eq!((text(result, "sub/given"), text(result, "cpus")), ("a file of the host", "2"));
+    assert_eq!((result.stdout.as_slice(), result.stderr.as_slice()), (&b"2\n"[..], &b"complaint\n"[..]));
+    assert_eq!((result.exit_status, result.oom_kills), (Some(3), Some(0)));
+    assert!(result.console_log.contains("Run /init as init process"));
+}
+
+#[test]
+fn programs_come_with_their_libraries_and_modules_with_what_they_need() {
+    let Some(result) = &*PLAIN else { return };
+    assert!(text(result, "ls").contains("GNU coreutils"), "{}", text(result, "ls"));
+    for module in ["ext4", "jbd2", "mbcache", "virtio_console"] {
+        assert!(text(result, "modules").lines().any(|line| line.starts_with(module)), "{}", text(result, "modules"));
+    }
+}
+
+#[test]
+fn cgroup_v2_isolates_a_cpu_by_hand() {
+    let Some(result) = &*PLAIN else { return };
+    assert!(text(result, "controllers").split(' ').any(|controller| controller == "cpuset"));
+    assert_eq!((text(result, "partition"), text(result, "remaining")), ("isolated", "0"));
+}
+
+#[test]
+fn the_command_line_takes_effect() {
+    let script = "cat /sys/devices/system/cpu/isolated >/results/isolated
+         cat /sys/devices/system/cpu/nohz_full >/results/nohz_full
+         cat /proc/irq/default_smp_affinity >/results/irq
+         cat /proc/cmdline >/results/cmdline";
+    let Some(mut guest) = guest(STANDARD, script) else { return };
+    guest.cmdline_extra = "isolcpus=1 nohz_full=1 rcu_nocbs=1 irqaffinity=0".into();
+    let Some(result) = testing::run(&guest) else { return };
+    assert!(text(&result, "cmdline").ends_with(&guest.cmdline_extra));
+    assert_eq!((text(&result, "isolated"), text(&result, "nohz_full"), text(&result, "irq")), ("1", "1", "1"));
+    assert!(result.console_log.contains("Offload RCU callbacks from CPUs: 1."), "{}", result.console_log);
+    let plain = PLAIN.as_ref().map(|plain| text(plain, "cmdline"));
+    assert!(plain.is_none_or(|plain| !plain.contains("isolcpus")));
+}
+
+#[test]
+fn a_panic_is_recognised_and_its_console_log_kept() {
+    let Some(guest) = guest(STANDARD, "echo before; echo c >/proc/sysrq-trigger") else { return };
+    let Some(result) = testing::or_skip(guest.run()) else { return };
+    let Outcome::Panicked(line) = &result.outcome else { panic!("{}", testing::story(&result)) };
+    assert_eq!(line, "Kernel panic - not syncing: sysrq triggered crash");
+    assert!(result.console_log.contains("sysrq_handle_crash"), "{}", result.console_log);
+    assert_eq!((result.stdout.as_slice(), result.exit_status), (&b"before\n"[..], None));
+}
+
+#[test]
+fn a_job_that_hangs_is_ended_when_its_time_is_up() {
+    let Some(mut guest) = guest(STANDARD, "echo before; sleep 100000") else { return };
+    // Time to boot at this moment's speed, and some more; on a disturbed machine it may still not have come to the job.
+    let Some(plain) = &*PLAIN else { return };
+    guest.timeout = plain.elapsed * 3 / 2;
+    let Some(result) = testing::or_skip(guest.run()) else { return };
+    let Outcome::Hung { after, phase } = result.outcome else { panic!("{}", testing::story(&result)) };
+    assert_eq!((after, result.exit_status, result.results.len()), (guest.timeout, None, 0));
+    assert!(phase == Phase::Booting || result.stdout == b"before\n", "{}", testing::story(&result));
+    assert!(!result.console_log.is_empty());
+}
+
+#[test]
+fn want_of_memory_is_recognised_and_results_still_come() {
+    // The shell doubles a variable until the kernel kills it.
+    let script = "echo kept >/results/kept; exec sh -c 'x=0123456789abcdef; while :; do x=$x$x; done'";
+    let Some(mut guest) = guest(STANDARD, script) else { return };
+    guest.memory_mb = 256;
+    let Some(result) = testing::or_skip(guest.run()) else { return };
+    assert!(matches!(result.outcome, Outcome::OutOfMemory(_)), "{}", testing::story(&result));
+    assert_eq!((text(&result, "kept"), result.oom_kills, result.exit_status), ("kept", Some(1), Some(137)));
+}
+
+#[test]
+fn a_guest_that_powers_off_by_itself_is_no_success() {
+    let Some(guest) = guest(STANDARD, "echo before; poweroff -f; sleep 100000") else { return };
+    let Some(result) = testing::or_skip(guest.run()) else { return };
+    assert_eq!(result.outcome, Outcome::EndedEarly(Phase::Job), "{}", testing::story(&result));
+}
+
+#[test]
+fn what_qemu_refuses_is_told_in_its_words() {
+    let Some(mut guest) = guest(STANDARD, "true") else { return };
+    guest.qemu_args = vec!["-device".into(), "no-such-device".into()];
+    let Some(result) = testing::or_skip(guest.run()) else { return };
+    let Outcome::QemuFailed(said) = &result.outcome else { panic!("{}", testing::story(&result)) };
+    assert!(said.contains("no-such-device"), "{said}");
+}
+
+#[test]
+fn the_hosts_programs_run_in_an_rt_guest_without_a_trace_on_the_host() {
+    let mark = format!("/etc/punctual-lab-test-{}", std::process::id());
+    let script = format!(
+        "uname -v; cat /etc/os-release >/results/os; /usr/bin/env true && echo ran; cat /given; touch {mark} && ls {mark}"
+    );
+    let Some(mut guest) = guest("debian:6.1-rt", &script) else { return };
+    guest.share_host = true;
+    guest.files = vec![GuestFile::text("/given", "given\n")];
+    let Some(result) = testing::run(&guest) else { return };
+    let said = String::from_utf8_lossy(&result.stdout);
+    assert!(said.contains("PREEMPT_RT"), "{said}");
+    assert!(said.ends_with(&format!("ran\ngiven\n{mark}\n")), "{}", testing::story(&result));
+    assert_eq!(text(&result, "os"), std::fs::read_to_string("/etc/os-release").unwrap().trim());
+    assert!(!std::path::Path::new(&mark).exists());
+}
+
+#[test]
+fn virtual_time_repeats_to_the_last_digit() {
+    let script = "for i in 1 2 3; do usleep 1000; cat /proc/uptime /proc/schedstat /proc/stat; done
+         cat /proc/interrupts; dmesg";
+    let Some(mut guest) = guest(STANDARD, script) else { return };
+    (guest.accel, guest.cpus) = (Accel::VirtualTime, 1);
+    guest.timeout = Duration::from_secs(300);
+    let runs = std::thread::scope(|scope| {
+        let runs = [(); 2].map(|()| scope.spawn(|| testing::run(&guest)));
+        runs.map(|run| run.join().unwrap())
+    });
+    let [Some(first), Some(second)] = runs else { return };
+    assert!(first.stdout.len() > 1000);
+    assert!(first.stdout == second.stdout, "two runs of the same guest in virtual time differ");
+}
+
+#[test]
+fn virtual_time_on_several_cpus_is_refused_with_the_reason() {
+    let Some(mut guest) = guest(STANDARD, "true") else { return };
+    guest.accel = Accel::VirtualTime;
+    let said = guest.run().unwrap_err().to_string();
+    assert!(said.starts_with("virtual time needs 1 CPU, not 2"), "{said}");
+}
+
+#[test]
+fn files_that_do_not_fit_into_the_memory_are_refused() {
+    let Some(mut guest) = guest(STANDARD, "true") else { return };
+    guest.memory_mb = 64;
+    let said = guest.run().unwrap_err().to_string();
+    assert!(said.contains("for a guest with 64 MiB of memory: give it "), "{said}");
+}
