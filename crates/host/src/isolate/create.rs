@@ -149,9 +149,9 @@ impl Maker<'_, '_> {
                 (path.clone(), "a cgroup".into(), journal.make_cgroup(files, name, hierarchy, path))
             }
             Change::Write(write) => (write.path.clone(), write.new.clone(), journal.write(files, name, write.clone())),
-            Change::Replug { cpu, side_effects } => {
+            Change::Replug { cpu, may_change } => {
                 let path = journal::apply::online_file(*cpu);
-                (path, "0, then 1".into(), journal.replug(files, name, *cpu, side_effects.clone()))
+                (path, "0, then 1".into(), journal.replug(files, name, *cpu, may_change))
             }
         };
         let effect = effect.map_err(|error| error.to_string())?;

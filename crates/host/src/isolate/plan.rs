@@ -5,8 +5,7 @@ use super::request::Request;
 use super::tweaks::{self, Draft, Phase};
 use super::{Refusal, others};
 use crate::files::Files;
-use crate::journal::record::{FileValue, Write};
-use crate::journal::value::meaning;
+use crate::journal::record::Write;
 use punctual_core::CpuSet;
 use serde::Serialize;
 
@@ -60,8 +59,8 @@ pub enum Change {
     Replug {
         /// The CPU.
         cpu: usize,
-        /// What the kernel changes by itself when it goes.
-        side_effects: Vec<FileValue>,
+        /// Files that the kernel may change by itself when it goes.
+        may_change: Vec<String>,
     },
     /// A cgroup becomes a partition (version 2): of the first kind that the kernel knows.
     BecomePartition {
@@ -230,8 +229,8 @@ impl Maker<'_> {
         }
         for cpu in self.machine.rt.iter() {
             match self.side_effects(cpu)? {
-                Ok(side_effects) => {
-                    let change = Change::Replug { cpu, side_effects };
+                Ok(may_change) => {
+                    let change = Change::Replug { cpu, may_change };
                     plan.steps.push(Step { essential: false, ..step(tweaks::REPLUG, change) });
                 }
                 Err(reason) => plan.skipped.push(skip(reason)),
@@ -240,16 +239,13 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// What the kernel changes by itself when a CPU goes, or why it must not go.
-    fn side_effects(&self, cpu: usize) -> Result<Result<Vec<FileValue>, String>, Refusal> {
+    /// The files that the kernel may change by itself when a CPU goes, or why it must not go.
+    fn side_effects(&self, cpu: usize) -> Result<Result<Vec<String>, String>, Refusal> {
         if !self.files.exists(&crate::journal::apply::online_file(cpu)) {
             return Ok(Err(format!("CPU {cpu} cannot be unplugged: it has no `online` file")));
         }
-        let mut changed = Vec::new();
         // An interrupt that may go nowhere else is given to any CPU (kernel/irq/cpuhotplug.c).
-        if !self.request.wants(tweaks::IRQ_AFFINITY) {
-            changed.extend(tweaks::irq::bound_to(self.files, &self.machine.rt));
-        }
+        let mut may_change = tweaks::irq::bound_to(self.files, &self.machine.rt);
         if self.machine.cpusets.is_v1() {
             for other in others::cpusets_of_others(self.files, &self.machine.cpusets)? {
                 if other.cpus.is_subset(&self.machine.rt) {
@@ -257,12 +253,10 @@ impl Maker<'_> {
                     return Ok(Err(format!("CPU {cpu} is not unplugged: the cpuset {} {why}", other.path)));
                 }
                 if other.cpus.contains(cpu) {
-                    let path = self.machine.cpusets.file(&other.path, "cpus");
-                    let value = self.files.read(&path).map(|text| meaning(&text))?;
-                    changed.push(FileValue { path, value });
+                    may_change.push(self.machine.cpusets.file(&other.path, "cpus"));
                 }
             }
         }
-        Ok(Ok(changed))
+        Ok(Ok(may_change))
     }
 }

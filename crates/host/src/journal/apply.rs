@@ -175,15 +175,17 @@ impl Journal<'_> {
         self.announce(step, Action::NoteAffinities { tasks }).map(drop)
     }
 
-    /// Takes a CPU offline and online again, and mends what the kernel changed by itself meanwhile.
+    /// Takes a CPU offline and online again, and mends what the kernel changed by itself meanwhile in these files.
     pub fn replug(
         &mut self,
         files: &dyn Files,
         step: &str,
         cpu: usize,
-        side_effects: Vec<FileValue>,
+        may_change: &[String],
     ) -> Result<Effect, JournalError> {
         let switch = online_file(cpu);
+        let value = |path: &String| Some(FileValue { path: path.clone(), value: meaning(&files.read(path).ok()?) });
+        let side_effects: Vec<FileValue> = may_change.iter().filter_map(value).collect();
         let of = self.announce(step, Action::Replug { cpu, side_effects: side_effects.clone() })?;
         if let Err(error) = files.write(&switch, "0") {
             return self.refuse(of, &error);
@@ -193,13 +195,14 @@ impl Journal<'_> {
             return Ok(Effect::HalfMade { why: format!("CPU {cpu} went offline and does not come back: {error}") });
         }
         let wrong: Vec<FileError> = side_effects.iter().filter_map(|file| mend(files, file).err()).collect();
-        match wrong.first() {
-            Some(error) => Ok(Effect::HalfMade { why: format!("what the unplugging changed is not mended: {error}") }),
-            None => {
-                self.done(of)?;
-                Ok(Effect::Changed { old: "online".into(), now: "offline and online again".into() })
+        self.done(of)?;
+        Ok(match wrong.first() {
+            // Undo tries it once more.
+            Some(error) => {
+                Effect::Refused { errno: error.errno(), why: format!("what it changed is not mended: {error}") }
             }
-        }
+            None => Effect::Changed { old: "online".into(), now: "offline and online again".into() },
+        })
     }
 
     fn announce(&mut self, step: &str, action: Action) -> Result<u64, JournalError> {
@@ -230,8 +233,7 @@ impl Journal<'_> {
         let mut applied = Vec::new();
         for WantedWrite { step, path, value } in wanted {
             let old = files.read(path).map(|text| meaning(&text)).unwrap_or_default();
-            let write = Write { path: path.clone(), undo: vec![old.clone()], old, new: value.clone() };
-            let effect = journal.write(files, step, write)?;
+            let effect = journal.write(files, step, Write::new(path, old, value))?;
             applied.push(Applied { step: step.clone(), path: path.clone(), wanted: value.clone(), effect });
         }
         if applied.iter().any(|one| matches!(one.effect, Effect::Changed { .. })) {

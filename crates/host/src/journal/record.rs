@@ -172,12 +172,20 @@ pub struct Write {
     pub new: String,
     /// What to write, in this order, to get back to `old`. Empty: the file goes away with the cgroup that it is in.
     pub undo: Vec<String>,
+    /// A file that shows when all but the last of these have taken effect, and what it holds then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settles: Option<FileValue>,
 }
 
 impl Write {
+    /// A write that is taken back by writing what the file held.
+    pub fn new(path: &str, old: String, new: &str) -> Write {
+        Write { path: path.to_owned(), undo: vec![old.clone()], old, new: new.to_owned(), settles: None }
+    }
+
     /// A write to a file in a cgroup of our own: it goes away with that, and needs no undo.
     pub fn inside(path: String, new: String) -> Write {
-        Write { path, old: String::new(), new, undo: Vec::new() }
+        Write { path, old: String::new(), new, undo: Vec::new(), settles: None }
     }
 }
 
@@ -262,12 +270,7 @@ mod tests {
 
     #[test]
     fn a_record_is_one_flat_line_of_json() {
-        let write = Write {
-            path: "/proc/sys/vm/stat_interval".into(),
-            old: "1".into(),
-            new: "1000".into(),
-            undo: vec!["1".into()],
-        };
+        let write = Write::new("/proc/sys/vm/stat_interval", "1".into(), "1000");
         let will = Will { step: "vmstat".into(), action: Action::Write(write) };
         let line = serde_json::to_string(&Record { seq: 4, event: Event::Will(will) }).unwrap();
         insta::assert_snapshot!(line, @r#"{"seq":4,"will":{"step":"vmstat","action":{"write":{"path":"/proc/sys/vm/stat_interval","old":"1","new":"1000","undo":["1"]}}}}"#);

@@ -17,7 +17,14 @@ pub const MAX_JOURNAL_BYTES: u64 = 64 << 20;
 /// The kernel takes it back when the process ends, however it ends (flock(2)).
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    _file: Option<File>,
+}
+
+impl Lock {
+    /// The lock of a store that nobody else can reach.
+    pub fn none() -> Lock {
+        Lock { _file: None }
+    }
 }
 
 /// What a journal needs of its storage. Each call that changes something has reached the disk when it returns.
@@ -105,7 +112,7 @@ impl Store for Directory {
         let file = options.open(self.path_of("lock"))?;
         // SAFETY: the descriptor belongs to `file`, which is open; flock(2) touches no memory of ours.
         if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-            return Ok(Some(Lock { _file: file }));
+            return Ok(Some(Lock { _file: Some(file) }));
         }
         let error = io::Error::last_os_error();
         if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) }

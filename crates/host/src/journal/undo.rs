@@ -1,6 +1,6 @@
 //! Taking back what a journal says, the last change first.
 
-use super::apply::{bring_online, online_file, write_patiently};
+use super::apply::{TRIES, bring_online, online_file, write_patiently};
 use super::homecoming::{Homes, Return, restore_affinity};
 use super::record::{Action, Event, FileValue, Hierarchy, Purpose, TaskAffinity, TaskPlace, Write};
 use super::saved::{Entry, Outcome, Saved, put_aside_stale, read_all};
@@ -10,6 +10,10 @@ use super::{Journal, JournalError, Store, boot_id, in_store, lock};
 use crate::files::Files;
 use punctual_core::CpuSet;
 use serde::Serialize;
+use std::time::Duration;
+
+/// How long is waited, [`TRIES`] times at most, for a step on the way to take effect.
+const MOMENT: Duration = Duration::from_millis(2);
 
 /// What to do with a file that somebody else has changed since.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -200,8 +204,19 @@ impl<'a> Undoing<'a> {
         for step in steps {
             // Only a step on the way: what counts is the last one.
             let _ = self.files.write(&write.path, step);
+            write.settles.iter().for_each(|file| self.wait_for(file));
         }
         self.put(&write.path, last, &write.old)
+    }
+
+    /// Gives the kernel a moment to bring something about. It need not.
+    fn wait_for(&self, file: &FileValue) {
+        for _ in 0..TRIES {
+            if self.files.read(&file.path).is_ok_and(|now| same(&now, &file.value)) {
+                return;
+            }
+            std::thread::sleep(MOMENT);
+        }
     }
 
     /// Writes a file's old value and makes sure that it is there.

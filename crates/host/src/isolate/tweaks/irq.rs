@@ -4,7 +4,6 @@ use super::Draft;
 use crate::files::Files;
 use crate::isolate::machine::Machine;
 use crate::journal::record::{FileValue, Write};
-use crate::journal::value::meaning;
 use punctual_core::CpuSet;
 
 /// The files of an interrupt's directory; a directory beside them bears the name of a handler.
@@ -21,6 +20,7 @@ const OWN_FILES: [&str; 7] = [
 /// An interrupt with its affinity.
 struct Interrupt {
     path: String,
+    effective_path: String,
     names: String,
     allowed: CpuSet,
     effective: Option<CpuSet>,
@@ -41,11 +41,12 @@ fn look_at(files: &dyn Files, number: u32) -> Option<Interrupt> {
     let directory = format!("/proc/irq/{number}");
     let path = format!("{directory}/smp_affinity_list");
     let allowed = files.read(&path).ok()?.parse().ok()?;
-    let effective = files.read(&format!("{directory}/effective_affinity_list")).ok();
+    let effective_path = format!("{directory}/effective_affinity_list");
+    let effective = files.read(&effective_path).ok().and_then(|text| text.parse().ok());
     let names = files.list(&directory).unwrap_or_default();
     let handlers: Vec<String> = names.into_iter().filter(|name| !OWN_FILES.contains(&name.as_str())).collect();
     let names = if handlers.is_empty() { "no handler".to_owned() } else { handlers.join(", ") };
-    Some(Interrupt { path, names, allowed, effective: effective.and_then(|text| text.parse().ok()) })
+    Some(Interrupt { path, effective_path, names, allowed, effective })
 }
 
 /// Every interrupt that may come to the partition is kept off it.
@@ -55,12 +56,16 @@ pub fn affinity(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Resu
             continue;
         }
         let (old, new) = (interrupt.allowed.to_string(), machine.keep_off(&interrupt.allowed).to_string());
-        // Where it is served now. Given back the whole old set, an interrupt would stay where it had been moved to; asked for
-        // its old CPU first, it returns there (arch/x86/kernel/apic/vector.c, assign_vector_locked keeps a vector that fits).
+        let mut write = Write::new(&interrupt.path, old, &new);
+        // Where it is served now. Given back the whole old set, an interrupt would stay where it had been moved to
+        // (arch/x86/kernel/apic/vector.c, assign_vector_locked keeps a vector that fits): it is asked to its old CPU first,
+        // and goes there when it occurs next.
         let was_here = interrupt.effective.filter(|cpus| !cpus.is_empty() && cpus.is_subset(&machine.rt));
-        let first = was_here.map(|cpus| cpus.to_string()).filter(|cpus| *cpus != old);
-        let undo = first.into_iter().chain([old.clone()]).collect();
-        draft.writes.push((Some(interrupt.names), Write { path: interrupt.path, old, new, undo }));
+        if let Some(first) = was_here.map(|cpus| cpus.to_string()).filter(|cpus| *cpus != write.old) {
+            write.undo.insert(0, first.clone());
+            write.settles = Some(FileValue { path: interrupt.effective_path, value: first });
+        }
+        draft.writes.push((Some(interrupt.names), write));
     }
     Ok(())
 }
@@ -71,11 +76,9 @@ pub fn default_affinity(files: &dyn Files, machine: &Machine, draft: &mut Draft)
     Ok(())
 }
 
-/// The affinities of interrupts that may come to these CPUs alone.
-pub fn bound_to(files: &dyn Files, cpus: &CpuSet) -> Vec<FileValue> {
+/// The files of interrupts that may come to these CPUs alone.
+pub fn bound_to(files: &dyn Files, cpus: &CpuSet) -> Vec<String> {
     let bound = |interrupt: &Interrupt| !interrupt.allowed.is_empty() && interrupt.allowed.is_subset(cpus);
     let found = interrupts(files).unwrap_or_default();
-    let value =
-        |interrupt: Interrupt| FileValue { value: meaning(&interrupt.allowed.to_string()), path: interrupt.path };
-    found.into_iter().filter(bound).map(value).collect()
+    found.into_iter().filter(bound).map(|interrupt| interrupt.path).collect()
 }

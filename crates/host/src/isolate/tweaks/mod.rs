@@ -69,9 +69,7 @@ impl Draft {
 
     /// A write to a file that holds `old`.
     pub fn write(&mut self, about: Option<String>, path: &str, old: &str, new: &str) {
-        let old = meaning(old);
-        let write = Write { path: path.to_owned(), undo: vec![old.clone()], old, new: new.to_owned() };
-        self.writes.push((about, write));
+        self.writes.push((about, Write::new(path, meaning(old), new)));
     }
 
     /// Wants a file with a CPU mask to leave the partition's CPUs out.

@@ -3,7 +3,6 @@
 use super::Draft;
 use crate::files::Files;
 use crate::isolate::machine::Machine;
-use crate::journal::record::Write;
 use punctual_core::CpuSet;
 
 /// Takes the partition's CPUs out of every queue's mask.
@@ -35,8 +34,6 @@ fn keep_off(machine: &Machine, draft: &mut Draft, path: &str, text: &str) {
         return;
     };
     if !set.intersection(&machine.rt).is_empty() {
-        let (old, new) = (text.trim().to_owned(), machine.keep_off(&set).to_mask());
-        let write = Write { path: path.to_owned(), undo: vec![old.clone()], old, new };
-        draft.writes.push((None, write));
+        draft.write(None, path, text, &machine.keep_off(&set).to_mask());
     }
 }

@@ -1,0 +1,275 @@
+//! Isolation on the running kernel: the last CPU is given to real time and taken back, by processes that are killed with
+//! SIGKILL on the way. Needs root. PUNCTUAL_TEST_EVERY_STEP=1 tries every step instead of some twenty of them.
+
+mod isolate_support;
+
+use isolate_support::killing::{Death, Fate, MortalFiles, MortalStore};
+use punctual_core::CpuSet;
+use punctual_host::files::{Files, Root};
+use punctual_host::isolate::{self, Change, Cpusets, Request, Target};
+use punctual_host::journal::apply::WantedWrite;
+use punctual_host::journal::{self, Directory, IfChanged, Journal, Store, tasks};
+use punctual_host::task::attributes;
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+
+/// What the process that is to die does, and when: `create 17`.
+const ORDER: &str = "PUNCTUAL_TEST_ORDER";
+
+/// The machine is one: its tests take turns.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+struct Sigkill;
+
+impl Death for Sigkill {
+    fn die(&self) -> ! {
+        // SAFETY: kill(2) and getpid(2) touch no memory; the signal ends this process before the call returns.
+        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        unreachable!("SIGKILL cannot be survived")
+    }
+}
+
+/// What this machine lacks for these tests.
+fn lacking() -> Option<String> {
+    let files = Root::system();
+    let status = files.read("/proc/self/status").ok()?;
+    if !status.lines().any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0")) {
+        return Some("root".into());
+    }
+    match isolate::plan(&files, &request(&files)) {
+        Err(refusal) => return Some(format!("a partition that can be made: {refusal}")),
+        Ok(plan) if plan.machine.housekeeping.is_empty() => return Some("a second CPU".into()),
+        Ok(_) => {}
+    }
+    match journal::read_all(&Directory::system()) {
+        Ok(journals) if journals.is_empty() => None,
+        Ok(_) => Some("a machine without changes that punctual made: undo them first".into()),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+/// The last CPU. Process 1 and its children, which may supervise this test, stay where they are; CPUs are not unplugged.
+fn request(files: &dyn Files) -> Request {
+    let online: CpuSet = files.read("/sys/devices/system/cpu/online").unwrap().parse().unwrap();
+    let last = online.iter().last().unwrap();
+    let processes = files.list("/proc").unwrap().into_iter().filter_map(|name| name.parse::<i32>().ok());
+    let near_init = |pid: &i32| *pid == 1 || tasks::stat(files, *pid).is_ok_and(|stat| stat.parent == 1);
+    Request {
+        rt_name: "punctual-test-rt".into(),
+        nrt_name: "punctual-test-nrt".into(),
+        without: vec!["replug".into()],
+        leave: processes.filter(near_init).collect(),
+        ..Request::new(Target::Cpus(CpuSet::single(last)))
+    }
+}
+
+fn fixes() -> Vec<WantedWrite> {
+    let fix = |path: &str, value: &str| WantedWrite { step: "fix".into(), path: path.into(), value: value.into() };
+    let all = [("/proc/sys/vm/stat_interval", "7"), ("/proc/sys/kernel/timer_migration", "0")];
+    let all = all.into_iter().chain([("/proc/sys/vm/stat_interval", "9"), ("/sys/kernel/mm/ksm/run", "1")]);
+    all.filter(|(path, _)| Root::system().exists(path)).map(|(path, value)| fix(path, value)).collect()
+}
+
+/// The process that dies: started by the tests below, with its order in the environment.
+#[test]
+#[ignore = "a part of the other tests"]
+fn child() {
+    let Ok(order) = std::env::var(ORDER) else { return };
+    let (what, when) = order.split_once(' ').unwrap();
+    let fate = Fate::new(when.parse().ok(), &Sigkill);
+    let (root, directory) = (Root::system(), Directory::system());
+    let files = MortalFiles { inner: &root, fate: &fate };
+    let store = MortalStore { inner: &directory, fate: &fate, torn: true };
+    match what {
+        "create" => drop(isolate::create(&request(&root), &files, &store).unwrap()),
+        "replug" => {
+            let request = Request { without: Vec::new(), ..request(&root) };
+            drop(isolate::create(&request, &files, &store).unwrap());
+        }
+        "fix" => drop(Journal::apply_writes(&store, &files, &fixes()).unwrap()),
+        "undo" => {
+            let report = journal::undo(&store, &files, IfChanged::Report, |_| true).unwrap();
+            assert!(report.is_complete(), "{report:#?}");
+        }
+        _ => unreachable!("{order}"),
+    }
+}
+
+/// Runs the process above; `true` if it was killed. Anything but its end or SIGKILL fails the test.
+fn run(what: &str, when: Option<usize>) -> bool {
+    let when = when.map_or("never".to_owned(), |step| step.to_string());
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child", "--ignored", "--nocapture"])
+        .env(ORDER, format!("{what} {when}"))
+        .output()
+        .unwrap();
+    let killed = output.status.signal() == Some(libc::SIGKILL);
+    let text = || String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(killed || output.status.success(), "{what} {when}: {}\n{}", output.status, text());
+    killed
+}
+
+/// Everything that isolation touches, as it is now.
+fn snapshot(paths: &[String]) -> BTreeMap<String, String> {
+    let files = Root::system();
+    let cpusets = Cpusets::find(&files).unwrap();
+    let mut all = BTreeMap::new();
+    for path in paths {
+        all.insert(path.clone(), files.read(path).unwrap_or_else(|error| error.to_string()));
+    }
+    let cgroups = tasks::cgroups(&files, &cpusets.hierarchy.mount).unwrap();
+    all.insert("cgroups".into(), cgroups.join(" "));
+    for (tid, place) in tasks::whereabouts(&files, &cpusets.hierarchy).unwrap() {
+        if let (Ok(stat), Ok(cpus)) = (tasks::stat(&files, tid), tasks::affinity(&files, tid)) {
+            // A worker changes its name as it works; those of unbound workqueues follow the mask of their queue in their own time.
+            if !stat.name.starts_with("kworker/u") {
+                all.insert(format!("task {tid} of {}", stat.id.start), format!("{place} {cpus}"));
+            }
+        }
+    }
+    all
+}
+
+/// The files that the plan would write to, and others that could change with them.
+fn paths() -> Vec<String> {
+    let files = Root::system();
+    let mut request = request(&files);
+    request.without.clear();
+    let plan = isolate::plan(&files, &request).unwrap();
+    let mut paths: Vec<String> = Vec::new();
+    for step in plan.steps {
+        match step.change {
+            Change::Write(write) if files.exists(&write.path) => paths.push(write.path),
+            Change::EnableController { path } if files.exists(&path) => paths.push(path),
+            Change::Replug { cpu, may_change } => {
+                paths.push(journal::apply::online_file(cpu));
+                paths.extend(may_change);
+            }
+            _ => {}
+        }
+    }
+    paths.extend(fixes().into_iter().map(|fix| fix.path));
+    paths.extend(["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/isolated"].map(String::from));
+    paths
+}
+
+/// Tasks that come and go are not compared; everything else is.
+fn assert_same(before: &BTreeMap<String, String>, paths: &[String], about: &str) {
+    let after = snapshot(paths);
+    let differs = |(key, value): &(&String, &String)| after.get(*key).is_some_and(|now| now != *value);
+    let different: Vec<String> = before
+        .iter()
+        .filter(differs)
+        .map(|(key, value)| format!("{key}\n  before {}\n  after  {}", value.trim(), after[key].trim()))
+        .collect();
+    assert!(different.is_empty(), "{about}:\n{}", different.join("\n"));
+}
+
+/// Two tasks that asked for CPUs of their own: one for the last CPU, one for the first.
+struct Bystanders(Vec<Child>);
+
+impl Bystanders {
+    fn new() -> Bystanders {
+        let online: CpuSet = Root::system().read("/sys/devices/system/cpu/online").unwrap().parse().unwrap();
+        let ends = [online.first().unwrap(), online.iter().last().unwrap()];
+        let start = |cpu: usize| {
+            let child = Command::new("sleep").arg("3600").stdin(Stdio::null()).spawn().unwrap();
+            attributes::set_affinity(child.id() as i32, &CpuSet::single(cpu)).unwrap();
+            child
+        };
+        Bystanders(ends.into_iter().map(start).collect())
+    }
+}
+
+impl Drop for Bystanders {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Takes back whatever a failed assertion leaves behind.
+struct PutBack;
+
+impl Drop for PutBack {
+    fn drop(&mut self) {
+        let _ = journal::undo(&Directory::system(), &Root::system(), IfChanged::Overwrite, |_| true);
+    }
+}
+
+/// Kills `what` at each step (or at some twenty) until it survives, and undoes each time; `prepare` goes before it.
+fn at_every_step(prepare: Option<&str>, what: &str) {
+    let _turn = MACHINE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(lack) = lacking() {
+        println!("SKIPPED: {lack}");
+        return;
+    }
+    let (_put_back, _bystanders) = (PutBack, Bystanders::new());
+    let paths = paths();
+    let before = snapshot(&paths);
+    let every = std::env::var("PUNCTUAL_TEST_EVERY_STEP").is_ok_and(|value| value == "1");
+    let (mut step, mut deaths) = (0, 0);
+    loop {
+        if let Some(prepare) = prepare {
+            assert!(!run(prepare, None));
+        }
+        let killed = run(what, Some(step));
+        assert!(!run("undo", None));
+        assert_same(&before, &paths, &format!("{what} killed at step {step}"));
+        if !killed {
+            break;
+        }
+        deaths += 1;
+        // The first steps one by one, then ever farther apart, until one beyond the end is survived.
+        step += if every { 1 } else { 1 + step / 4 };
+    }
+    assert!(deaths > 3, "{what} was killed {deaths} times only");
+    println!("{what}: killed {deaths} times, at steps 0 to {step}");
+    assert_eq!(Directory::system().names().unwrap(), ["lock"]);
+}
+
+#[test]
+fn create_killed() {
+    at_every_step(None, "create");
+}
+
+#[test]
+fn undo_killed() {
+    at_every_step(Some("create"), "undo");
+}
+
+#[test]
+fn fix_killed() {
+    at_every_step(None, "fix");
+}
+
+#[test]
+fn undo_of_a_fix_killed() {
+    at_every_step(Some("fix"), "undo");
+}
+
+/// With the CPU unplugged on the way. Once, and killed twice: unplugging disturbs the whole machine.
+#[test]
+fn with_a_cpu_unplugged() {
+    let _turn = MACHINE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(lack) = lacking() {
+        println!("SKIPPED: {lack}");
+        return;
+    }
+    let files = Root::system();
+    let online: CpuSet = files.read("/sys/devices/system/cpu/online").unwrap().parse().unwrap();
+    if !files.exists(&journal::apply::online_file(online.iter().last().unwrap())) {
+        println!("SKIPPED: a last CPU that can be unplugged");
+        return;
+    }
+    let (_put_back, _bystanders) = (PutBack, Bystanders::new());
+    let paths = paths();
+    let before = snapshot(&paths);
+    assert!(!run("replug", None));
+    assert!(!run("undo", None));
+    assert_same(&before, &paths, "replug");
+}
