@@ -1,4 +1,99 @@
 //! Whether a system is ready for real time: rules, each with its evidence, its reason and its remedy.
+//!
+//! A rule is one short function over a [`Context`] and one entry in the table of its group (`check/rules/`). It judges facts
+//! that [`crate::environment`] read, or reads a file of its own through the context. What cannot be read makes the verdict
+//! [`Verdict::Unknown`], never a guess.
+
+mod cgroups;
+mod context;
+mod outcome;
+mod process;
+pub mod rules;
+mod tasks;
+#[cfg(test)]
+pub(crate) mod testing;
+
+pub use context::{Chosen, Context};
+pub use outcome::{Mend, Outcome, Verdict, Write};
+pub use rules::{Group, Rule, rules};
+
+use punctual_core::{Finding, Severity};
+use serde::{Deserialize, Serialize};
+
+/// What one rule found, in the shape of `punctual check --json`. Texts hold what the kernel's files held: escape them where
+/// they are shown.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RuleResult {
+    /// The rule's name, in kebab case.
+    pub id: String,
+    /// The group's name.
+    pub group: String,
+    /// What should be the case.
+    pub title: String,
+    /// The judgement.
+    pub verdict: Verdict,
+    /// Whether there was anything to judge: a rule for a device that the machine lacks is `ok` and does not apply.
+    pub applies: bool,
+    /// What is the case, in one sentence.
+    pub message: String,
+    /// Where that was seen: file and value. For `unknown`, which file could not be read and why.
+    pub evidence: String,
+    /// Why it matters, in one sentence.
+    pub why: String,
+    /// Where that can be read.
+    pub source: String,
+    /// The command or the change of the boot parameters that mends it.
+    pub fix: Option<String>,
+    /// The writes that do the same, where `check --fix` can do it.
+    pub writes: Vec<Write>,
+}
+
+/// Evaluates all rules, in the order of the table.
+pub fn run(context: &Context) -> Vec<RuleResult> {
+    rules().map(|rule| judge(rule, context)).collect()
+}
+
+fn judge(rule: &Rule, context: &Context) -> RuleResult {
+    let outcome = (rule.evaluate)(context).unwrap_or_else(|early| early);
+    let Mend { command, writes } = outcome.mend.unwrap_or_default();
+    RuleResult {
+        id: rule.id.into(),
+        group: rule.group.to_string(),
+        title: rule.title.into(),
+        verdict: outcome.verdict,
+        applies: outcome.applies,
+        message: outcome.message,
+        evidence: outcome.evidence,
+        why: rule.why.into(),
+        source: rule.source.into(),
+        fix: (!command.is_empty()).then_some(command),
+        writes,
+    }
+}
+
+/// The warnings and worse as findings about the system, for the report of a run.
+pub fn to_findings(results: &[RuleResult]) -> Vec<Finding> {
+    let finding = |result: &RuleResult| {
+        let severity = match result.verdict {
+            Verdict::Warning => Severity::Warning,
+            Verdict::Bad => Severity::Bad,
+            Verdict::Ok | Verdict::Advice | Verdict::Unknown => return None,
+        };
+        let finding = Finding::new(&result.id, severity, "system", &*result.message).evidence(&*result.evidence);
+        Some(match &result.fix {
+            Some(fix) => finding.remedy(&**fix),
+            None => finding,
+        })
+    };
+    results.iter().filter_map(finding).collect()
+}
+
+/// What a rule wants and why, for `punctual check --explain RULE`; `None` where there is no such rule.
+pub fn explain(id: &str) -> Option<String> {
+    let rule = rules().find(|rule| rule.id == id)?;
+    let Rule { id, group, title, why, source, .. } = rule;
+    Some(format!("{id} ({group})\n\nWanted: {title}.\nWhy: {why}\nSource: {source}\n"))
+}
 
 #[cfg(test)]
-pub mod testing;
+mod tests;

@@ -14,7 +14,7 @@ mod preemption;
 mod read;
 mod settings;
 
-pub use config::{ConfigSource, KernelConfig};
+pub use config::{ConfigSource, KernelConfig, OPTIONS};
 pub use counters::Counters;
 pub use cpu::{CpuInfo, Frequency, IdleState, Kilohertz};
 pub use interrupts::{InterruptLine, Interrupts};

@@ -179,6 +179,14 @@ fn hypervisor_name(files: &dyn Files) -> Option<(String, String)> {
     {
         return Some(found("/proc/device-tree/compatible", &value));
     }
+    // A guest's clock sources give its hypervisor away (arch/x86/kernel/kvmclock.c, drivers/clocksource/hyperv_timer.c).
+    let clocks = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+    if let Fact::Known(value) = text(files, clocks) {
+        let guests = [("kvm-clock", "KVM"), ("hyperv_clocksource", "Hyper-V"), ("xen", "Xen")];
+        if let Some((clock, name)) = guests.iter().find(|(clock, _)| value.contains(clock)) {
+            return Some(((*name).to_owned(), format!("{clocks} has {clock}")));
+        }
+    }
     ["/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name"].into_iter().find_map(|path| {
         let value = text(files, path).known()?.clone();
         VIRTUAL_BOARDS.iter().any(|board| value.contains(board)).then(|| found(path, &value))

@@ -7,29 +7,21 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The settings that the bundle keeps and the rules judge.
-pub const SETTINGS: [&str; 37] = [
+pub const SETTINGS: [&str; 26] = [
+    "/proc/irq/default_smp_affinity",
     "/proc/sys/kernel/hung_task_timeout_secs",
-    "/proc/sys/kernel/kptr_restrict",
     "/proc/sys/kernel/nmi_watchdog",
     "/proc/sys/kernel/numa_balancing",
     "/proc/sys/kernel/perf_event_paranoid",
     "/proc/sys/kernel/printk",
-    "/proc/sys/kernel/sched_autogroup_enabled",
-    "/proc/sys/kernel/sched_rr_timeslice_ms",
-    "/proc/sys/kernel/sched_rt_period_us",
-    "/proc/sys/kernel/sched_rt_runtime_us",
     "/proc/sys/kernel/sched_schedstats",
     "/proc/sys/kernel/soft_watchdog",
     "/proc/sys/kernel/stack_tracer_enabled",
     "/proc/sys/kernel/timer_migration",
-    "/proc/sys/kernel/unprivileged_bpf_disabled",
     "/proc/sys/kernel/watchdog",
     "/proc/sys/kernel/watchdog_cpumask",
-    "/proc/sys/kernel/watchdog_thresh",
     "/proc/sys/vm/compaction_proactiveness",
     "/proc/sys/vm/stat_interval",
-    "/proc/sys/vm/swappiness",
-    "/proc/irq/default_smp_affinity",
     "/sys/devices/system/cpu/cpufreq/boost",
     "/sys/devices/system/cpu/intel_pstate/no_turbo",
     "/sys/devices/system/cpu/smt/active",
@@ -37,14 +29,11 @@ pub const SETTINGS: [&str; 37] = [
     "/sys/devices/system/machinecheck/machinecheck0/check_interval",
     "/sys/devices/virtual/workqueue/cpumask",
     "/sys/devices/virtual/workqueue/writeback/cpumask",
-    "/sys/kernel/debug/sched/preempt",
     "/sys/kernel/mm/ksm/run",
     "/sys/kernel/mm/transparent_hugepage/defrag",
     "/sys/kernel/mm/transparent_hugepage/enabled",
-    "/sys/kernel/mm/transparent_hugepage/khugepaged/defrag",
     "/sys/kernel/security/lockdown",
-    "/sys/kernel/tracing/current_tracer",
-    "/sys/kernel/tracing/tracing_on",
+    "/sys/module/pcie_aspm/parameters/policy",
 ];
 
 /// What [`SETTINGS`] held, by path.

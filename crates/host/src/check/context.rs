@@ -1,0 +1,227 @@
+//! What the rules look at.
+
+use super::cgroups::Cgroups;
+use super::outcome::{Mend, Outcome, not_applicable, unknown};
+use super::process::Process;
+use super::tasks::{self, Task};
+use crate::environment::{CommandLine, CpuInfo, Environment, KernelConfig, capture};
+use crate::files::Files;
+use punctual_core::{CpuSet, Fact};
+use std::cell::OnceCell;
+
+/// How it was decided which CPUs are for real time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Chosen {
+    /// The user named them.
+    Named,
+    /// They are isolated: `isolcpus=` or a partition.
+    Isolated,
+    /// No CPU is set apart, so all are judged.
+    All,
+}
+
+/// A system under judgement. Facts that only some rules want are read when the first one asks.
+pub struct Context<'a> {
+    files: &'a dyn Files,
+    /// The facts.
+    pub environment: Environment,
+    /// The CPUs that are for real time.
+    pub cpus: CpuSet,
+    /// Who says so.
+    pub chosen: Chosen,
+    /// A directory on the file system that results are written to.
+    pub output: String,
+    /// Who owns cpusets, and which partitions there are.
+    pub(super) cgroups: Cgroups,
+    process: OnceCell<Process>,
+    tasks: OnceCell<Fact<Vec<Task>>>,
+}
+
+impl<'a> Context<'a> {
+    /// A system with its environment captured now. `cpus` are the ones for real time; without them the isolated ones are,
+    /// and without those all that are online.
+    pub fn new(files: &'a dyn Files, cpus: Option<CpuSet>) -> Context<'a> {
+        Context::of(files, capture(files), cpus)
+    }
+
+    /// A system whose environment was captured already.
+    pub fn of(files: &'a dyn Files, environment: Environment, cpus: Option<CpuSet>) -> Context<'a> {
+        let cgroups = Cgroups::read(files);
+        let mut isolated = environment.topology.isolated.known().cloned().unwrap_or_default();
+        isolated = isolated.union(&cgroups.partitioned);
+        let (cpus, chosen) = match cpus {
+            Some(cpus) => (cpus, Chosen::Named),
+            None if !isolated.is_empty() => (isolated, Chosen::Isolated),
+            None => (environment.topology.online.known().cloned().unwrap_or_default(), Chosen::All),
+        };
+        let (process, tasks, output) = (OnceCell::new(), OnceCell::new(), "/".to_owned());
+        Context { files, environment, cpus, chosen, output, cgroups, process, tasks }
+    }
+
+    /// With the directory that results will be written to (absolute).
+    pub fn output(mut self, directory: impl Into<String>) -> Context<'a> {
+        self.output = directory.into();
+        self
+    }
+
+    /// The system's files.
+    pub fn files(&self) -> &dyn Files {
+        self.files
+    }
+
+    /// The CPUs set apart for real time; the rule does not apply where there are none.
+    pub fn dedicated(&self) -> Result<&CpuSet, Outcome> {
+        match self.chosen {
+            Chosen::Named | Chosen::Isolated => Ok(&self.cpus),
+            Chosen::All => Err(match &self.environment.topology.online {
+                Fact::Known(online) => {
+                    not_applicable("no CPU is set apart for real time", format!("CPUs {online} are alike"))
+                }
+                _ => unknown(reason(&self.environment.topology.online)),
+            }),
+        }
+    }
+
+    /// The online CPUs that are not for real time.
+    pub fn housekeeping(&self) -> Result<CpuSet, Outcome> {
+        Ok(known(&self.environment.topology.online)?.difference(&self.cpus))
+    }
+
+    /// Facts of the CPUs under judgement.
+    pub fn cpu_infos(&self) -> Result<Vec<&CpuInfo>, Outcome> {
+        let all = known(&self.environment.cpus)?;
+        let judged: Vec<&CpuInfo> = all.iter().filter(|info| self.cpus.contains(info.cpu)).collect();
+        if judged.is_empty() {
+            return Err(unknown(format!("none of the CPUs {} is online", self.cpus)));
+        }
+        Ok(judged)
+    }
+
+    /// One of [`crate::environment::SETTINGS`].
+    pub fn setting(&self, path: &str) -> Result<String, Outcome> {
+        known(&self.environment.settings.get(path)).cloned()
+    }
+
+    /// A setting that is a number.
+    pub fn number(&self, path: &str) -> Result<i64, Outcome> {
+        as_number(path, &self.setting(path)?)
+    }
+
+    /// A setting of a part of the kernel that may not be built in; the rule does not apply where it is not.
+    pub fn setting_of(&self, path: &str, option: &str) -> Result<String, Outcome> {
+        self.setting(path).map_err(|unread| match self.environment.kernel.config.known() {
+            Some(config) if !config.has(option) => not_applicable(
+                format!("the kernel has no CONFIG_{option}"),
+                format!("{} has it not set", config.source.0),
+            ),
+            _ => unread,
+        })
+    }
+
+    /// The same for a number.
+    pub fn number_of(&self, path: &str, option: &str) -> Result<i64, Outcome> {
+        as_number(path, &self.setting_of(path, option)?)
+    }
+
+    /// The whole text of a file.
+    pub fn read(&self, path: &str) -> Result<String, Outcome> {
+        self.files.read_trimmed(path).map_err(|why| unknown(why.to_string()))
+    }
+
+    /// The kernel's configuration.
+    pub fn config(&self) -> Result<&KernelConfig, Outcome> {
+        known(&self.environment.kernel.config)
+    }
+
+    /// The kernel's command line.
+    pub fn command_line(&self) -> Result<&CommandLine, Outcome> {
+        known(&self.environment.kernel.command_line)
+    }
+
+    /// The limits and rights of this process.
+    pub(super) fn process(&self) -> &Process {
+        self.process.get_or_init(|| Process::read(self.files))
+    }
+
+    /// The tasks of the system.
+    pub(super) fn tasks(&self) -> Result<&[Task], Outcome> {
+        known(self.tasks.get_or_init(|| tasks::read(self.files))).map(Vec::as_slice)
+    }
+
+    /// Whether this is an x86; only its /proc/cpuinfo has a vendor (arch/x86/kernel/cpu/proc.c).
+    pub fn is_x86(&self) -> Result<bool, Outcome> {
+        match (&self.environment.machine.vendor, &self.environment.machine.cpu_model) {
+            (Fact::Known(_), _) => Ok(true),
+            (_, Fact::Known(_)) => Ok(false),
+            (vendor, _) => Err(unknown(reason(vendor))),
+        }
+    }
+
+    /// Ends a rule that is about x86 alone.
+    pub fn only_x86(&self) -> Result<(), Outcome> {
+        if self.is_x86()? {
+            Ok(())
+        } else {
+            Err(not_applicable("this is not an x86", "/proc/cpuinfo has no vendor_id"))
+        }
+    }
+
+    /// Whether this is known to be a guest.
+    pub fn is_guest(&self) -> bool {
+        self.environment.machine.hypervisor.known().is_some_and(|h| h.present)
+    }
+
+    /// In a guest, what the hardware does is the host's affair: a rule about a file that is not there does not apply.
+    pub fn unless_guest<T>(&self, value: Result<T, Outcome>, what: &str) -> Result<T, Outcome> {
+        value.map_err(|unread| {
+            if self.is_guest() {
+                not_applicable(format!("{what} is the host's affair"), unread.evidence)
+            } else {
+                unread
+            }
+        })
+    }
+
+    fn no_tracefs(&self, evidence: String) -> Outcome {
+        match self.environment.kernel.config.known() {
+            Some(config) if !config.has("FTRACE") => {
+                not_applicable("the kernel has no CONFIG_FTRACE", format!("{} has it not set", config.source.0))
+            }
+            _ => unknown(evidence).mend(Mend::by_hand("mount -t tracefs tracefs /sys/kernel/tracing, and run as root")),
+        }
+    }
+
+    /// A file of tracefs, which is mounted in one of two places; the path that was read comes with it.
+    pub fn tracefs(&self, name: &str) -> Result<(String, String), Outcome> {
+        let (first, second) = (format!("/sys/kernel/tracing/{name}"), format!("/sys/kernel/debug/tracing/{name}"));
+        match (self.files.read_trimmed(&first), self.files.read_trimmed(&second)) {
+            (Ok(text), _) => Ok((first, text)),
+            (_, Ok(text)) => Ok((second, text)),
+            (Err(a), Err(b)) => Err(self.no_tracefs(format!("{a}; {b}"))),
+        }
+    }
+}
+
+/// A known value, or the end of the rule.
+pub fn known<T>(fact: &Fact<T>) -> Result<&T, Outcome> {
+    fact.known().ok_or_else(|| unknown(reason(fact)))
+}
+
+/// Why a value is not known.
+pub fn reason<T>(fact: &Fact<T>) -> String {
+    match fact {
+        Fact::Unavailable(why) => why.clone(),
+        Fact::NotAsked => "nobody asked".into(),
+        Fact::Known(_) => String::new(),
+    }
+}
+
+/// A number, or the end of the rule.
+pub fn as_number(path: &str, text: &str) -> Result<i64, Outcome> {
+    text.trim().parse().map_err(|_| unknown(format!("{}, not a number", super::outcome::seen(path, text))))
+}
+
+/// A CPU mask, or the end of the rule.
+pub fn as_mask(path: &str, text: &str) -> Result<CpuSet, Outcome> {
+    CpuSet::from_mask(text).map_err(|why| unknown(format!("{path}: {why}")))
+}

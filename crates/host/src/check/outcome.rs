@@ -1,0 +1,158 @@
+//! What a rule concludes.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The judgement of a rule.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// As it should be, or nothing to judge.
+    Ok,
+    /// A file that tells could not be read or understood.
+    Unknown,
+    /// Could be better.
+    Advice,
+    /// Will cost latency under some circumstances.
+    Warning,
+    /// Not fit for real time.
+    Bad,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Verdict::Ok => "ok",
+            Verdict::Unknown => "unknown",
+            Verdict::Advice => "advice",
+            Verdict::Warning => "warning",
+            Verdict::Bad => "bad",
+        })
+    }
+}
+
+/// One write that mends something, to be done through the journal.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Write {
+    /// The file.
+    pub path: String,
+    /// What to write into it.
+    pub value: String,
+}
+
+/// How something is mended.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Mend {
+    /// For a person: a shell command, or what to change and where.
+    pub command: String,
+    /// For `check --fix`: the same as writes; none where only a person can do it (boot parameters, packages, hardware).
+    pub writes: Vec<Write>,
+}
+
+impl Mend {
+    /// Something that only a person can do.
+    pub fn by_hand(command: impl Into<String>) -> Mend {
+        Mend { command: command.into(), writes: Vec::new() }
+    }
+    /// Words for the kernel's command line.
+    pub fn boot_parameter(words: &str) -> Mend {
+        Mend::by_hand(format!(
+            "add `{words}` to the kernel's command line (GRUB_CMDLINE_LINUX, update-grub) and reboot"
+        ))
+    }
+    /// One write.
+    pub fn write(path: impl Into<String>, value: impl Into<String>) -> Mend {
+        Mend::writes(vec![(path.into(), value.into())])
+    }
+    /// Several writes, in this order.
+    pub fn writes(writes: Vec<(String, String)>) -> Mend {
+        let writes: Vec<Write> = writes.into_iter().map(|(path, value)| Write { path, value }).collect();
+        let command = writes.iter().map(|w| format!("echo {} > {}", w.value, quoted(&w.path))).collect::<Vec<_>>();
+        Mend { command: command.join("; "), writes }
+    }
+}
+
+/// A path as a shell takes it; names of interfaces are part of some.
+fn quoted(path: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@,".contains(c);
+    if path.chars().all(plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
+}
+
+/// What a rule concludes. An `Err` is the same as an `Ok`: it only lets a rule end early with `?`.
+pub type Judged = Result<Outcome, Outcome>;
+
+/// A verdict with its reasons.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// The judgement.
+    pub verdict: Verdict,
+    /// Whether there was anything to judge.
+    pub applies: bool,
+    /// What is the case.
+    pub message: String,
+    /// File and value.
+    pub evidence: String,
+    /// What to do about it.
+    pub mend: Option<Mend>,
+}
+
+impl Outcome {
+    /// With a remedy.
+    pub fn mend(mut self, mend: Mend) -> Outcome {
+        self.mend = Some(mend);
+        self
+    }
+    /// As a result, for the end of a rule.
+    pub fn judged(self) -> Judged {
+        Ok(self)
+    }
+}
+
+fn outcome(verdict: Verdict, message: impl Into<String>, evidence: impl Into<String>) -> Outcome {
+    Outcome { verdict, applies: true, message: message.into(), evidence: evidence.into(), mend: None }
+}
+
+/// As it should be.
+pub fn ok(message: impl Into<String>, evidence: impl Into<String>) -> Outcome {
+    outcome(Verdict::Ok, message, evidence)
+}
+/// Could be better.
+pub fn advice(message: impl Into<String>, evidence: impl Into<String>) -> Outcome {
+    outcome(Verdict::Advice, message, evidence)
+}
+/// Will cost latency under some circumstances.
+pub fn warning(message: impl Into<String>, evidence: impl Into<String>) -> Outcome {
+    outcome(Verdict::Warning, message, evidence)
+}
+/// Not fit for real time.
+pub fn bad(message: impl Into<String>, evidence: impl Into<String>) -> Outcome {
+    outcome(Verdict::Bad, message, evidence)
+}
+/// What would tell could not be read.
+pub fn unknown(evidence: impl Into<String>) -> Outcome {
+    outcome(Verdict::Unknown, "what would tell could not be read", evidence)
+}
+/// There is nothing to judge on this system.
+pub fn not_applicable(reason: impl Into<String>, evidence: impl Into<String>) -> Outcome {
+    Outcome { applies: false, ..outcome(Verdict::Ok, format!("does not apply: {}", reason.into()), evidence) }
+}
+
+/// Evidence: a file and what it holds, shortened.
+pub fn seen(path: &str, value: impl fmt::Display) -> String {
+    let value = value.to_string();
+    let mut short: String = value.chars().take(120).collect();
+    if short.len() < value.len() {
+        short.push('…');
+    }
+    format!("{path} is `{short}`")
+}
+
+/// Some of many names: the first eight and how many more.
+pub fn some(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let mut text = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN {
+        text += &format!(" and {} more", names.len() - SHOWN);
+    }
+    text
+}

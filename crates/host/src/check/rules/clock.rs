@@ -1,0 +1,142 @@
+//! Clocks and timers.
+
+use super::{Group, Rule};
+use crate::check::context::{Context, known};
+use crate::check::outcome::*;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "high-resolution-timers",
+        group: Group::Clock,
+        title: "timers fire between ticks",
+        why: "Without high-resolution timers every timer waits for the next tick, up to 10 ms.",
+        source: "Documentation/timers/hrtimers.rst",
+        evaluate: high_resolution_timers,
+    },
+    Rule {
+        id: "clocksource",
+        group: Group::Clock,
+        title: "time is read from a register of the processor",
+        why: "Reading the HPET or the ACPI timer takes a microsecond or more and a system call each time.",
+        source: "Documentation/timers/timekeeping.rst",
+        evaluate: clocksource,
+    },
+    Rule {
+        id: "tsc-stability",
+        group: Group::Clock,
+        title: "the time stamp counter runs evenly through all power states",
+        why: "A counter that changes its rate or stops in idle states is thrown out as clock source while the system runs.",
+        source: "arch/x86/kernel/tsc.c",
+        evaluate: tsc_stability,
+    },
+    Rule {
+        id: "tsc-deadline-timer",
+        group: Group::Clock,
+        title: "the timer is programmed with the instant itself",
+        why: "The older one-shot mode counts down a slower clock, so each expiry is rounded and takes longer to program.",
+        source: "arch/x86/kernel/apic/apic.c",
+        evaluate: tsc_deadline_timer,
+    },
+    Rule {
+        id: "clock-event-device",
+        group: Group::Clock,
+        title: "each CPU has a timer of its own",
+        why: "With a timer shared by all CPUs every expiry is passed on by an interrupt to another CPU.",
+        source: "kernel/time/tick-broadcast.c",
+        evaluate: clock_event_device,
+    },
+    Rule {
+        id: "timer-migration",
+        group: Group::Clock,
+        title: "timers stay on the CPU that set them",
+        why: "With migration on, timers of idle CPUs are served by a busy one, which may be the real-time one.",
+        source: "Documentation/admin-guide/sysctl/kernel.rst",
+        evaluate: timer_migration,
+    },
+];
+
+fn high_resolution_timers(ctx: &Context) -> Judged {
+    let tick = &ctx.environment.kernel.tick;
+    let source = &tick.high_resolution_source;
+    let off = ctx.command_line().ok().and_then(|line| line.value("highres")).is_some_and(|value| value == "off");
+    match (known(&tick.high_resolution)?, off) {
+        (true, false) => ok("timers have the resolution of the clock", format!("{source} says so")),
+        (_, true) => bad("timers fire at ticks only", "/proc/cmdline has highres=off")
+            .mend(Mend::by_hand("remove `highres=off` from the kernel's command line")),
+        (false, false) => bad("timers fire at ticks only", format!("{source} says so"))
+            .mend(Mend::by_hand("boot a kernel with CONFIG_HIGH_RES_TIMERS and a stable clock source")),
+    }
+    .judged()
+}
+
+/// Clock sources behind a slow bus.
+const SLOW: [&str; 5] = ["hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"];
+
+fn clocksource(ctx: &Context) -> Judged {
+    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let current = known(&ctx.environment.clock.current)?;
+    let tsc_is_there = ctx.environment.clock.available.known().is_some_and(|all| all.iter().any(|name| name == "tsc"));
+    let slow = SLOW.contains(&current.as_str());
+    let outcome = match (slow, current != "tsc" && tsc_is_there) {
+        (true, _) => bad(format!("reading the clock {current} is slow"), seen(path, current)),
+        (false, true) => {
+            advice(format!("the clock is {current} although the processor's own could be used"), seen(path, current))
+        }
+        (false, false) => return ok(format!("the clock source is {current}"), seen(path, current)).judged(),
+    };
+    match tsc_is_there {
+        true => outcome.mend(Mend::write(path, "tsc")),
+        false => outcome
+            .mend(Mend::by_hand("see why the kernel refused the processor's counter: dmesg | grep -i clocksource")),
+    }
+    .judged()
+}
+
+fn tsc_stability(ctx: &Context) -> Judged {
+    ctx.only_x86()?;
+    let tsc = known(&ctx.environment.machine.tsc)?;
+    match (tsc.constant, tsc.nonstop) {
+        (true, true) => ok("the counter is constant and never stops", "/proc/cpuinfo has constant_tsc and nonstop_tsc"),
+        (false, _) => {
+            warning("the counter changes its rate with the CPU's frequency", "/proc/cpuinfo lacks constant_tsc")
+        }
+        (true, false) => warning("the counter stops in deep idle states", "/proc/cpuinfo lacks nonstop_tsc")
+            .mend(Mend::boot_parameter("processor.max_cstate=1")),
+    }
+    .judged()
+}
+
+fn tsc_deadline_timer(ctx: &Context) -> Judged {
+    ctx.only_x86()?;
+    match known(&ctx.environment.machine.tsc)?.deadline_timer {
+        true => ok("the timer takes an instant of the counter", "/proc/cpuinfo has tsc_deadline_timer"),
+        false => advice("the timer counts down its own clock", "/proc/cpuinfo lacks tsc_deadline_timer"),
+    }
+    .judged()
+}
+
+/// Devices that are not per CPU (drivers/clocksource, arch/x86/kernel/hpet.c, i8253.c).
+fn clock_event_device(ctx: &Context) -> Judged {
+    let path = "/sys/devices/system/clockevents/clockevent0/current_device";
+    let device = known(&ctx.environment.kernel.tick.event_device)?;
+    if device.is_empty() {
+        return unknown(format!("{path} is empty")).judged();
+    }
+    let shared = ["hpet", "pit"].contains(&device.as_str());
+    match shared {
+        false => ok(format!("the timer device is {device}"), seen(path, device)),
+        true => warning(format!("the timer device {device} is slow and shared"), seen(path, device))
+            .mend(Mend::by_hand("remove `nolapic`, `noapic` and `nolapic_timer` from the kernel's command line")),
+    }
+    .judged()
+}
+
+fn timer_migration(ctx: &Context) -> Judged {
+    ctx.dedicated()?;
+    let path = "/proc/sys/kernel/timer_migration";
+    match ctx.number_of(path, "NO_HZ_COMMON")? {
+        0 => ok("timers stay where they are set", seen(path, 0)),
+        on => advice("timers of idle CPUs move to busy ones", seen(path, on)).mend(Mend::write(path, "0")),
+    }
+    .judged()
+}

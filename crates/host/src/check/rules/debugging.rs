@@ -1,0 +1,162 @@
+//! Checks and tracers that cost time.
+
+use super::{Group, Rule};
+use crate::check::context::Context;
+use crate::check::outcome::*;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "lock-debugging",
+        group: Group::Debugging,
+        title: "the kernel is built without lock debugging",
+        why: "Each lock and unlock is recorded and proved, which makes every path several times longer.",
+        source: "Documentation/locking/lockdep-design.rst",
+        evaluate: |ctx| {
+            built_with(
+                ctx,
+                bad,
+                &[
+                    "LOCKDEP",
+                    "PROVE_LOCKING",
+                    "DEBUG_LOCK_ALLOC",
+                    "LOCK_STAT",
+                    "DEBUG_SPINLOCK",
+                    "DEBUG_MUTEXES",
+                    "DEBUG_RT_MUTEXES",
+                    "PROVE_RCU",
+                ],
+            )
+        },
+    },
+    Rule {
+        id: "sanitizers",
+        group: Group::Debugging,
+        title: "the kernel is built without sanitizers and coverage",
+        why: "They add code to every access of memory or every branch.",
+        source: "Documentation/dev-tools/kasan.rst, kcsan.rst, kcov.rst",
+        evaluate: |ctx| built_with(ctx, bad, &["KASAN", "KCSAN", "KMSAN", "KCOV", "GCOV_KERNEL"]),
+    },
+    Rule {
+        id: "memory-debugging",
+        group: Group::Debugging,
+        title: "the kernel is built without memory debugging",
+        why: "Filling, checking and scanning of memory happens in the middle of allocations.",
+        source: "mm/Kconfig.debug",
+        evaluate: |ctx| built_with(ctx, warning, &["SLUB_DEBUG_ON", "DEBUG_OBJECTS", "DEBUG_KMEMLEAK", "DEBUG_VM"]),
+    },
+    Rule {
+        id: "preemption-debugging",
+        group: Group::Debugging,
+        title: "the kernel is built without checks of preemption and sleeping",
+        why: "Each use of per-CPU data and each function that may sleep is checked.",
+        source: "lib/Kconfig.debug, DEBUG_PREEMPT and DEBUG_ATOMIC_SLEEP",
+        evaluate: |ctx| built_with(ctx, warning, &["DEBUG_PREEMPT", "DEBUG_ATOMIC_SLEEP"]),
+    },
+    Rule {
+        id: "irqsoff-tracers-built",
+        group: Group::Debugging,
+        title: "the kernel is built without tracers of interrupts off and preemption off",
+        why: "Even while they are not used, each change of the interrupt flag calls a function.",
+        source: "kernel/trace/Kconfig, IRQSOFF_TRACER",
+        evaluate: |ctx| built_with(ctx, advice, &["IRQSOFF_TRACER", "PREEMPT_TRACER"]),
+    },
+    Rule {
+        id: "current-tracer",
+        group: Group::Debugging,
+        title: "no tracer was left on",
+        why: "The function tracers record every call in the kernel.",
+        source: "Documentation/trace/ftrace.rst, current_tracer",
+        evaluate: current_tracer,
+    },
+    Rule {
+        id: "trace-events",
+        group: Group::Debugging,
+        title: "no trace event was left on",
+        why: "Each event that is on is formatted into a buffer where it happens.",
+        source: "Documentation/trace/events.rst",
+        evaluate: trace_events,
+    },
+    Rule {
+        id: "stack-tracer",
+        group: Group::Debugging,
+        title: "the stack tracer is off",
+        why: "It looks at the stack in every call of a function.",
+        source: "Documentation/trace/ftrace.rst, Stack trace",
+        evaluate: stack_tracer,
+    },
+    Rule {
+        id: "scheduler-statistics",
+        group: Group::Debugging,
+        title: "scheduler statistics are off",
+        why: "They are counted in each wake-up and each switch.",
+        source: "Documentation/scheduler/sched-stats.rst",
+        evaluate: scheduler_statistics,
+    },
+];
+
+/// One of the constructors of an outcome.
+type Judge = fn(String, String) -> Outcome;
+
+fn built_with(ctx: &Context, judge: Judge, options: &[&str]) -> Judged {
+    let config = ctx.config()?;
+    let on: Vec<String> =
+        options.iter().filter(|option| config.has(option)).map(|option| format!("CONFIG_{option}")).collect();
+    if on.is_empty() {
+        return ok(
+            "none of these is built in",
+            format!("{} sets none of CONFIG_{}", config.source.0, options.join(", ")),
+        )
+        .judged();
+    }
+    judge(format!("the kernel is built with {}", some(&on)), format!("{} sets them", config.source.0))
+        .mend(Mend::by_hand("boot a kernel that is built without them"))
+        .judged()
+}
+
+fn stack_tracer(ctx: &Context) -> Judged {
+    let path = "/proc/sys/kernel/stack_tracer_enabled";
+    match ctx.number_of(path, "STACK_TRACER")? {
+        0 => ok("the stack tracer is off", seen(path, 0)),
+        on => warning("the stack tracer is on", seen(path, on)).mend(Mend::write(path, "0")),
+    }
+    .judged()
+}
+
+fn scheduler_statistics(ctx: &Context) -> Judged {
+    let path = "/proc/sys/kernel/sched_schedstats";
+    match ctx.number_of(path, "SCHEDSTATS")? {
+        0 => ok("scheduler statistics are off", seen(path, 0)),
+        on => advice("scheduler statistics are counted", seen(path, on)).mend(Mend::write(path, "0")),
+    }
+    .judged()
+}
+
+fn current_tracer(ctx: &Context) -> Judged {
+    let (path, tracer) = ctx.tracefs("current_tracer")?;
+    if tracer == "nop" {
+        return ok("no tracer is on", seen(&path, tracer)).judged();
+    }
+    if tracer.is_empty() {
+        return unknown(format!("{path} is empty")).judged();
+    }
+    let (switch, on) = ctx.tracefs("tracing_on")?;
+    let evidence = format!("{}; {}", seen(&path, &tracer), seen(&switch, &on));
+    let mend = Mend::write(path, "nop");
+    // A tracer that is chosen costs its hooks even while the buffer takes nothing.
+    match on == "0" {
+        true => advice(format!("the tracer {tracer} is chosen and stopped"), evidence).mend(mend),
+        false => warning(format!("the tracer {tracer} is on"), evidence).mend(mend),
+    }
+    .judged()
+}
+
+fn trace_events(ctx: &Context) -> Judged {
+    let (path, events) = ctx.tracefs("set_event")?;
+    let on: Vec<String> = events.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
+    if on.is_empty() {
+        return ok("no event is on", format!("{path} is empty")).judged();
+    }
+    advice(format!("{} trace events are on", on.len()), format!("{path}: {}", some(&on)))
+        .mend(Mend::by_hand(format!("echo > {path}")))
+        .judged()
+}

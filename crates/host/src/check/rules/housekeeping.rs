@@ -1,0 +1,234 @@
+//! The kernel's own periodic work.
+
+use super::{Group, Rule};
+use crate::check::context::{Context, as_mask};
+use crate::check::outcome::*;
+use punctual_core::CpuSet;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "workqueues",
+        group: Group::Housekeeping,
+        title: "unbound work is done on other CPUs",
+        why: "Workers of unbound workqueues run on any CPU of this mask.",
+        source: "Documentation/core-api/workqueue.rst, Affinity Scopes",
+        evaluate: workqueues,
+    },
+    Rule {
+        id: "writeback-workqueue",
+        group: Group::Housekeeping,
+        title: "dirty pages are written back on other CPUs",
+        why: "The writeback workqueue has a mask of its own, beside that of all unbound ones.",
+        source: "Documentation/core-api/workqueue.rst",
+        evaluate: writeback_workqueue,
+    },
+    Rule {
+        id: "nmi-watchdog",
+        group: Group::Housekeeping,
+        title: "the hard-lockup watchdog is off",
+        why: "It takes a performance counter and sends an interrupt that nothing can hold back to each CPU every few seconds.",
+        source: "Documentation/admin-guide/lockup-watchdogs.rst",
+        evaluate: nmi_watchdog,
+    },
+    Rule {
+        id: "soft-watchdog",
+        group: Group::Housekeeping,
+        title: "the soft-lockup watchdog leaves real-time CPUs out",
+        why: "Its thread runs on each CPU of its mask every few seconds, above every real-time task.",
+        source: "Documentation/admin-guide/lockup-watchdogs.rst",
+        evaluate: soft_watchdog,
+    },
+    Rule {
+        id: "hung-task-detector",
+        group: Group::Housekeeping,
+        title: "the hung-task detector is off or patient",
+        why: "It walks all tasks, and calls those hung that real-time work rightly keeps waiting.",
+        source: "Documentation/admin-guide/sysctl/kernel.rst, hung_task_timeout_secs",
+        evaluate: hung_task_detector,
+    },
+    Rule {
+        id: "machine-check-polling",
+        group: Group::Housekeeping,
+        title: "corrected machine errors are not polled for",
+        why: "Each CPU reads its error banks in a timer, by default every five minutes.",
+        source: "Documentation/arch/x86/x86_64/machinecheck.rst, check_interval",
+        evaluate: machine_check_polling,
+    },
+    Rule {
+        id: "vm-statistics",
+        group: Group::Housekeeping,
+        title: "memory statistics are gathered seldom",
+        why: "A worker on each CPU folds its counters into the global ones at this interval.",
+        source: "Documentation/admin-guide/sysctl/vm.rst, stat_interval",
+        evaluate: vm_statistics,
+    },
+    Rule {
+        id: "console-messages",
+        group: Group::Housekeeping,
+        title: "kernel messages do not flood the console",
+        why: "A message to a slow console is written with interrupts off by kernels before 6.12's threaded printing, and by many drivers since.",
+        source: "Documentation/admin-guide/sysctl/kernel.rst, printk",
+        evaluate: console_messages,
+    },
+    Rule {
+        id: "serial-console",
+        group: Group::Housekeeping,
+        title: "no serial port is a console",
+        why: "At 115,200 baud a line of 80 characters takes 7 ms, during which the writing CPU may be held.",
+        source: "Documentation/admin-guide/serial-console.rst",
+        evaluate: serial_console,
+    },
+    Rule {
+        id: "access-times",
+        group: Group::Housekeeping,
+        title: "reading a file does not write to the output's file system",
+        why: "With strict access times every read becomes a write to the journal, and a synchronous mount waits for the disk each time.",
+        source: "mount(8), relatime",
+        evaluate: access_times,
+    },
+];
+
+/// A second is the default; tuned's real-time profiles take ten.
+const STAT_INTERVAL: i64 = 10;
+/// tuned's real-time profiles take ten minutes instead of two.
+const HUNG_TASK: i64 = 600;
+/// KERN_WARNING is 4: a level of 5 shows warnings and worse (include/linux/kern_levels.h).
+const QUIET: i64 = 5;
+
+fn mask_leaves_out(ctx: &Context, path: &str, work: &str) -> Judged {
+    let cpus = ctx.dedicated()?;
+    let text = ctx.setting(path)?;
+    let rest = ctx.housekeeping()?;
+    match as_mask(path, &text)?.intersection(cpus).is_empty() {
+        true => ok(format!("{work} is done on other CPUs"), seen(path, text)),
+        false if rest.is_empty() => advice(format!("{work} may be done on the real-time CPUs"), seen(path, text)),
+        false => advice(format!("{work} may be done on the real-time CPUs"), seen(path, text))
+            .mend(Mend::write(path, rest.to_mask())),
+    }
+    .judged()
+}
+
+fn workqueues(ctx: &Context) -> Judged {
+    mask_leaves_out(ctx, "/sys/devices/virtual/workqueue/cpumask", "unbound work")
+}
+
+fn writeback_workqueue(ctx: &Context) -> Judged {
+    mask_leaves_out(ctx, "/sys/devices/virtual/workqueue/writeback/cpumask", "writeback")
+}
+
+fn nmi_watchdog(ctx: &Context) -> Judged {
+    let path = "/proc/sys/kernel/nmi_watchdog";
+    match ctx.number_of(path, "LOCKUP_DETECTOR")? {
+        0 => ok("the hard-lockup watchdog is off", seen(path, 0)),
+        on => advice("every CPU gets the watchdog's interrupts", seen(path, on)).mend(Mend::write(path, "0")),
+    }
+    .judged()
+}
+
+fn soft_watchdog(ctx: &Context) -> Judged {
+    let cpus = ctx.dedicated()?;
+    let (switch, soft) = ("/proc/sys/kernel/watchdog", "/proc/sys/kernel/soft_watchdog");
+    for path in [switch, soft] {
+        if ctx.number_of(path, "LOCKUP_DETECTOR")? == 0 {
+            return ok("the soft-lockup watchdog is off", seen(path, 0)).judged();
+        }
+    }
+    let path = "/proc/sys/kernel/watchdog_cpumask";
+    let text = ctx.setting(path)?;
+    let mask: CpuSet = text.parse().map_err(|why| unknown(format!("{path}: {why}")))?;
+    let rest = ctx.housekeeping()?;
+    let mend = if rest.is_empty() { Mend::write(switch, "0") } else { Mend::write(path, rest.to_string()) };
+    match mask.intersection(cpus).is_empty() {
+        true => ok("the soft-lockup watchdog leaves the real-time CPUs out", seen(path, text)),
+        false => advice("the soft-lockup watchdog runs on the real-time CPUs", seen(path, text)).mend(mend),
+    }
+    .judged()
+}
+
+fn hung_task_detector(ctx: &Context) -> Judged {
+    ctx.dedicated()?;
+    let path = "/proc/sys/kernel/hung_task_timeout_secs";
+    match ctx.number_of(path, "DETECT_HUNG_TASK")? {
+        0 => ok("the hung-task detector is off", seen(path, 0)),
+        seconds if seconds >= HUNG_TASK => ok("the hung-task detector is patient", seen(path, seconds)),
+        seconds => advice(format!("the hung-task detector calls a task hung after {seconds} s"), seen(path, seconds))
+            .mend(Mend::write(path, HUNG_TASK.to_string())),
+    }
+    .judged()
+}
+
+fn machine_check_polling(ctx: &Context) -> Judged {
+    ctx.only_x86()?;
+    let path = "/sys/devices/system/machinecheck/machinecheck0/check_interval";
+    let text = ctx.unless_guest(ctx.setting_of(path, "X86_MCE"), "the state of the hardware")?;
+    match text.as_str() {
+        "" => unknown(format!("{path} is empty")),
+        "0" => ok("nothing is polled", seen(path, text)),
+        _ => advice("every CPU polls for errors", seen(path, text)).mend(Mend::write(path, "0")),
+    }
+    .judged()
+}
+
+fn vm_statistics(ctx: &Context) -> Judged {
+    ctx.dedicated()?;
+    let path = "/proc/sys/vm/stat_interval";
+    match ctx.number(path)? {
+        seconds if seconds >= STAT_INTERVAL => ok("memory statistics are gathered seldom", seen(path, seconds)),
+        seconds => advice(format!("every CPU folds its counters every {seconds} s"), seen(path, seconds))
+            .mend(Mend::write(path, STAT_INTERVAL.to_string())),
+    }
+    .judged()
+}
+
+fn console_messages(ctx: &Context) -> Judged {
+    let path = "/proc/sys/kernel/printk";
+    let text = ctx.setting(path)?;
+    let level: i64 =
+        text.split_whitespace().next().and_then(|word| word.parse().ok()).ok_or_else(|| unknown(seen(path, &text)))?;
+    match level <= QUIET {
+        true => ok(format!("only messages below level {level} are shown"), seen(path, text)),
+        false => advice(format!("messages below level {level} are shown, notices among them"), seen(path, text))
+            .mend(Mend::write(path, "4")),
+    }
+    .judged()
+}
+
+fn serial_console(ctx: &Context) -> Judged {
+    let path = "/sys/class/tty/console/active";
+    let active = ctx.read(path)?;
+    let serial: Vec<String> = active
+        .split_whitespace()
+        .filter(|name| name.starts_with("tty") && name.contains(['S', 'A', 'U', 'O', 'H']))
+        .map(str::to_owned)
+        .collect();
+    if serial.is_empty() {
+        return ok("no serial port is a console", seen(path, active)).judged();
+    }
+    advice(format!("{} carries kernel messages", some(&serial)), seen(path, active))
+        .mend(Mend::by_hand(
+            "remove `console=` of the serial port from the kernel's command line, or boot with `quiet`",
+        ))
+        .judged()
+}
+
+fn access_times(ctx: &Context) -> Judged {
+    let mounts = ctx.read("/proc/self/mounts")?;
+    let Some(mount) = super::super::cgroups::mount_of(&mounts, &ctx.output) else {
+        return unknown(format!("/proc/self/mounts has no mount that holds {}", ctx.output)).judged();
+    };
+    let has = |option: &str| mount.options.split(',').any(|o| o == option);
+    if ["tmpfs", "ramfs", "rootfs"].contains(&mount.kind.as_str()) {
+        let evidence = seen("/proc/self/mounts", format!("{} {}", mount.point, mount.kind));
+        return not_applicable("the output is in memory", evidence).judged();
+    }
+    let evidence = seen("/proc/self/mounts", format!("{} {} {}", mount.point, mount.kind, mount.options));
+    let remount = |option: &str| Mend::by_hand(format!("mount -o remount,{option} {}", mount.point));
+    if has("sync") {
+        return warning("every write of the output waits for the disk", evidence).mend(remount("async")).judged();
+    }
+    match ["relatime", "noatime", "ro", "lazytime"].into_iter().any(has) {
+        true => ok("reading does not write each time", evidence),
+        false => advice("every read of a file writes its access time", evidence).mend(remount("noatime")),
+    }
+    .judged()
+}

@@ -1,0 +1,262 @@
+//! Interrupts and where they go.
+
+use super::{Group, Rule};
+use crate::check::context::{Context, as_mask, known};
+use crate::check::outcome::*;
+use crate::check::tasks::Task;
+use crate::environment::cpu_list;
+use punctual_core::{CpuSet, Fact};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "interrupts-elsewhere",
+        group: Group::Interrupts,
+        title: "device interrupts go to other CPUs",
+        why: "Each interrupt that lands on a real-time CPU stops its task, PREEMPT_RT or not, at least for the hard part.",
+        source: "Documentation/core-api/irq/irq-affinity.rst",
+        evaluate: interrupts_elsewhere,
+    },
+    Rule {
+        id: "default-irq-affinity",
+        group: Group::Interrupts,
+        title: "new interrupts go to other CPUs",
+        why: "A device that is plugged in or opened later gets its interrupts where the default mask says.",
+        source: "Documentation/core-api/irq/irq-affinity.rst",
+        evaluate: default_irq_affinity,
+    },
+    Rule {
+        id: "irqaffinity-parameter",
+        group: Group::Interrupts,
+        title: "the boot parameter irqaffinity= leaves the real-time CPUs out",
+        why: "It holds for interrupts that are set up before any script runs.",
+        source: "Documentation/admin-guide/kernel-parameters.txt, irqaffinity=",
+        evaluate: irqaffinity_parameter,
+    },
+    Rule {
+        id: "managed-interrupts",
+        group: Group::Interrupts,
+        title: "isolcpus= keeps managed interrupts away too",
+        why: "The kernel places the queues of NVMe and virtio disks itself and lets nobody move them; only this flag keeps them off.",
+        source: "Documentation/admin-guide/kernel-parameters.txt, isolcpus=",
+        evaluate: managed_interrupts,
+    },
+    Rule {
+        id: "irqbalance",
+        group: Group::Interrupts,
+        title: "irqbalance does not move interrupts to real-time CPUs",
+        why: "It spreads interrupts over all CPUs that it does not know as isolated, and undoes what was set by hand.",
+        source: "irqbalance(1)",
+        evaluate: irqbalance,
+    },
+    Rule {
+        id: "irq-thread-priorities",
+        group: Group::Interrupts,
+        title: "interrupt threads are real-time tasks below the highest priorities",
+        why: "A handler thread above the task's priority delays it like an interrupt; one without real-time priority delays its device.",
+        source: "kernel/irq/manage.c, setup_irq_thread",
+        evaluate: irq_thread_priorities,
+    },
+    Rule {
+        id: "packet-steering",
+        group: Group::Interrupts,
+        title: "network queues are not steered to real-time CPUs",
+        why: "RPS and XPS hand the processing of packets to the CPUs in their masks, as softirqs.",
+        source: "Documentation/networking/scaling.rst",
+        evaluate: packet_steering,
+    },
+];
+
+/// Interrupts beyond this are not asked for their affinity.
+const MAX_INTERRUPTS: usize = 4096;
+/// Interfaces and queues beyond this are not looked at.
+const MAX_QUEUES: usize = 4096;
+/// Priorities from here on are the kernel's own watchdogs and migration threads.
+const HIGHEST: u32 = 90;
+
+/// Interrupts of devices that each CPU has for itself; no file tells them from others (drivers/clocksource/arm_arch_timer.c,
+/// drivers/perf/arm_pmu.c, arch/arm64/kvm/arch_timer.c).
+fn is_per_cpu(name: &str) -> bool {
+    ["arch_timer", "arm-pmu", "kvm guest"].iter().any(|device| name.starts_with(device))
+}
+
+fn interrupts_elsewhere(ctx: &Context) -> Judged {
+    let cpus = ctx.dedicated()?;
+    let interrupts = known(&ctx.environment.before.interrupts)?;
+    let (mut landing, mut writes, mut asked, mut silent) = (Vec::new(), Vec::new(), 0, 0);
+    let rest = ctx.housekeeping()?;
+    for line in interrupts.lines.iter().take(MAX_INTERRUPTS) {
+        let Some(irq) = line.number().filter(|_| !is_per_cpu(&line.name())) else { continue };
+        // The effective affinity is where the controller really sends it; kernels without it send it anywhere allowed.
+        let (effective, wanted) =
+            (format!("/proc/irq/{irq}/effective_affinity_list"), format!("/proc/irq/{irq}/smp_affinity_list"));
+        let mask = match cpu_list(ctx.files(), &effective) {
+            Fact::Known(mask) if !mask.is_empty() => mask,
+            _ => match cpu_list(ctx.files(), &wanted) {
+                Fact::Known(mask) => mask,
+                _ => {
+                    silent += 1;
+                    continue;
+                }
+            },
+        };
+        asked += 1;
+        if !mask.intersection(cpus).is_empty() {
+            landing.push(format!("{irq} {}", line.name()));
+            writes.push((wanted, rest.to_string()));
+        }
+    }
+    if landing.is_empty() && (asked == 0 || silent > 0) {
+        return unknown(format!("{silent} interrupts have no readable /proc/irq/*/smp_affinity_list")).judged();
+    }
+    if landing.is_empty() {
+        return ok(
+            "no device interrupt lands on the real-time CPUs",
+            format!("{asked} files /proc/irq/*/effective_affinity_list"),
+        )
+        .judged();
+    }
+    let message = format!("{} of {asked} interrupts land on the real-time CPUs", landing.len());
+    let outcome = warning(message, format!("/proc/irq/*/effective_affinity_list: {}", some(&landing)));
+    if rest.is_empty() { Ok(outcome) } else { outcome.mend(Mend::writes(writes)).judged() }
+}
+
+fn default_irq_affinity(ctx: &Context) -> Judged {
+    let cpus = ctx.dedicated()?;
+    let path = "/proc/irq/default_smp_affinity";
+    let text = ctx.setting(path)?;
+    let rest = ctx.housekeeping()?;
+    match as_mask(path, &text)?.intersection(cpus).is_empty() {
+        true => ok("new interrupts go to other CPUs", seen(path, text)),
+        false if rest.is_empty() => advice("new interrupts may land on the real-time CPUs", seen(path, text)),
+        false => advice("new interrupts may land on the real-time CPUs", seen(path, text))
+            .mend(Mend::write(path, rest.to_mask())),
+    }
+    .judged()
+}
+
+fn irqaffinity_parameter(ctx: &Context) -> Judged {
+    let cpus = ctx.dedicated()?;
+    let rest = ctx.housekeeping()?;
+    let mend = Mend::boot_parameter(&format!("irqaffinity={rest}"));
+    match ctx.command_line()?.cpus("irqaffinity") {
+        None => advice("interrupts of early drivers go anywhere", "/proc/cmdline has no irqaffinity=").mend(mend),
+        Some(Err(odd)) => unknown(format!("/proc/cmdline has irqaffinity={odd}, which is not understood here")),
+        Some(Ok(set)) if set.intersection(cpus).is_empty() => {
+            ok("irqaffinity= leaves the real-time CPUs out", format!("/proc/cmdline has irqaffinity={set}"))
+        }
+        Some(Ok(set)) => warning(
+            "irqaffinity= sends interrupts to the real-time CPUs",
+            format!("/proc/cmdline has irqaffinity={set}"),
+        )
+        .mend(mend),
+    }
+    .judged()
+}
+
+fn managed_interrupts(ctx: &Context) -> Judged {
+    let line = ctx.command_line()?;
+    let Some(value) = line.value("isolcpus") else {
+        return not_applicable("isolcpus= is not used", "/proc/cmdline has no isolcpus=").judged();
+    };
+    let flags = line.flags("isolcpus");
+    let evidence = format!("/proc/cmdline has isolcpus={value}");
+    match flags.iter().any(|flag| flag == "managed_irq") {
+        true => ok("managed interrupts are kept away", evidence),
+        false => advice("managed interrupts may land on isolated CPUs", evidence)
+            .mend(Mend::boot_parameter(&format!("isolcpus=managed_irq,domain,{}", ctx.cpus))),
+    }
+    .judged()
+}
+
+/// irqbalance leaves out the CPUs that the kernel calls isolated or nohz_full, and those banned in its configuration.
+fn irqbalance(ctx: &Context) -> Judged {
+    let tasks = ctx.tasks()?;
+    let Some(task) = tasks.iter().find(|task| task.name == "irqbalance") else {
+        return ok("irqbalance does not run", "/proc/*/stat name no irqbalance").judged();
+    };
+    let cpus = ctx.dedicated()?;
+    let topology = &ctx.environment.topology;
+    let mut known_to_it = topology.isolated.known().cloned().unwrap_or_default();
+    known_to_it = known_to_it.union(ctx.environment.kernel.tick.nohz_full.known().unwrap_or(&CpuSet::new()));
+    let banned = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"].into_iter().find_map(|path| {
+        let text = ctx.read(path).ok()?;
+        let value = text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("IRQBALANCE_BANNED_CPULIST="))
+            .next_back()?
+            .to_owned();
+        value.trim_matches('"').parse::<CpuSet>().ok()
+    });
+    known_to_it = known_to_it.union(&banned.unwrap_or_default());
+    let evidence = format!("{} runs; it leaves the CPUs `{known_to_it}` out", task.label());
+    match cpus.is_subset(&known_to_it) {
+        true => ok("irqbalance leaves the real-time CPUs out", evidence),
+        false => {
+            warning("irqbalance may send interrupts to the real-time CPUs", evidence).mend(Mend::by_hand(format!(
+                "systemctl disable --now irqbalance, or IRQBALANCE_BANNED_CPULIST={cpus} in /etc/default/irqbalance"
+            )))
+        }
+    }
+    .judged()
+}
+
+fn irq_thread_priorities(ctx: &Context) -> Judged {
+    let threads: Vec<_> = ctx.tasks()?.iter().filter(|task| task.kernel && task.name.starts_with("irq/")).collect();
+    if threads.is_empty() {
+        return not_applicable("no interrupt has a thread", "/proc/*/stat name no irq/ thread").judged();
+    }
+    let label = |task: &&&Task| format!("{} at {}", task.label(), task.rt_priority);
+    let high: Vec<String> =
+        threads.iter().filter(|task| task.rt_priority >= HIGHEST).map(|task| label(&task)).collect();
+    if !high.is_empty() {
+        return warning(format!("{} interrupt thread(s) run at {HIGHEST} or above", high.len()), some(&high))
+            .mend(Mend::by_hand("chrt -f -p 50 PID"))
+            .judged();
+    }
+    let none: Vec<String> = threads.iter().filter(|task| task.rt_priority == 0).map(|task| label(&task)).collect();
+    if !none.is_empty() {
+        return warning(format!("{} interrupt thread(s) have no real-time priority", none.len()), some(&none))
+            .mend(Mend::by_hand("chrt -f -p 50 PID"))
+            .judged();
+    }
+    let (low, top) = threads.iter().fold((99, 1), |(low, top), t| (low.min(t.rt_priority), top.max(t.rt_priority)));
+    ok(format!("{} threads at priorities {low} to {top}", threads.len()), "/proc/*/stat of irq/ threads").judged()
+}
+
+fn packet_steering(ctx: &Context) -> Judged {
+    let cpus = ctx.dedicated()?;
+    let rest = ctx.housekeeping()?;
+    let (mut steered, mut writes, mut asked) = (Vec::new(), Vec::new(), 0);
+    let interfaces = ctx.files().list("/sys/class/net").map_err(|why| unknown(why.to_string()))?;
+    for interface in interfaces {
+        let queues = format!("/sys/class/net/{interface}/queues");
+        for queue in ctx.files().list(&queues).unwrap_or_default().iter().take(MAX_QUEUES) {
+            let name = if queue.starts_with("rx-") { "rps_cpus" } else { "xps_cpus" };
+            let path = format!("{queues}/{queue}/{name}");
+            let text = match ctx.files().read_trimmed(&path) {
+                Ok(text) => text,
+                // Interfaces with one queue have no XPS mask and say so with ENOENT (net/core/net-sysfs.c).
+                Err(why) if why.is_missing() => continue,
+                Err(why) => return unknown(why.to_string()).judged(),
+            };
+            asked += 1;
+            if !as_mask(&path, &text)?.intersection(cpus).is_empty() {
+                steered.push(format!("{path} {text}"));
+                writes.push((path, rest.to_mask()));
+            }
+        }
+    }
+    if asked == 0 {
+        return not_applicable("no interface has a queue to steer", "/sys/class/net/*/queues/*/{rps,xps}_cpus")
+            .judged();
+    }
+    match steered.is_empty() {
+        true => ok(
+            "no network queue is steered to the real-time CPUs",
+            format!("{asked} masks /sys/class/net/*/queues/*/{{rps,xps}}_cpus"),
+        ),
+        false => advice(format!("{} network queues are steered to the real-time CPUs", steered.len()), some(&steered))
+            .mend(Mend::writes(writes)),
+    }
+    .judged()
+}

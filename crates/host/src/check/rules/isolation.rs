@@ -1,0 +1,358 @@
+//! CPUs set apart.
+
+use super::{Group, Rule};
+use crate::check::context::{Chosen, Context, known, reason};
+use crate::check::outcome::*;
+use punctual_core::{CpuSet, Fact};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "isolated-cpus",
+        group: Group::Isolation,
+        title: "the real-time CPUs are set apart from the others",
+        why: "On a CPU that is not set apart the scheduler puts any task, and real-time work shares it with whatever comes.",
+        source: "Documentation/admin-guide/cgroup-v2.rst, cpuset.cpus.partition",
+        evaluate: isolated_cpus,
+    },
+    Rule {
+        id: "cpus-online",
+        group: Group::Isolation,
+        title: "the real-time CPUs are online",
+        why: "A task cannot run on a CPU that is offline or does not exist.",
+        source: "Documentation/core-api/cpu_hotplug.rst",
+        evaluate: cpus_online,
+    },
+    Rule {
+        id: "housekeeping-cpus",
+        group: Group::Isolation,
+        title: "CPUs are left for all the rest, the first one among them",
+        why: "Interrupts, kernel threads and everybody else's tasks need a CPU, and the first one keeps duties from boot.",
+        source: "kernel/sched/isolation.c",
+        evaluate: housekeeping_cpus,
+    },
+    Rule {
+        id: "nohz-full",
+        group: Group::Isolation,
+        title: "the tick stops on real-time CPUs while one task runs",
+        why: "Each tick interrupts the task for some µs, 100 to 1000 times a second.",
+        source: "Documentation/timers/no_hz.rst",
+        evaluate: nohz_full,
+    },
+    Rule {
+        id: "nohz-full-isolated",
+        group: Group::Isolation,
+        title: "every CPU that can stop its tick is set apart too",
+        why: "The tick stops only while one task is runnable, which the scheduler's balancing does not respect.",
+        source: "Documentation/timers/no_hz.rst",
+        evaluate: nohz_full_isolated,
+    },
+    Rule {
+        id: "rcu-callbacks",
+        group: Group::Isolation,
+        title: "RCU callbacks of real-time CPUs run elsewhere",
+        why: "Otherwise freeing what others dropped is done in softirq context on the real-time CPU.",
+        source: "Documentation/admin-guide/kernel-per-CPU-kthreads.rst",
+        evaluate: rcu_callbacks,
+    },
+    Rule {
+        id: "smt-siblings",
+        group: Group::Isolation,
+        title: "no real-time CPU shares its core with another",
+        why: "Hardware threads of one core compete for its units and caches: a task becomes slower when its sibling works.",
+        source: "Documentation/admin-guide/cputopology.rst",
+        evaluate: smt_siblings,
+    },
+    Rule {
+        id: "shared-cache",
+        group: Group::Isolation,
+        title: "real-time CPUs share no second-level cache with others",
+        why: "What a neighbour loads throws the task's data out of a shared cache.",
+        source: "Documentation/ABI/testing/sysfs-devices-system-cpu, cache",
+        evaluate: shared_cache,
+    },
+    Rule {
+        id: "one-memory-node",
+        group: Group::Isolation,
+        title: "the real-time CPUs are of one memory node",
+        why: "Memory of another node takes longer to reach, by an amount that depends on where a page happens to be.",
+        source: "Documentation/admin-guide/mm/numa_memory_policy.rst",
+        evaluate: one_memory_node,
+    },
+    Rule {
+        id: "systemd-affinity",
+        group: Group::Isolation,
+        title: "systemd starts services beside the real-time CPUs",
+        why: "Services inherit the affinity of systemd, which is all CPUs unless they are isolated or CPUAffinity= says otherwise.",
+        source: "systemd-system.conf(5)",
+        evaluate: systemd_affinity,
+    },
+];
+
+/// Isolated at boot or by a partition, with the files that say so.
+fn set_apart(ctx: &Context) -> Result<(CpuSet, String), Outcome> {
+    let isolated = &ctx.environment.topology.isolated;
+    let groups = &ctx.cgroups;
+    if isolated.known().is_none() && groups.partitioned.is_empty() {
+        return Err(unknown(reason(isolated)));
+    }
+    let isolated = isolated.known().cloned().unwrap_or_default();
+    let evidence = seen("/sys/devices/system/cpu/isolated", &isolated);
+    let evidence = match groups.partitioned.is_empty() {
+        true => evidence,
+        false => format!("{evidence}; partitions of {}: {}", groups.partition_evidence, groups.partitioned),
+    };
+    Ok((isolated.union(&groups.partitioned), evidence))
+}
+
+fn isolated_cpus(ctx: &Context) -> Judged {
+    let (apart, evidence) = set_apart(ctx)?;
+    if ctx.chosen == Chosen::All {
+        return advice("no CPU is set apart for real time", evidence)
+            .mend(Mend::by_hand("punctual isolate create CPUS"))
+            .judged();
+    }
+    let shared = ctx.cpus.difference(&apart);
+    if shared.is_empty() {
+        return ok(format!("CPUs {} are set apart", ctx.cpus), evidence).judged();
+    }
+    warning(format!("CPUs {shared} are shared with all other tasks"), evidence)
+        .mend(Mend::by_hand(format!("punctual isolate create {}", ctx.cpus)))
+        .judged()
+}
+
+fn cpus_online(ctx: &Context) -> Judged {
+    let online = known(&ctx.environment.topology.online)?;
+    let evidence = seen("/sys/devices/system/cpu/online", online);
+    let missing = ctx.cpus.difference(online);
+    if missing.is_empty() {
+        return ok(format!("CPUs {} are online", ctx.cpus), evidence).judged();
+    }
+    let present = ctx.environment.topology.present.known().cloned().unwrap_or_default();
+    let outcome = bad(format!("CPUs {missing} are not online"), evidence);
+    match missing.is_subset(&present) {
+        true => {
+            let online = |cpu| (format!("/sys/devices/system/cpu/cpu{cpu}/online"), "1".to_owned());
+            outcome.mend(Mend::writes(missing.iter().map(online).collect()))
+        }
+        false => outcome.mend(Mend::by_hand(format!("choose among the CPUs {present}"))),
+    }
+    .judged()
+}
+
+fn housekeeping_cpus(ctx: &Context) -> Judged {
+    ctx.dedicated()?;
+    let rest = ctx.housekeeping()?;
+    let evidence = format!("CPUs {} are for real time, `{rest}` for the rest", ctx.cpus);
+    if rest.is_empty() {
+        return bad("no CPU is left for anything else", evidence)
+            .mend(Mend::by_hand("leave at least one CPU out of the real-time set"))
+            .judged();
+    }
+    match ctx.cpus.contains(0) {
+        true => advice("the first CPU is for real time; it keeps duties from boot", evidence)
+            .mend(Mend::by_hand("take higher CPUs for real time")),
+        false => ok("the rest has CPUs of its own", evidence),
+    }
+    .judged()
+}
+
+fn nohz_full(ctx: &Context) -> Judged {
+    let cpus = ctx.dedicated()?;
+    let path = "/sys/devices/system/cpu/nohz_full";
+    if let Some(config) = ctx.environment.kernel.config.known().filter(|config| !config.has("NO_HZ_FULL")) {
+        let evidence = format!("{} has CONFIG_NO_HZ_FULL not set", config.source.0);
+        return advice("the kernel cannot stop the tick of a busy CPU", evidence)
+            .mend(Mend::by_hand("boot a kernel with CONFIG_NO_HZ_FULL (Debian's have it)"))
+            .judged();
+    }
+    let full = known(&ctx.environment.kernel.tick.nohz_full)?;
+    if cpus.is_subset(full) {
+        return ok("the tick stops on all of them", seen(path, full)).judged();
+    }
+    let message = format!("CPUs {} are interrupted by every tick", cpus.difference(full));
+    let mend = Mend::boot_parameter(&format!("nohz_full={cpus}"));
+    match cpus.intersection(full).is_empty() {
+        true => advice(message, seen(path, full)).mend(mend),
+        false => warning(message, seen(path, full)).mend(mend),
+    }
+    .judged()
+}
+
+fn nohz_full_isolated(ctx: &Context) -> Judged {
+    let Fact::Known(full) = &ctx.environment.kernel.tick.nohz_full else {
+        let config = ctx.config()?;
+        if config.has("NO_HZ_FULL") {
+            return unknown(reason(&ctx.environment.kernel.tick.nohz_full)).judged();
+        }
+        return not_applicable("the kernel has no CONFIG_NO_HZ_FULL", format!("{} has it not set", config.source.0))
+            .judged();
+    };
+    let evidence = seen("/sys/devices/system/cpu/nohz_full", full);
+    if full.is_empty() {
+        return not_applicable("no CPU can stop its tick while busy", evidence).judged();
+    }
+    let (apart, evidence_apart) = set_apart(ctx)?;
+    let shared = full.difference(&apart);
+    let evidence = format!("{evidence}; {evidence_apart}");
+    match shared.is_empty() {
+        true => ok("CPUs without tick are set apart", evidence),
+        false => warning(format!("CPUs {shared} can stop their tick but other tasks are put on them"), evidence)
+            .mend(Mend::boot_parameter(&format!("isolcpus=managed_irq,domain,{full}"))),
+    }
+    .judged()
+}
+
+/// `nohz_full=` implies `rcu_nocbs=` (kernel/rcu/tree_nocb.h, rcu_init_nohz); there is no file with the set in force.
+fn rcu_callbacks(ctx: &Context) -> Judged {
+    let cpus = ctx.dedicated()?;
+    if let Some(config) = ctx.environment.kernel.config.known()
+        && !config.has("RCU_NOCB_CPU")
+    {
+        return advice(
+            "the kernel cannot move RCU callbacks",
+            format!("{} has CONFIG_RCU_NOCB_CPU not set", config.source.0),
+        )
+        .mend(Mend::by_hand("boot a kernel with CONFIG_RCU_NOCB_CPU (Debian's have it)"))
+        .judged();
+    }
+    let line = ctx.command_line()?;
+    let asked = line.value("rcu_nocbs").unwrap_or_default();
+    let nocbs = match line.cpus("rcu_nocbs") {
+        None => CpuSet::new(),
+        Some(Ok(set)) => set,
+        Some(Err(all)) if all == "all" => cpus.clone(),
+        Some(Err(odd)) => {
+            return unknown(format!("/proc/cmdline has rcu_nocbs={odd}, which is not understood here")).judged();
+        }
+    };
+    let covered = nocbs.union(ctx.environment.kernel.tick.nohz_full.known().unwrap_or(&CpuSet::new()));
+    let evidence = match line.has("rcu_nocbs") {
+        true => format!("/proc/cmdline has rcu_nocbs={asked}"),
+        false => format!("/proc/cmdline has no rcu_nocbs=; with nohz_full that makes CPUs `{covered}`"),
+    };
+    let left = cpus.difference(&covered);
+    if left.is_empty() {
+        return ok("RCU callbacks run elsewhere", evidence).judged();
+    }
+    let mend = Mend::boot_parameter(&format!("rcu_nocbs={cpus}"));
+    advice(format!("CPUs {left} run RCU callbacks themselves"), evidence).mend(mend).judged()
+}
+
+fn smt_siblings(ctx: &Context) -> Judged {
+    let infos = known(&ctx.environment.topology.cpus)?;
+    let mut shared = CpuSet::new();
+    for place in infos.iter().filter(|place| ctx.cpus.contains(place.cpu)) {
+        if known(&place.siblings)?.len() > 1 {
+            shared.insert(place.cpu);
+        }
+    }
+    let files = "/sys/devices/system/cpu/cpu*/topology/thread_siblings_list";
+    let Some(first) = shared.first() else {
+        return ok("each has a core of its own", format!("{files} name one CPU each")).judged();
+    };
+    let siblings = ctx.environment.topology.siblings(first).map(CpuSet::to_string).unwrap_or_default();
+    let evidence = seen(&format!("/sys/devices/system/cpu/cpu{first}/topology/thread_siblings_list"), siblings);
+    let message = format!("CPUs {shared} share their cores");
+    let mend =
+        Mend::by_hand("echo off > /sys/devices/system/cpu/smt/control (takes every second hardware thread offline)");
+    match ctx.chosen {
+        Chosen::All => advice(message, evidence).mend(mend),
+        Chosen::Named | Chosen::Isolated => warning(message, evidence).mend(mend),
+    }
+    .judged()
+}
+
+fn shared_cache(ctx: &Context) -> Judged {
+    let cpus = ctx.dedicated()?;
+    let caches = known(&ctx.environment.topology.caches)?;
+    if caches.is_empty() {
+        return unknown("/sys/devices/system/cpu/cpu*/cache shows no cache").judged();
+    }
+    let shared = |cache: &&crate::topology::Cache| {
+        cache.level == 2 && !cache.shared.intersection(cpus).is_empty() && !cache.shared.is_subset(cpus)
+    };
+    match caches.iter().find(shared) {
+        None => ok(
+            "no second-level cache is shared with other CPUs",
+            "/sys/devices/system/cpu/cpu*/cache/index*/shared_cpu_list",
+        ),
+        Some(cache) => {
+            let first = cache.shared.first().unwrap_or_default();
+            let path = format!("/sys/devices/system/cpu/cpu{first}/cache/index*/shared_cpu_list");
+            advice("a second-level cache is shared with other CPUs", seen(&path, &cache.shared))
+                .mend(Mend::by_hand(format!("take all of the CPUs {} for real time, or none", cache.shared)))
+        }
+    }
+    .judged()
+}
+
+fn one_memory_node(ctx: &Context) -> Judged {
+    let cpus = ctx.dedicated()?;
+    let nodes = match &ctx.environment.topology.nodes {
+        Fact::Unavailable(why) if ctx.config().is_ok_and(|config| !config.has("NUMA")) => {
+            return not_applicable("the kernel knows one memory node only", why).judged();
+        }
+        nodes => known(nodes)?,
+    };
+    let mut of_ours = Vec::new();
+    for node in nodes {
+        if !known(&node.cpus)?.intersection(cpus).is_empty() {
+            of_ours.push(node.node.to_string());
+        }
+    }
+    let evidence = format!("/sys/devices/system/node/node*/cpulist: nodes {}", some(&of_ours));
+    match of_ours.len() {
+        0 => unknown("/sys/devices/system/node/node*/cpulist name none of the CPUs"),
+        1 => ok("they are of one memory node", evidence),
+        n => advice(format!("they are spread over {n} memory nodes"), evidence)
+            .mend(Mend::by_hand("punctual isolate create --node N")),
+    }
+    .judged()
+}
+
+fn systemd_affinity(ctx: &Context) -> Judged {
+    let cpus = ctx.dedicated()?;
+    if !ctx.files().exists("/run/systemd/system") {
+        return not_applicable("systemd does not run here", "/run/systemd/system is not there").judged();
+    }
+    let (apart, apart_evidence) = set_apart(ctx)?;
+    if cpus.is_subset(&apart) {
+        return ok("isolation keeps services off", apart_evidence).judged();
+    }
+    let path = "/etc/systemd/system.conf";
+    let mut affinity = None;
+    for file in configuration_files(ctx, path) {
+        let text = ctx.read(&file)?;
+        affinity = text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("CPUAffinity="))
+            .next_back()
+            .map(|v| (file, v.to_owned()))
+            .or(affinity);
+    }
+    let rest = ctx.housekeeping()?;
+    let mend = Mend::by_hand(format!("set CPUAffinity={rest} in {path} and restart"));
+    let Some((file, list)) = affinity.filter(|(_, list)| !list.trim().is_empty()) else {
+        return advice("services start on all CPUs", format!("{path} sets no CPUAffinity=")).mend(mend).judged();
+    };
+    // Lists are separated by spaces or commas.
+    let commas = list.split([' ', ',']).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",");
+    match commas.parse::<CpuSet>() {
+        Err(why) => unknown(format!("{file}: CPUAffinity={list}: {why}")),
+        Ok(set) if set.intersection(cpus).is_empty() => {
+            ok("services start beside them", seen(&file, format!("CPUAffinity={list}")))
+        }
+        Ok(_) => {
+            advice("services start on the real-time CPUs too", seen(&file, format!("CPUAffinity={list}"))).mend(mend)
+        }
+    }
+    .judged()
+}
+
+/// The file and its drop-ins, as far as they exist. A distribution without the file uses the compiled defaults.
+fn configuration_files(ctx: &Context, path: &str) -> Vec<String> {
+    let directory = format!("{path}.d");
+    let drop_ins = ctx.files().list(&directory).unwrap_or_default();
+    let drop_ins = drop_ins.iter().filter(|name| name.ends_with(".conf")).map(|name| format!("{directory}/{name}"));
+    std::iter::once(path.to_owned()).chain(drop_ins).filter(|file| ctx.files().exists(file)).take(64).collect()
+}

@@ -1,0 +1,193 @@
+//! Preemption and scheduling.
+
+use super::{Group, Rule};
+use crate::check::context::{Context, as_number, known};
+use crate::check::outcome::*;
+use crate::environment::PreemptionModel;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "preemption-model",
+        group: Group::Kernel,
+        title: "the kernel is PREEMPT_RT",
+        why: "A task waits until the kernel lets go of the CPU; only PREEMPT_RT lets go nearly everywhere, interrupt handlers included.",
+        source: "kernel/Kconfig.preempt",
+        evaluate: preemption_model,
+    },
+    Rule {
+        id: "preemption-request",
+        group: Group::Kernel,
+        title: "the preemption model that was asked for at boot is in force",
+        why: "A kernel ignores in silence a `preempt=` that it does not know, and architectures without PREEMPT_DYNAMIC ignore all of them.",
+        source: "kernel/sched/core.c, sched_dynamic_mode",
+        evaluate: preemption_request,
+    },
+    Rule {
+        id: "threaded-interrupts",
+        group: Group::Kernel,
+        title: "interrupt handlers run as threads",
+        why: "A handler in a thread has a priority, and a more urgent task goes first; otherwise every handler goes before every task.",
+        source: "kernel/irq/manage.c, force_irqthreads",
+        evaluate: threaded_interrupts,
+    },
+    Rule {
+        id: "rt-throttling",
+        group: Group::Kernel,
+        title: "real-time tasks may use the whole CPU",
+        why: "Where the limit is enforced, real-time tasks that together reach it are all stopped for the rest of the period.",
+        source: "Documentation/scheduler/sched-rt-group.rst",
+        evaluate: rt_throttling,
+    },
+    Rule {
+        id: "fair-server",
+        group: Group::Kernel,
+        title: "no time is reserved for other tasks on real-time CPUs",
+        why: "Since Linux 6.12 a deadline server lends starved normal tasks 50 ms of each second, before any real-time task.",
+        source: "kernel/sched/debug.c, debugfs_fair_server_init",
+        evaluate: fair_server,
+    },
+    Rule {
+        id: "rt-group-budget",
+        group: Group::Kernel,
+        title: "the task's control group may run real-time tasks",
+        why: "With RT_GROUP_SCHED a control group has a real-time budget of its own, and a new one has none: sched_setscheduler(2) fails with EPERM.",
+        source: "Documentation/scheduler/sched-rt-group.rst",
+        evaluate: rt_group_budget,
+    },
+];
+
+fn preemption_model(ctx: &Context) -> Judged {
+    let preemption = known(&ctx.environment.kernel.preemption)?;
+    let message = match preemption.stated {
+        true => format!("the preemption model is {}", preemption.model),
+        false => format!("the preemption model should be {}; the kernel itself does not state it", preemption.model),
+    };
+    let evidence = &preemption.evidence;
+    let rt = Mend::by_hand("install a kernel with PREEMPT_RT (Debian: apt install linux-image-rt-amd64 or -rt-arm64)");
+    match preemption.model {
+        PreemptionModel::RealTime => ok(message, evidence),
+        PreemptionModel::Full | PreemptionModel::Lazy => advice(message, evidence).mend(rt),
+        PreemptionModel::None | PreemptionModel::Voluntary if preemption.dynamic => {
+            bad(message, evidence).mend(Mend::boot_parameter("preempt=full"))
+        }
+        PreemptionModel::None | PreemptionModel::Voluntary => bad(message, evidence).mend(rt),
+    }
+    .judged()
+}
+
+fn debugfs() -> Mend {
+    Mend::by_hand("mount -t debugfs debugfs /sys/kernel/debug, and run as root")
+}
+
+fn preemption_request(ctx: &Context) -> Judged {
+    let line = ctx.command_line()?;
+    let Some(asked) = line.value("preempt") else {
+        return ok("no model was asked for at boot", "/proc/cmdline has no preempt=").judged();
+    };
+    let preemption = known(&ctx.environment.kernel.preemption)?;
+    let evidence = format!("/proc/cmdline has preempt={asked}; {}", preemption.evidence);
+    if !preemption.stated {
+        let evidence = format!("{evidence}; /sys/kernel/debug/sched/preempt cannot be read");
+        return unknown(evidence).mend(debugfs()).judged();
+    }
+    if asked == preemption.model.to_string() {
+        return ok("the model that was asked for is in force", evidence).judged();
+    }
+    let message = format!("the kernel was asked for another model than the one in force, {}", preemption.model);
+    warning(message, evidence).mend(Mend::by_hand("remove `preempt=`, or boot a kernel that knows this model")).judged()
+}
+
+fn threaded_interrupts(ctx: &Context) -> Judged {
+    if ctx.environment.kernel.is_real_time() == Some(true) {
+        let evidence = known(&ctx.environment.kernel.preemption)?.evidence.clone();
+        return ok("PREEMPT_RT makes threads of the interrupt handlers", evidence).judged();
+    }
+    if ctx.command_line()?.has("threadirqs") {
+        return ok("interrupt handlers are threads", "/proc/cmdline has threadirqs").judged();
+    }
+    advice(
+        "interrupt handlers go before every task",
+        "/proc/cmdline has no threadirqs and the kernel is not PREEMPT_RT",
+    )
+    .mend(Mend::boot_parameter("threadirqs"))
+    .judged()
+}
+
+/// Linux 6.12 enforces the limit only for groups ("sched/rt: Remove default bandwidth control").
+fn rt_throttling(ctx: &Context) -> Judged {
+    let throttling = known(&ctx.environment.rt_throttling)?;
+    let path = "/proc/sys/kernel/sched_rt_runtime_us";
+    let Some(runtime) = throttling.runtime else {
+        return ok("real-time tasks are not throttled", seen(path, "-1")).judged();
+    };
+    let evidence = seen(path, runtime.ns() / 1_000);
+    if runtime >= throttling.period {
+        return ok("the limit is the whole period", evidence).judged();
+    }
+    let numbers = ctx.environment.kernel.numbers();
+    let groups = ctx.environment.kernel.config.known().is_some_and(|config| config.has("RT_GROUP_SCHED"));
+    if numbers >= Some((6, 12)) && !groups {
+        return ok("the limit is not enforced since Linux 6.12; see fair-server", evidence).judged();
+    }
+    warning(format!("real-time tasks together may use {runtime} of each {}", throttling.period), evidence)
+        .mend(Mend::write(path, "-1"))
+        .judged()
+}
+
+fn fair_server(ctx: &Context) -> Judged {
+    let release = known(&ctx.environment.kernel.release)?;
+    if ctx.environment.kernel.numbers().is_some_and(|numbers| numbers < (6, 12)) {
+        return not_applicable("the fair server came with Linux 6.12", seen("/proc/sys/kernel/osrelease", release))
+            .judged();
+    }
+    let mut lent = Vec::new();
+    for cpu in ctx.cpus.iter() {
+        let path = format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
+        let runtime = ctx.read(&path).map_err(|unread| unread.mend(debugfs()))?;
+        if as_number(&path, &runtime)? != 0 {
+            lent.push(path);
+        }
+    }
+    let files = "/sys/kernel/debug/sched/fair_server/cpu*/runtime";
+    if lent.is_empty() {
+        return ok("no time is lent to normal tasks", seen(files, "0")).judged();
+    }
+    let mend = Mend::writes(lent.iter().map(|path| (path.clone(), "0".into())).collect());
+    advice("a starved normal task preempts real-time tasks", format!("not 0: {}", some(&lent))).mend(mend).judged()
+}
+
+fn rt_group_budget(ctx: &Context) -> Judged {
+    let config = ctx.config()?;
+    if !config.has("RT_GROUP_SCHED") {
+        let evidence = format!("{} has it not set", config.source.0);
+        return not_applicable("the kernel has no CONFIG_RT_GROUP_SCHED", evidence).judged();
+    }
+    if ctx.command_line()?.value("rt_group_sched").is_some_and(|value| value == "0") {
+        return ok("real-time groups are switched off at boot", "/proc/cmdline has rt_group_sched=0").judged();
+    }
+    let Some(mount) = &ctx.cgroups.cpu_v1 else {
+        // Version 2 has no budgets: the controller refuses real-time tasks outside the root (cgroup-v2.rst, CPU).
+        return advice(
+            "real-time tasks cannot be put into control groups of version 2 with the cpu controller",
+            format!("{} has CONFIG_RT_GROUP_SCHED=y", config.source.0),
+        )
+        .mend(Mend::boot_parameter("rt_group_sched=0"))
+        .judged();
+    };
+    let groups = ctx.read("/proc/self/cgroup")?;
+    let mut own = groups.lines().filter_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        rest.split_once(':').filter(|(controllers, _)| controllers.split(',').any(|c| c == "cpu")).map(|(_, path)| path)
+    });
+    let Some(group) = own.next_back() else {
+        return unknown("/proc/self/cgroup has no line for the controller cpu").judged();
+    };
+    let path = format!("{mount}{}/cpu.rt_runtime_us", group.trim_end_matches('/'));
+    let budget = as_number(&path, &ctx.read(&path)?)?;
+    if budget != 0 {
+        return ok("the group has a real-time budget", seen(&path, budget)).judged();
+    }
+    bad("the group of this process has no real-time budget", seen(&path, budget))
+        .mend(Mend::by_hand(format!("run in the root group: echo $$ > {mount}/tasks")))
+        .judged()
+}

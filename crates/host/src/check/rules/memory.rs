@@ -1,0 +1,124 @@
+//! Paging, huge pages, nodes.
+
+use super::{Group, Rule};
+use crate::check::context::{Context, known};
+use crate::check::outcome::*;
+use crate::environment::Bytes;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "swap",
+        group: Group::Memory,
+        title: "there is no swap",
+        why: "A page that was swapped out takes milliseconds to come back, and memory that nobody locked can be.",
+        source: "mlockall(2)",
+        evaluate: swap,
+    },
+    Rule {
+        id: "transparent-hugepages",
+        group: Group::Memory,
+        title: "huge pages are made only where a program asks",
+        why: "Otherwise khugepaged copies pages behind the program's back and changes mappings under its locks.",
+        source: "Documentation/admin-guide/mm/transhuge.rst",
+        evaluate: transparent_hugepages,
+    },
+    Rule {
+        id: "hugepage-defrag",
+        group: Group::Memory,
+        title: "a page fault does not compact memory",
+        why: "With `always` a fault that wants a huge page moves others until there is room for it.",
+        source: "Documentation/admin-guide/mm/transhuge.rst, defrag",
+        evaluate: hugepage_defrag,
+    },
+    Rule {
+        id: "proactive-compaction",
+        group: Group::Memory,
+        title: "memory is not compacted in advance",
+        why: "kcompactd moves pages in the background, and a task that touches one meanwhile waits.",
+        source: "Documentation/admin-guide/sysctl/vm.rst, compaction_proactiveness",
+        evaluate: proactive_compaction,
+    },
+    Rule {
+        id: "same-page-merging",
+        group: Group::Memory,
+        title: "equal pages are not merged",
+        why: "Merging write-protects pages, and the next write to one is a page fault with a copy.",
+        source: "Documentation/admin-guide/mm/ksm.rst",
+        evaluate: same_page_merging,
+    },
+    Rule {
+        id: "numa-balancing",
+        group: Group::Memory,
+        title: "pages are not moved between nodes behind the program's back",
+        why: "Automatic balancing unmaps pages to see who touches them: page faults in the middle of real-time work.",
+        source: "Documentation/admin-guide/sysctl/kernel.rst, numa_balancing",
+        evaluate: numa_balancing,
+    },
+];
+
+fn swap(ctx: &Context) -> Judged {
+    match known(&ctx.environment.memory.swap_total)? {
+        Bytes(0) => ok("there is no swap", "/proc/meminfo has SwapTotal: 0 kB"),
+        size => advice(
+            format!("{size} of swap are in use by the system"),
+            format!("/proc/meminfo has SwapTotal: {} kB", size.0 / 1024),
+        )
+        .mend(Mend::by_hand("swapoff -a, and lock the memory of real-time programs (mlockall)")),
+    }
+    .judged()
+}
+
+fn transparent_hugepages(ctx: &Context) -> Judged {
+    let path = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let text = ctx.setting_of(path, "TRANSPARENT_HUGEPAGE")?;
+    match chosen(path, &text)? {
+        "always" => {
+            warning("the kernel makes huge pages where it likes", seen(path, &text)).mend(Mend::write(path, "madvise"))
+        }
+        _ => ok("only programs that ask get huge pages", seen(path, &text)),
+    }
+    .judged()
+}
+
+fn hugepage_defrag(ctx: &Context) -> Judged {
+    let path = "/sys/kernel/mm/transparent_hugepage/defrag";
+    let text = ctx.setting_of(path, "TRANSPARENT_HUGEPAGE")?;
+    match chosen(path, &text)? {
+        "always" => advice("any page fault may compact memory", seen(path, &text)).mend(Mend::write(path, "madvise")),
+        _ => ok("a fault compacts memory only where a program asks", seen(path, &text)),
+    }
+    .judged()
+}
+
+/// The word in brackets of `always [madvise] never`.
+fn chosen<'a>(path: &str, text: &'a str) -> Result<&'a str, Outcome> {
+    let word = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
+    word.ok_or_else(|| unknown(format!("{}, without a choice in brackets", seen(path, text))))
+}
+
+fn proactive_compaction(ctx: &Context) -> Judged {
+    let path = "/proc/sys/vm/compaction_proactiveness";
+    match ctx.number_of(path, "COMPACTION")? {
+        0 => ok("only when there is need", seen(path, 0)),
+        on => advice("memory is compacted in the background", seen(path, on)).mend(Mend::write(path, "0")),
+    }
+    .judged()
+}
+
+fn same_page_merging(ctx: &Context) -> Judged {
+    let path = "/sys/kernel/mm/ksm/run";
+    match ctx.number_of(path, "KSM")? {
+        1 => warning("equal pages are merged", seen(path, 1)).mend(Mend::write(path, "0")),
+        off => ok("no pages are merged", seen(path, off)),
+    }
+    .judged()
+}
+
+fn numa_balancing(ctx: &Context) -> Judged {
+    let path = "/proc/sys/kernel/numa_balancing";
+    match ctx.number_of(path, "NUMA_BALANCING")? {
+        0 => ok("pages stay", seen(path, 0)),
+        on => warning("pages are unmapped to see who touches them", seen(path, on)).mend(Mend::write(path, "0")),
+    }
+    .judged()
+}

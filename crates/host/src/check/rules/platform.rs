@@ -1,0 +1,182 @@
+//! Firmware, processor, hypervisor.
+
+use super::{Group, Rule};
+use crate::check::context::{Context, known};
+use crate::check::outcome::*;
+use punctual_core::Nanos;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "hypervisor",
+        group: Group::Platform,
+        title: "the kernel runs on the hardware itself",
+        why: "A hypervisor takes the CPU away at any instant, for any time, and the guest does not see it.",
+        source: "Documentation/virt/kvm/x86/cpuid.rst",
+        evaluate: hypervisor,
+    },
+    Rule {
+        id: "steal-time",
+        group: Group::Platform,
+        title: "no hypervisor has given the CPUs' time to others",
+        why: "Stolen time is latency that no setting of the guest removes.",
+        source: "proc_stat(5)",
+        evaluate: steal_time,
+    },
+    Rule {
+        id: "smi-count",
+        group: Group::Platform,
+        title: "the firmware has not interrupted the CPUs",
+        why: "A system management interrupt stops all CPUs for up to milliseconds, and the kernel cannot see it.",
+        source: "Documentation/trace/hwlat_detector.rst",
+        evaluate: smi_count,
+    },
+    Rule {
+        id: "microcode",
+        group: Group::Platform,
+        title: "the processor has the microcode that its mitigations need",
+        why: "Without it the kernel does the expensive part of a mitigation to no avail.",
+        source: "Documentation/arch/x86/microcode.rst",
+        evaluate: microcode,
+    },
+    Rule {
+        id: "mitigations",
+        group: Group::Platform,
+        title: "no mitigation makes entering the kernel expensive",
+        why: "Some mitigations flush buffers or switch page tables at every system call and interrupt.",
+        source: "Documentation/admin-guide/hw-vuln/index.rst",
+        evaluate: mitigations,
+    },
+    Rule {
+        id: "thermal-throttling",
+        group: Group::Platform,
+        title: "the processor was not slowed down for heat",
+        why: "A hot processor lowers its frequency by itself, whatever the governor says.",
+        source: "Documentation/ABI/testing/sysfs-devices-system-cpu, thermal_throttle",
+        evaluate: thermal_throttling,
+    },
+];
+
+fn hypervisor(ctx: &Context) -> Judged {
+    let hypervisor = known(&ctx.environment.machine.hypervisor)?;
+    let name = hypervisor.name.as_deref().unwrap_or("a hypervisor that does not tell its name");
+    match hypervisor.present {
+        false => ok("no hypervisor shows", &hypervisor.evidence),
+        true => warning(format!("the kernel is a guest of {name}"), &hypervisor.evidence)
+            .mend(Mend::by_hand("measure on the hardware; in a guest compare settings, do not trust maxima")),
+    }
+    .judged()
+}
+
+fn steal_time(ctx: &Context) -> Judged {
+    let steal = known(&ctx.environment.before.steal)?;
+    let ours = || steal.iter().filter(|(cpu, _)| ctx.cpus.contains(**cpu));
+    if ours().next().is_none() {
+        return unknown(format!("/proc/stat has no line for the CPUs {}", ctx.cpus)).judged();
+    }
+    let total = ours().fold(Nanos::ZERO, |sum, (_, time)| sum + *time);
+    let files = format!("/proc/stat, CPUs {}, since boot", ctx.cpus);
+    match total.ns() > 0 {
+        false => ok("no time was stolen", files),
+        true => warning(format!("{total} were stolen since boot"), format!("{files}: {total}"))
+            .mend(Mend::by_hand("give the guest CPUs of its own on the host")),
+    }
+    .judged()
+}
+
+fn smi_count(ctx: &Context) -> Judged {
+    ctx.only_x86()?;
+    let vendor = known(&ctx.environment.machine.vendor)?;
+    if vendor != "GenuineIntel" {
+        return not_applicable("only Intel processors count them", seen("/proc/cpuinfo", vendor)).judged();
+    }
+    let counts = ctx.unless_guest(known(&ctx.environment.before.smi), "the firmware").map_err(|unread| match unread
+        .applies
+    {
+        true => unread.mend(Mend::by_hand("modprobe msr, and run as root")),
+        false => unread,
+    })?;
+    let most = counts.values().max().copied().unwrap_or_default();
+    match most {
+        0 => ok("none since power-on", seen("/dev/cpu/*/msr register 0x34", 0)),
+        n => advice(
+            format!("up to {n} a CPU since power-on; compare before and after a run"),
+            seen("/dev/cpu/*/msr register 0x34", n),
+        )
+        .mend(Mend::by_hand("switch off USB legacy support, power management and logging in the firmware's setup")),
+    }
+    .judged()
+}
+
+/// What the kernel says of each weakness of the processor.
+fn weaknesses(ctx: &Context) -> Result<Vec<(String, String)>, Outcome> {
+    let directory = "/sys/devices/system/cpu/vulnerabilities";
+    let names = ctx.files().list(directory).map_err(|why| unknown(why.to_string()))?;
+    names.into_iter().take(256).map(|name| Ok((name.clone(), ctx.read(&format!("{directory}/{name}"))?))).collect()
+}
+
+fn microcode(ctx: &Context) -> Judged {
+    ctx.only_x86()?;
+    let revision = known(&ctx.environment.machine.microcode)?;
+    let without: Vec<String> = weaknesses(ctx)?
+        .into_iter()
+        .filter(|(_, text)| text.to_lowercase().contains("no microcode"))
+        .map(|(name, _)| name)
+        .collect();
+    if without.is_empty() {
+        return ok("no mitigation misses its microcode", seen("/proc/cpuinfo microcode", revision)).judged();
+    }
+    let evidence = format!(
+        "/sys/devices/system/cpu/vulnerabilities: {}; {}",
+        some(&without),
+        seen("/proc/cpuinfo microcode", revision)
+    );
+    advice(format!("{} mitigation(s) want newer microcode", without.len()), evidence)
+        .mend(Mend::by_hand("apt install intel-microcode or amd64-microcode, and reboot (in a guest: on the host)"))
+        .judged()
+}
+
+/// Words of the kernel for what costs at each entry (arch/x86/kernel/cpu/bugs.c). Plain IBRS is written each time, unlike the
+/// enhanced one.
+const EXPENSIVE: [&str; 6] =
+    ["PTI", "Clear CPU buffers", "IBRS", "IBPB: always-on", "IBPB on entry", "untrained return thunk"];
+
+fn mitigations(ctx: &Context) -> Judged {
+    let weaknesses = weaknesses(ctx)?;
+    let costs = |text: &str| {
+        let parts = text.strip_prefix("Mitigation: ").unwrap_or_default().split(';');
+        parts.map(str::trim).any(|part| EXPENSIVE.contains(&part))
+    };
+    let expensive: Vec<String> =
+        weaknesses.iter().filter(|(_, text)| costs(text)).map(|(name, text)| format!("{name}: {text}")).collect();
+    let directory = "/sys/devices/system/cpu/vulnerabilities";
+    if expensive.is_empty() {
+        return ok("none costs much at each entry", format!("{directory}: {} files", weaknesses.len())).judged();
+    }
+    advice(
+        format!("{} mitigation(s) cost at each entry to the kernel", expensive.len()),
+        format!("{directory}: {}", some(&expensive)),
+    )
+    .mend(Mend::by_hand("only where all code on the machine is trusted: boot with `mitigations=off`"))
+    .judged()
+}
+
+fn thermal_throttling(ctx: &Context) -> Judged {
+    ctx.only_x86()?;
+    let vendor = known(&ctx.environment.machine.vendor)?;
+    if vendor != "GenuineIntel" {
+        return not_applicable("only Intel processors count it", seen("/proc/cpuinfo", vendor)).judged();
+    }
+    let mut most = 0;
+    for cpu in ctx.cpus.iter() {
+        let path = format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count");
+        let count = ctx.unless_guest(ctx.read(&path), "the temperature")?;
+        most = most.max(crate::check::context::as_number(&path, &count)?);
+    }
+    let files = "/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count";
+    match most {
+        0 => ok("never since boot", seen(files, 0)),
+        n => warning(format!("up to {n} times a CPU since boot"), seen(files, n))
+            .mend(Mend::by_hand("improve the cooling")),
+    }
+    .judged()
+}

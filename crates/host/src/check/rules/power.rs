@@ -1,0 +1,202 @@
+//! Frequency, idle states and other savings of power.
+
+use super::{Group, Rule};
+use crate::check::context::{Context, known};
+use crate::check::outcome::*;
+use crate::environment::{CpuInfo, IdleState};
+use crate::files::Files;
+use punctual_core::{Fact, Nanos};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "governor",
+        group: Group::Power,
+        title: "the frequency governor is performance",
+        why: "Other governors slow an idle CPU down, and the first work after a pause runs at the low frequency.",
+        source: "Documentation/admin-guide/pm/cpufreq.rst",
+        evaluate: governor,
+    },
+    Rule {
+        id: "energy-preference",
+        group: Group::Power,
+        title: "the processor is told to prefer performance",
+        why: "Processors that choose their frequency themselves weigh it against energy by this preference.",
+        source: "Documentation/admin-guide/pm/intel_pstate.rst",
+        evaluate: energy_preference,
+    },
+    Rule {
+        id: "frequency-cap",
+        group: Group::Power,
+        title: "the highest frequency is not capped",
+        why: "A cap left by a power profile makes everything slower than the hardware is.",
+        source: "Documentation/admin-guide/pm/cpufreq.rst",
+        evaluate: frequency_cap,
+    },
+    Rule {
+        id: "turbo",
+        group: Group::Power,
+        title: "turbo is off",
+        why: "With turbo the frequency of a CPU depends on its neighbours' work and on the temperature.",
+        source: "Documentation/admin-guide/pm/cpufreq.rst, Frequency Boost Support",
+        evaluate: turbo,
+    },
+    Rule {
+        id: "idle-states",
+        group: Group::Power,
+        title: "no idle state takes long to leave",
+        why: "An interrupt that meets a sleeping CPU waits until it is awake, up to hundreds of µs.",
+        source: "Documentation/admin-guide/pm/cpuidle.rst",
+        evaluate: idle_states,
+    },
+    Rule {
+        id: "pcie-power-saving",
+        group: Group::Power,
+        title: "PCIe links do not sleep",
+        why: "A link in a low-power state takes µs to carry the next interrupt.",
+        source: "drivers/pci/pcie/aspm.c",
+        evaluate: pcie_power_saving,
+    },
+];
+
+/// The highest exit latency that goes unremarked: about what a wake-up itself costs.
+const SHALLOW: Nanos = Nanos(10_000);
+
+/// A value of each CPU under judgement, with its file; unknown when one cannot be read.
+fn of_each<'a, T>(ctx: &'a Context, read: impl Fn(&'a CpuInfo) -> &'a Fact<T>) -> Result<Vec<(usize, &'a T)>, Outcome> {
+    let infos = ctx.cpu_infos()?;
+    let values = infos.into_iter().map(|info| Ok((info.cpu, known(read(info))?))).collect();
+    ctx.unless_guest(values, "the frequency")
+}
+
+fn cpufreq(cpu: usize, name: &str) -> String {
+    format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}")
+}
+
+fn governor(ctx: &Context) -> Judged {
+    let governors = of_each(ctx, |info| &info.frequency.governor)?;
+    let others: Vec<_> = governors.iter().filter(|(_, governor)| *governor != "performance").collect();
+    let Some((cpu, governor)) = others.first() else {
+        return ok(
+            "every CPU runs at full speed",
+            seen("/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", "performance"),
+        )
+        .judged();
+    };
+    let writes = others.iter().map(|(cpu, _)| (cpufreq(*cpu, "scaling_governor"), "performance".into())).collect();
+    warning(
+        format!("{} CPU(s) change their frequency", others.len()),
+        seen(&cpufreq(*cpu, "scaling_governor"), governor),
+    )
+    .mend(Mend::writes(writes))
+    .judged()
+}
+
+fn energy_preference(ctx: &Context) -> Judged {
+    let drivers = of_each(ctx, |info| &info.frequency.driver)?;
+    let (cpu, driver) = drivers[0];
+    if !["intel_pstate", "amd-pstate-epp", "amd_pstate_epp"].contains(&driver.as_str()) {
+        return not_applicable("this driver has no energy preference", seen(&cpufreq(cpu, "scaling_driver"), driver))
+            .judged();
+    }
+    let name = "energy_performance_preference";
+    let preferences = of_each(ctx, |info| &info.frequency.energy_preference)?;
+    let others: Vec<_> = preferences.iter().filter(|(_, preference)| *preference != "performance").collect();
+    let Some((cpu, preference)) = others.first() else {
+        return ok("performance is preferred", seen(&cpufreq(cpu, name), "performance")).judged();
+    };
+    let writes = others.iter().map(|(cpu, _)| (cpufreq(*cpu, name), "performance".into())).collect();
+    advice("the processor weighs performance against energy", seen(&cpufreq(*cpu, name), preference))
+        .mend(Mend::writes(writes))
+        .judged()
+}
+
+fn frequency_cap(ctx: &Context) -> Judged {
+    let max = of_each(ctx, |info| &info.frequency.max)?;
+    let hardware = of_each(ctx, |info| &info.frequency.hardware_max)?;
+    let capped: Vec<_> = max.iter().zip(&hardware).filter(|((_, max), (_, hardware))| max < hardware).collect();
+    let Some(((cpu, max), (_, hardware))) = capped.first() else {
+        return ok(
+            "every CPU may run at its highest frequency",
+            seen(&cpufreq(max[0].0, "scaling_max_freq"), max[0].1),
+        )
+        .judged();
+    };
+    let writes =
+        capped.iter().map(|((cpu, _), (_, hw))| (cpufreq(*cpu, "scaling_max_freq"), hw.0.to_string())).collect();
+    advice(format!("{} CPU(s) are kept below {hardware}", capped.len()), seen(&cpufreq(*cpu, "scaling_max_freq"), max))
+        .mend(Mend::writes(writes))
+        .judged()
+}
+
+/// intel_pstate has a switch of its own; the other drivers share one.
+fn turbo(ctx: &Context) -> Judged {
+    let intel = "/sys/devices/system/cpu/intel_pstate/no_turbo";
+    let (path, is_on, off) = match ctx.setting(intel) {
+        Ok(value) => (intel, value == "0", "1"),
+        Err(_) => {
+            let path = "/sys/devices/system/cpu/cpufreq/boost";
+            let value = ctx.unless_guest(ctx.setting(path), "the frequency")?;
+            (path, value != "0", "0")
+        }
+    };
+    match is_on {
+        false => ok("turbo is off", seen(path, off)),
+        true => advice("the frequency depends on neighbours and temperature", format!("{path} is not {off}"))
+            .mend(Mend::write(path, off)),
+    }
+    .judged()
+}
+
+/// What some process asks for through /dev/cpu_dma_latency (Documentation/power/pm_qos_interface.rst): four bytes, in µs.
+fn latency_request(files: &dyn Files) -> Option<Nanos> {
+    let bytes: [u8; 4] = files.read_at("/dev/cpu_dma_latency", 0, 4).ok()?.try_into().ok()?;
+    Some(Nanos(i64::from(i32::from_ne_bytes(bytes)) * 1_000))
+}
+
+fn idle_states(ctx: &Context) -> Judged {
+    let line = ctx.command_line();
+    if line.as_ref().is_ok_and(|line| line.value("idle").is_some_and(|value| value == "poll")) {
+        return ok("an idle CPU waits awake", "/proc/cmdline has idle=poll").judged();
+    }
+    let request = latency_request(ctx.files()).filter(|asked| *asked <= SHALLOW);
+    if let Some(asked) = request {
+        return ok("some process holds the CPUs awake", seen("/dev/cpu_dma_latency", asked)).judged();
+    }
+    let driver = &ctx.environment.idle_driver;
+    if driver.known().is_some_and(|driver| driver == "none") {
+        // Then the architecture's own instruction is used: HLT, WFI (kernel/sched/idle.c, default_idle_call).
+        return ok("an idle CPU only halts", seen("/sys/devices/system/cpu/cpuidle/current_driver", "none")).judged();
+    }
+    let mut deep: Vec<(usize, usize, &IdleState, Nanos)> = Vec::new();
+    for info in ctx.cpu_infos()? {
+        let states = ctx.unless_guest(known(&info.idle_states), "deep idle")?;
+        for (n, state) in states.iter().enumerate() {
+            let latency = *known(&state.exit_latency)?;
+            if latency > SHALLOW && !*known(&state.disabled)? {
+                deep.push((info.cpu, n, state, latency));
+            }
+        }
+    }
+    let path = |cpu: usize, n: usize, name: &str| format!("/sys/devices/system/cpu/cpu{cpu}/cpuidle/state{n}/{name}");
+    let Some((cpu, n, state, latency)) = deep.iter().max_by_key(|(_, _, _, latency)| *latency) else {
+        let files = "/sys/devices/system/cpu/cpu*/cpuidle/state*/latency";
+        return ok("every idle state in use is left quickly", format!("{files} are at most {SHALLOW}, or disabled"))
+            .judged();
+    };
+    let message = format!(
+        "the idle state {} takes up to {latency} to leave; a run of punctual holds the CPUs awake, your application sees it unless it does the same",
+        state.name
+    );
+    let writes = deep.iter().map(|(cpu, n, _, _)| (path(*cpu, *n, "disable"), "1".into())).collect();
+    warning(message, seen(&path(*cpu, *n, "latency"), latency.ns() / 1_000)).mend(Mend::writes(writes)).judged()
+}
+
+fn pcie_power_saving(ctx: &Context) -> Judged {
+    let path = "/sys/module/pcie_aspm/parameters/policy";
+    let policy = ctx.unless_guest(ctx.setting_of(path, "PCIEASPM"), "the power of links")?;
+    match policy.contains("[powersave]") || policy.contains("[powersupersave]") {
+        true => advice("links sleep when they can", seen(path, policy)).mend(Mend::write(path, "performance")),
+        false => ok("links are left as the firmware set them, or awake", seen(path, policy)),
+    }
+    .judged()
+}

@@ -1,0 +1,108 @@
+//! What this user may do.
+
+use super::{Group, Rule};
+use crate::check::context::{Context, as_number, known};
+use crate::check::outcome::*;
+use crate::check::process::Capability;
+use crate::environment::Bytes;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "realtime-priority-limit",
+        group: Group::Rights,
+        title: "this user may use every real-time priority",
+        why: "Without the right the kernel refuses SCHED_FIFO, and a measurement is not one of real time.",
+        source: "sched(7), Privileges and resource limits",
+        evaluate: realtime_priority_limit,
+    },
+    Rule {
+        id: "memory-lock-limit",
+        group: Group::Rights,
+        title: "this user may lock its memory",
+        why: "A program that cannot lock its memory waits for the disk at a page fault.",
+        source: "mlock(2)",
+        evaluate: memory_lock_limit,
+    },
+    Rule {
+        id: "realtime-timeout",
+        group: Group::Rights,
+        title: "real-time tasks are not ended for running long",
+        why: "RLIMIT_RTTIME sends SIGXCPU to a real-time task that does not block for so long; desktops and rtkit set it.",
+        source: "getrlimit(2), RLIMIT_RTTIME",
+        evaluate: realtime_timeout,
+    },
+    Rule {
+        id: "timer-slack",
+        group: Group::Rights,
+        title: "timers of normal tasks are not deferred beyond the default",
+        why: "The kernel may fire a timer of a task without real-time policy later by the slack, to fire several at once.",
+        source: "prctl(2), PR_SET_TIMERSLACK",
+        evaluate: timer_slack,
+    },
+];
+
+/// What a small program with its libraries and some stacks takes; 8 MiB is the kernel's default limit.
+const MEMORY: u64 = 64 << 20;
+/// 50 µs, the default of init (kernel/sched/core.c, INIT_TASK).
+const DEFAULT_SLACK: i64 = 50_000;
+
+fn limits_conf(line: &str) -> Mend {
+    Mend::by_hand(format!(
+        "echo '@realtime - {line}' > /etc/security/limits.d/realtime.conf, add the user to the group realtime, log in again"
+    ))
+}
+
+fn realtime_priority_limit(ctx: &Context) -> Judged {
+    if known(&ctx.process().has(Capability::SysNice)).is_ok_and(|has| *has) {
+        return ok("this process has CAP_SYS_NICE", "/proc/self/status, CapEff").judged();
+    }
+    let limit = *known(&ctx.process().soft_limit("Max realtime priority"))?;
+    match limit {
+        None | Some(99..) => ok("every priority may be used", "/proc/self/limits, Max realtime priority"),
+        Some(0) => bad("no real-time priority may be used", seen("/proc/self/limits, Max realtime priority", 0))
+            .mend(limits_conf("rtprio 99")),
+        Some(top) => {
+            advice(format!("priorities up to {top} may be used"), seen("/proc/self/limits, Max realtime priority", top))
+                .mend(limits_conf("rtprio 99"))
+        }
+    }
+    .judged()
+}
+
+fn memory_lock_limit(ctx: &Context) -> Judged {
+    if known(&ctx.process().has(Capability::IpcLock)).is_ok_and(|has| *has) {
+        return ok("this process has CAP_IPC_LOCK", "/proc/self/status, CapEff").judged();
+    }
+    let name = "/proc/self/limits, Max locked memory";
+    match *known(&ctx.process().soft_limit("Max locked memory"))? {
+        None => ok("all memory may be locked", name),
+        Some(size) if size >= MEMORY => ok(format!("{} may be locked", Bytes(size)), seen(name, size)),
+        Some(size) => warning(format!("only {} may be locked", Bytes(size)), seen(name, size))
+            .mend(limits_conf("memlock unlimited")),
+    }
+    .judged()
+}
+
+fn realtime_timeout(ctx: &Context) -> Judged {
+    let name = "/proc/self/limits, Max realtime timeout";
+    match *known(&ctx.process().soft_limit("Max realtime timeout"))? {
+        None => ok("there is no limit", name),
+        Some(us) => advice(format!("a real-time task gets SIGXCPU after {us} µs without blocking"), seen(name, us))
+            .mend(Mend::by_hand("raise it for the program: prlimit --rttime=unlimited")),
+    }
+    .judged()
+}
+
+fn timer_slack(ctx: &Context) -> Judged {
+    let path = "/proc/self/timerslack_ns";
+    let slack = as_number(path, &ctx.read(path)?)?;
+    match slack <= DEFAULT_SLACK {
+        true => ok(
+            format!("timers of normal tasks are deferred by at most {slack} ns, real-time ones not at all"),
+            seen(path, slack),
+        ),
+        false => advice(format!("timers of normal tasks may be deferred by {slack} ns"), seen(path, slack))
+            .mend(Mend::by_hand("a parent set it: start from another shell or service (TimerSlackNSec=)")),
+    }
+    .judged()
+}

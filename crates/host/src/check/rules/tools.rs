@@ -1,0 +1,249 @@
+//! What punctual itself can use here, to find the cause of a latency and to isolate.
+
+use super::{Group, Rule};
+use crate::check::context::{Context, known};
+use crate::check::outcome::*;
+use crate::check::process::Capability;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "cpuset-controller",
+        group: Group::Tools,
+        title: "control groups can make partitions of CPUs",
+        why: "`punctual isolate` sets CPUs apart with the cpuset controller, of version 2 or 1.",
+        source: "Documentation/admin-guide/cgroup-v2.rst, Cpuset",
+        evaluate: cpuset_controller,
+    },
+    Rule {
+        id: "bpf",
+        group: Group::Tools,
+        title: "this process may load BPF programs",
+        why: "They count and record inside the kernel at the lowest cost.",
+        source: "bpf(2), capabilities(7)",
+        evaluate: bpf,
+    },
+    Rule {
+        id: "kernel-types",
+        group: Group::Tools,
+        title: "the kernel describes its types (BTF)",
+        why: "BPF programs that were built elsewhere find the kernel's fields by it.",
+        source: "Documentation/bpf/btf.rst",
+        evaluate: kernel_types,
+    },
+    Rule {
+        id: "lockdown",
+        group: Group::Tools,
+        title: "the kernel is not locked down",
+        why: "Lockdown refuses kprobes, debugfs and register access even to root; `confidentiality` refuses tracing altogether.",
+        source: "kernel_lockdown(7)",
+        evaluate: lockdown,
+    },
+    Rule {
+        id: "tracefs",
+        group: Group::Tools,
+        title: "the kernel's trace buffer can be used",
+        why: "It tells what ran and what interrupted while a sample was late.",
+        source: "Documentation/trace/ftrace.rst",
+        evaluate: tracefs,
+    },
+    Rule {
+        id: "kernel-probes",
+        group: Group::Tools,
+        title: "functions of the kernel can be probed",
+        why: "Where there is no tracepoint a kprobe makes one.",
+        source: "Documentation/trace/kprobetrace.rst",
+        evaluate: |ctx| probe_events(ctx, "kprobe_events", "KPROBES", "functions of the kernel"),
+    },
+    Rule {
+        id: "user-probes",
+        group: Group::Tools,
+        title: "functions of programs can be probed",
+        why: "A uprobe times a function of a program that was not prepared for it.",
+        source: "Documentation/trace/uprobetracer.rst",
+        evaluate: |ctx| probe_events(ctx, "uprobe_events", "UPROBES", "functions of programs"),
+    },
+    Rule {
+        id: "latency-tracers",
+        group: Group::Tools,
+        title: "the kernel has the osnoise, timerlat and hwlat tracers",
+        why: "They measure noise and hardware latency from inside the kernel, without a program.",
+        source: "Documentation/trace/timerlat-tracer.rst",
+        evaluate: latency_tracers,
+    },
+    Rule {
+        id: "perf-events",
+        group: Group::Tools,
+        title: "this process may use performance events",
+        why: "Sampling and counting need the right, unless the system allows it to everybody.",
+        source: "Documentation/admin-guide/perf-security.rst",
+        evaluate: perf_events,
+    },
+    Rule {
+        id: "hardware-counters",
+        group: Group::Tools,
+        title: "the processor's counters can be used",
+        why: "Cycles, cache misses and SMIs tell whether a slow sample was computing or waiting for memory.",
+        source: "perf_event_open(2)",
+        evaluate: hardware_counters,
+    },
+    Rule {
+        id: "debugfs",
+        group: Group::Tools,
+        title: "debugfs can be read",
+        why: "Only there the kernel states the preemption model in force and the fair server's budget.",
+        source: "kernel/sched/debug.c",
+        evaluate: debugfs,
+    },
+];
+
+fn cpuset_controller(ctx: &Context) -> Judged {
+    match &ctx.cgroups.cpuset {
+        punctual_core::Fact::Known((version, point)) => {
+            ok(format!("version {version} owns the cpuset controller"), format!("/proc/self/mounts: {point}"))
+        }
+        other => advice("no control group has the cpuset controller", crate::check::context::reason(other)).mend(Mend::by_hand(
+            "mount -t cgroup2 cgroup2 /sys/fs/cgroup; where version 1 holds it: mount -t cgroup -o cpuset cpuset /sys/fs/cgroup/cpuset",
+        )),
+    }
+    .judged()
+}
+
+fn bpf(ctx: &Context) -> Judged {
+    let config = ctx.config()?;
+    if !config.has("BPF_SYSCALL") {
+        return advice("the kernel has no BPF", format!("{} has CONFIG_BPF_SYSCALL not set", config.source.0))
+            .mend(Mend::by_hand("boot a kernel with CONFIG_BPF_SYSCALL"))
+            .judged();
+    }
+    let process = ctx.process();
+    let (admin, bpf) = (process.has(Capability::SysAdmin), process.has(Capability::Bpf));
+    match *known(&admin)? || *known(&bpf)? {
+        true => ok("BPF programs may be loaded", "/proc/self/status, CapEff; CONFIG_BPF_SYSCALL=y"),
+        false => {
+            advice("this process has neither CAP_BPF nor CAP_SYS_ADMIN", "/proc/self/status, CapEff").mend(by_root())
+        }
+    }
+    .judged()
+}
+
+fn by_root() -> Mend {
+    Mend::by_hand(
+        "run as root, or give the program the capabilities: setcap cap_bpf,cap_perfmon,cap_sys_nice,cap_ipc_lock+ep",
+    )
+}
+
+fn kernel_types(ctx: &Context) -> Judged {
+    let path = "/sys/kernel/btf/vmlinux";
+    match ctx.files().exists(path) {
+        true => ok("the kernel describes its types", format!("{path} is there")),
+        false => advice("the kernel does not describe its types", format!("{path} is not there"))
+            .mend(Mend::by_hand("boot a kernel with CONFIG_DEBUG_INFO_BTF (Debian's have it)")),
+    }
+    .judged()
+}
+
+/// securityfs is often not mounted in small systems; without the module there is nothing to lock down.
+fn lockdown(ctx: &Context) -> Judged {
+    let path = "/sys/kernel/security/lockdown";
+    let text = ctx.setting_of(path, "SECURITY_LOCKDOWN_LSM").map_err(|unread| match unread.applies {
+        true => unread.mend(Mend::by_hand("mount -t securityfs securityfs /sys/kernel/security")),
+        false => unread,
+    })?;
+    match text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word) {
+        Some("none") => ok("the kernel is not locked down", seen(path, &text)),
+        Some("integrity") => advice("kprobes, debugfs and registers are refused", seen(path, &text))
+            .mend(Mend::by_hand("boot without `lockdown=`, and without Secure Boot")),
+        Some("confidentiality") => warning("tracing is refused", seen(path, &text))
+            .mend(Mend::by_hand("boot without `lockdown=`, and without Secure Boot")),
+        _ => unknown(seen(path, &text)),
+    }
+    .judged()
+}
+
+fn tracefs(ctx: &Context) -> Judged {
+    let config = ctx.environment.kernel.config.known();
+    if let Some(config) = config.filter(|config| !config.has("FTRACE")) {
+        return advice("the kernel has no tracing", format!("{} has CONFIG_FTRACE not set", config.source.0))
+            .mend(Mend::by_hand("boot a kernel with CONFIG_FTRACE (Debian's have it)"))
+            .judged();
+    }
+    match ctx.tracefs("tracing_on") {
+        Ok((path, value)) => ok("the trace buffer can be used", seen(&path, value)),
+        Err(unread) => advice("tracefs is not mounted, or this user may not read it", unread.evidence)
+            .mend(Mend::by_hand("mount -t tracefs tracefs /sys/kernel/tracing, and run as root")),
+    }
+    .judged()
+}
+
+fn probe_events(ctx: &Context, file: &str, option: &str, what: &str) -> Judged {
+    if let Some(config) = ctx.environment.kernel.config.known().filter(|config| !config.has(option)) {
+        return advice(format!("{what} cannot be probed"), format!("{} has CONFIG_{option} not set", config.source.0))
+            .mend(Mend::by_hand(format!("boot a kernel with CONFIG_{option} (Debian's have it)")))
+            .judged();
+    }
+    let (path, _) = ctx.tracefs(file)?;
+    ok(format!("{what} can be probed"), format!("{path} can be read")).judged()
+}
+
+fn latency_tracers(ctx: &Context) -> Judged {
+    let wanted = ["osnoise", "timerlat", "hwlat"];
+    let (path, text) = ctx.tracefs("available_tracers")?;
+    let missing: Vec<String> = wanted
+        .iter()
+        .filter(|tracer| !text.split_whitespace().any(|t| t == **tracer))
+        .map(|t| (*t).to_owned())
+        .collect();
+    match missing.is_empty() {
+        true => ok("the kernel has all three", seen(&path, text)),
+        false => advice(format!("{} are missing", some(&missing)), seen(&path, text)).mend(Mend::by_hand(
+            "Debian builds them into its -rt kernels: apt install linux-image-rt-amd64 or -rt-arm64",
+        )),
+    }
+    .judged()
+}
+
+fn perf_events(ctx: &Context) -> Judged {
+    let process = ctx.process();
+    let path = "/proc/sys/kernel/perf_event_paranoid";
+    let paranoid = ctx.number_of(path, "PERF_EVENTS")?;
+    for (capability, name) in [(Capability::Perfmon, "CAP_PERFMON"), (Capability::SysAdmin, "CAP_SYS_ADMIN")] {
+        if *known(&process.has(capability))? {
+            return ok(format!("this process has {name}"), "/proc/self/status, CapEff").judged();
+        }
+    }
+    match paranoid <= -1 {
+        true => ok("everybody may use them", seen(path, paranoid)),
+        false => advice("only a part of them may be used", seen(path, paranoid)).mend(by_root()),
+    }
+    .judged()
+}
+
+/// `cpu` on x86, `armv8_pmuv3_0` and the like on arm64, `cpu_core` and `cpu_atom` on hybrid processors.
+fn hardware_counters(ctx: &Context) -> Judged {
+    let path = "/sys/bus/event_source/devices";
+    let devices = ctx.files().list(path).map_err(|why| unknown(why.to_string()))?;
+    let is_cpu = |name: &&String| {
+        *name == "cpu" || name.starts_with("cpu_") || name.contains("pmuv3") || name.starts_with("armv")
+    };
+    match devices.iter().find(is_cpu) {
+        Some(device) => ok("the counters are there", format!("{path}/{device}")),
+        None => advice("the processor shows no counters", format!("{path} has {}", some(&devices)))
+            .mend(Mend::by_hand("in a guest: let the host pass them through (QEMU: -cpu host,pmu=on)")),
+    }
+    .judged()
+}
+
+fn debugfs(ctx: &Context) -> Judged {
+    let path = "/sys/kernel/debug";
+    match ctx.files().list(path) {
+        Ok(names) if !names.is_empty() => ok("it can be read", format!("{path} has {} entries", names.len())),
+        Ok(_) => advice("debugfs is not mounted", format!("{path} is empty"))
+            .mend(Mend::by_hand("mount -t debugfs debugfs /sys/kernel/debug")),
+        Err(why) if why.is_forbidden() => {
+            advice("this user may not read debugfs", why.to_string()).mend(Mend::by_hand("run as root"))
+        }
+        Err(why) => advice("debugfs is not mounted", why.to_string())
+            .mend(Mend::by_hand("mount -t debugfs debugfs /sys/kernel/debug")),
+    }
+    .judged()
+}

@@ -1,0 +1,106 @@
+//! Other tasks.
+
+use super::{Group, Rule};
+use crate::check::context::Context;
+use crate::check::outcome::*;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "user-tasks",
+        group: Group::Workload,
+        title: "no other process may run on real-time CPUs",
+        why: "A task that may run there does so when it likes, and takes caches and locks with it even at low priority.",
+        source: "sched_setaffinity(2)",
+        evaluate: user_tasks,
+    },
+    Rule {
+        id: "kernel-threads",
+        group: Group::Workload,
+        title: "no kernel thread that could be elsewhere may run on real-time CPUs",
+        why: "Writeback, memory reclaim and drivers work in threads that are not bound to a CPU, some of them real-time.",
+        source: "Documentation/admin-guide/kernel-per-CPU-kthreads.rst",
+        evaluate: kernel_threads,
+    },
+    Rule {
+        id: "competing-priorities",
+        group: Group::Workload,
+        title: "no other process holds a high real-time priority",
+        why: "A task of higher priority goes first, however urgent the lower one is.",
+        source: "sched(7)",
+        evaluate: competing_priorities,
+    },
+    Rule {
+        id: "audit",
+        group: Group::Workload,
+        title: "system calls are not audited",
+        why: "With audit rules each system call is compared with all of them, and events wait for the audit daemon.",
+        source: "kernel/auditsc.c",
+        evaluate: audit,
+    },
+];
+
+/// From here on user tasks commonly clash: half of the range, where the kernel's own interrupt threads are.
+const HIGH: u32 = 51;
+
+fn user_tasks(ctx: &Context) -> Judged {
+    let cpus = ctx.dedicated()?;
+    let tasks = ctx.tasks()?.iter().filter(|task| !task.kernel);
+    let there: Vec<String> = tasks.filter(|task| task.may_run_on(cpus)).map(|task| task.label()).collect();
+    if there.is_empty() {
+        return ok("no process may run there", "Cpus_allowed_list of /proc/*/status").judged();
+    }
+    warning(
+        format!("{} processes may run there", there.len()),
+        format!("Cpus_allowed_list of /proc/*/status: {}", some(&there)),
+    )
+    .mend(Mend::by_hand(format!("punctual isolate create {cpus}")))
+    .judged()
+}
+
+fn kernel_threads(ctx: &Context) -> Judged {
+    let cpus = ctx.dedicated()?;
+    let tasks = ctx.tasks()?.iter().filter(|task| task.kernel && task.movable && !task.is_bound());
+    let there: Vec<String> = tasks.filter(|task| task.may_run_on(cpus)).map(|task| task.label()).collect();
+    if there.is_empty() {
+        return ok("only kernel threads that cannot be moved may run there", "Cpus_allowed_list of /proc/*/status")
+            .judged();
+    }
+    let message = format!("{} kernel threads that could be moved may run there", there.len());
+    advice(message, format!("Cpus_allowed_list of /proc/*/status: {}", some(&there)))
+        .mend(Mend::by_hand(format!("punctual isolate create {cpus}")))
+        .judged()
+}
+
+fn competing_priorities(ctx: &Context) -> Judged {
+    let tasks =
+        ctx.tasks()?.iter().filter(|task| !task.kernel && task.rt_priority >= HIGH && task.may_run_on(&ctx.cpus));
+    let high: Vec<String> = tasks.map(|task| format!("{} at {}", task.label(), task.rt_priority)).collect();
+    if high.is_empty() {
+        return ok(format!("no process has a priority of {HIGH} or more there"), "/proc/*/stat, main threads").judged();
+    }
+    advice(
+        format!("{} process(es) have a high priority there", high.len()),
+        format!("/proc/*/stat, main threads: {}", some(&high)),
+    )
+    .mend(Mend::by_hand("give them a lower priority (chrt -f -p PRIORITY PID) or other CPUs (taskset -cp LIST PID)"))
+    .judged()
+}
+
+fn audit(ctx: &Context) -> Judged {
+    let line = ctx.command_line()?;
+    let parameter = line.value("audit").unwrap_or_default();
+    if ["0", "off"].contains(&parameter.as_str()) {
+        return ok("auditing is off", format!("/proc/cmdline has audit={parameter}")).judged();
+    }
+    let mend = Mend::by_hand("systemctl disable --now auditd, or boot with `audit=0`");
+    if ["1", "on"].contains(&parameter.as_str()) {
+        return advice("every task is audited from boot", format!("/proc/cmdline has audit={parameter}"))
+            .mend(mend)
+            .judged();
+    }
+    match ctx.tasks()?.iter().find(|task| task.name == "auditd") {
+        Some(daemon) => advice("the audit daemon runs", format!("/proc/*/stat: {}", daemon.label())).mend(mend),
+        None => ok("no audit daemon runs", "/proc/*/stat name no auditd, /proc/cmdline has no audit=1"),
+    }
+    .judged()
+}

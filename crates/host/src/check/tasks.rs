@@ -1,0 +1,87 @@
+//! The tasks of the system, as far as /proc tells without entering each thread.
+
+use crate::files::Files;
+use punctual_core::{CpuSet, Fact};
+
+/// Tasks beyond this are not looked at: the largest PID (PID_MAX_LIMIT, include/linux/threads.h) would take minutes.
+const MAX_TASKS: usize = 65_536;
+/// `PF_KTHREAD`, include/linux/sched.h.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+/// `PF_NO_SETAFFINITY`, ibidem.
+const NOT_MOVABLE: u64 = 0x0400_0000;
+
+/// A process's main thread, or a kernel thread.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Task {
+    pub pid: u32,
+    pub name: String,
+    pub kernel: bool,
+    /// Whether its affinity may be changed: the kernel refuses it for its own workers and rescuers.
+    pub movable: bool,
+    /// 1 to 99 under SCHED_FIFO and SCHED_RR, else 0.
+    pub rt_priority: u32,
+    /// Where it may run; `None` when it ended before that was read.
+    pub allowed: Option<CpuSet>,
+}
+
+/// A task that ends while it is read is left out: it is no longer there.
+pub fn read(files: &dyn Files) -> Fact<Vec<Task>> {
+    let names = match files.list("/proc") {
+        Ok(names) => names,
+        Err(why) => return Fact::Unavailable(why.to_string()),
+    };
+    let pids = names.iter().filter_map(|name| name.parse::<u32>().ok()).take(MAX_TASKS);
+    let tasks: Vec<Task> = pids.filter_map(|pid| read_task(files, pid)).collect();
+    if tasks.is_empty() { Fact::Unavailable("/proc shows no task".into()) } else { Fact::Known(tasks) }
+}
+
+fn read_task(files: &dyn Files, pid: u32) -> Option<Task> {
+    let (name, flags, rt_priority) = parse_stat(&files.read(&format!("/proc/{pid}/stat")).ok()?)?;
+    let status = files.read(&format!("/proc/{pid}/status")).ok();
+    let list = |status: String| status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.parse().ok();
+    let (kernel, movable) = (flags & KERNEL_THREAD != 0, flags & NOT_MOVABLE == 0);
+    Some(Task { pid, name, kernel, movable, rt_priority, allowed: status.and_then(list) })
+}
+
+/// `pid (name) state ppid … flags …` (proc_pid_stat(5)); a name may hold spaces and parentheses.
+fn parse_stat(stat: &str) -> Option<(String, u64, u32)> {
+    let (start, end) = (stat.find('(')? + 1, stat.rfind(')')?);
+    let fields: Vec<&str> = stat.get(end + 1..)?.split_whitespace().collect();
+    let flags: u64 = fields.get(6)?.parse().ok()?;
+    let rt_priority = fields.get(37)?.parse().ok()?;
+    Some((stat.get(start..end)?.to_owned(), flags, rt_priority))
+}
+
+impl Task {
+    /// Name and number, for evidence.
+    pub fn label(&self) -> String {
+        format!("{} ({})", self.name, self.pid)
+    }
+    /// Whether it may run on one of these CPUs.
+    pub fn may_run_on(&self, cpus: &CpuSet) -> bool {
+        self.allowed.as_ref().is_some_and(|allowed| !allowed.intersection(cpus).is_empty())
+    }
+    /// Whether it is bound to a single CPU, as the kernel's own per-CPU threads are.
+    pub fn is_bound(&self) -> bool {
+        self.allowed.as_ref().is_some_and(|allowed| allowed.len() == 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_name_cannot_pass_for_other_fields() {
+        let stat = "7 (a) S 1 (b) ) S 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 -51 0 1 0 5 0 0 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 3 50 1 0 0 0";
+        assert_eq!(parse_stat(stat), Some(("a) S 1 (b) ".into(), 2_129_984, 50)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_stat_panics(text in "\\PC{0,80}") {
+            parse_stat(&text);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Tests over all rules. The cases of each rule are in `tests/cases.rs`.
+
+mod cases;
+mod document;
+mod hostile;
+mod hosts;
+
+use super::testing::{FakeFiles, ideal};
+use super::*;
+use punctual_core::CpuSet;
+
+fn results(files: &FakeFiles, cpus: Option<&str>) -> Vec<RuleResult> {
+    let cpus = cpus.map(|list| list.parse::<CpuSet>().expect("a list"));
+    run(&Context::new(files, cpus))
+}
+
+fn result(files: &FakeFiles, cpus: Option<&str>, rule: &str) -> RuleResult {
+    results(files, cpus).into_iter().find(|result| result.id == rule).unwrap_or_else(|| panic!("no rule {rule}"))
+}
+
+#[test]
+fn rules_are_named_once_and_say_why() {
+    let mut names: Vec<&str> = rules().map(|rule| rule.id).collect();
+    assert!(names.len() >= 45, "{}", names.len());
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
+    for rule in rules() {
+        let kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        assert!(rule.id.chars().all(kebab), "{}", rule.id);
+        assert!(rule.why.ends_with('.') && !rule.title.ends_with('.') && !rule.source.is_empty(), "{}", rule.id);
+    }
+}
+
+#[test]
+fn on_the_ideal_machine_every_rule_is_content() {
+    let unhappy: Vec<RuleResult> = results(&ideal(), None).into_iter().filter(|r| r.verdict != Verdict::Ok).collect();
+    assert_eq!(unhappy, []);
+    // These have nothing to judge there; their good cases are in the table.
+    let idle: Vec<String> = results(&ideal(), None).into_iter().filter(|r| !r.applies).map(|r| r.id).collect();
+    assert_eq!(idle, ["rt-group-budget"]);
+}
+
+#[test]
+fn in_an_empty_tree_nothing_is_known() {
+    // These judge that something is there at all.
+    let judged = ["systemd-affinity", "cpuset-controller", "kernel-types", "tracefs", "debugfs", "cpus-online"];
+    for cpus in [None, Some("2-3")] {
+        for result in results(&FakeFiles::new(), cpus) {
+            let known = result.verdict != Verdict::Unknown;
+            assert!(!known || judged.contains(&result.id.as_str()), "{result:?}");
+            assert!(result.evidence.contains('/'), "the evidence names a file: {result:?}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_refuses_is_named_with_the_reason() {
+    let path = "/proc/sys/vm/stat_interval";
+    let refused = result(&ideal().refusing(path, libc::EACCES), None, "vm-statistics");
+    assert_eq!(refused.verdict, Verdict::Unknown);
+    assert_eq!(refused.evidence, "cannot read /proc/sys/vm/stat_interval: Permission denied (os error 13)");
+}
+
+#[test]
+fn the_shape_of_a_result_is_the_documented_one() {
+    let files = ideal().with("/proc/sys/kernel/numa_balancing", "1");
+    let json = serde_json::to_string_pretty(&result(&files, None, "numa-balancing")).expect("plain data");
+    insta::assert_snapshot!(json, @r#"
+    {
+      "id": "numa-balancing",
+      "group": "memory",
+      "title": "pages are not moved between nodes behind the program's back",
+      "verdict": "warning",
+      "applies": true,
+      "message": "pages are unmapped to see who touches them",
+      "evidence": "/proc/sys/kernel/numa_balancing is `1`",
+      "why": "Automatic balancing unmaps pages to see who touches them: page faults in the middle of real-time work.",
+      "source": "Documentation/admin-guide/sysctl/kernel.rst, numa_balancing",
+      "fix": "echo 0 > /proc/sys/kernel/numa_balancing",
+      "writes": [
+        {
+          "path": "/proc/sys/kernel/numa_balancing",
+          "value": "0"
+        }
+      ]
+    }
+    "#);
+}
+
+#[test]
+fn warnings_become_findings_with_their_remedy() {
+    let files = ideal()
+        .with("/proc/sys/kernel/numa_balancing", "1")
+        .with("/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet")
+        .with("/proc/sys/vm/stat_interval", "1");
+    let findings = to_findings(&results(&files, None));
+    let shown: Vec<String> = findings
+        .iter()
+        .map(|f| format!("{} {}: {} | {}", f.severity, f.id, f.message, f.remedy.as_deref().unwrap_or("-")))
+        .collect();
+    insta::assert_snapshot!(shown.join("\n"), @"
+    bad clocksource: reading the clock hpet is slow | echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource
+    warning numa-balancing: pages are unmapped to see who touches them | echo 0 > /proc/sys/kernel/numa_balancing
+    ");
+}
+
+#[test]
+fn a_rule_explains_itself() {
+    insta::assert_snapshot!(explain("nohz-full").expect("there is one"), @"
+    nohz-full (isolation)
+
+    Wanted: the tick stops on real-time CPUs while one task runs.
+    Why: Each tick interrupts the task for some µs, 100 to 1000 times a second.
+    Source: Documentation/timers/no_hz.rst
+    ");
+    assert_eq!(explain("no-such-rule"), None);
+}
+
+#[test]
+fn a_captured_system_is_judged_as_it_was() {
+    let files = ideal();
+    let environment = crate::environment::capture(&files);
+    let saved = serde_json::to_string(&environment).expect("plain data");
+    let environment = serde_json::from_str(&saved).expect("its own text");
+    let before = run(&Context::of(&files, environment, None));
+    assert_eq!(before, run(&Context::new(&files, None)));
+}

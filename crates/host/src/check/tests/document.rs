@@ -1,0 +1,36 @@
+//! docs/check.md is made of the table of rules.
+
+use super::*;
+use std::path::Path;
+
+const REGENERATE: &str = "PUNCTUAL_WRITE_DOCS=1 cargo test -p punctual-host the_document_is_up_to_date";
+
+fn document() -> String {
+    let mut text = String::from(
+        "# The rules of `punctual check`\n\n\
+         `punctual check [--cpus LIST]` judges whether a system is ready for real time. The CPUs that it judges are the named\n\
+         ones, else the isolated ones, else all. Each rule says `ok`, `advice`, `warning`, `bad` or `unknown` (the file that tells\n\
+         could not be read), with its evidence; a rule without anything to judge is `ok` and says that it does not apply.\n\
+         `--fix` applies what can be mended by writing files, through the journal of `punctual isolate`, so that\n\
+         `punctual isolate undo` takes it back; the rest is a command or a boot parameter that is shown.\n\n",
+    );
+    text += "How to add a rule: write a function over `Context` in the file of its group in `crates/host/src/check/rules/`, add its\n\
+         entry to the table `RULES` there, its files to `check/testing/ideal.txt`, a bad case to `check/tests/cases.rs`, and\n\
+         regenerate this page:\n\n";
+    text += &format!("    {REGENERATE}\n\n");
+    text += &format!("{} rules:\n\n| group | rule | wanted | why | source |\n|---|---|---|---|---|\n", rules().count());
+    for Rule { id, group, title, why, source, .. } in rules() {
+        text += &format!("| {group} | `{id}` | {title} | {why} | {source} |\n");
+    }
+    text
+}
+
+#[test]
+fn the_document_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/check.md");
+    if std::env::var_os("PUNCTUAL_WRITE_DOCS").is_some() {
+        std::fs::write(&path, document()).expect("docs/ can be written");
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(written == document(), "docs/check.md is stale; write it anew with: {REGENERATE}");
+}
