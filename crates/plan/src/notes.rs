@@ -41,7 +41,7 @@ impl Notes {
     /// A word that is none of those known in this place.
     pub(crate) fn unknown(&mut self, span: Span, word: &str, place: &str, known: &[&'static str]) {
         let message = format!("`{}` is not known in {place}", clipped(word));
-        let help = match nearest(word, known.iter().copied()) {
+        let help = match nearest(word, known.iter().copied().filter(|_| !self.problems.is_full())) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("known are {}", known.join(", ")),
         };

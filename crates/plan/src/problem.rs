@@ -114,9 +114,13 @@ impl Problems {
             Weight::Error => self.errors += 1,
             Weight::Warning => self.warnings += 1,
         }
-        if self.kept.len() < KEPT_PROBLEMS {
+        if !self.is_full() {
             self.kept.push(problem);
         }
+    }
+    /// Whether further problems are only counted: then no work need be put into their help.
+    pub(crate) fn is_full(&self) -> bool {
+        self.kept.len() >= KEPT_PROBLEMS
     }
     pub(crate) fn append(&mut self, other: Problems) {
         let unkept = (other.errors + other.warnings).saturating_sub(other.kept.len());

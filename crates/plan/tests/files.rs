@@ -2,7 +2,7 @@
 
 mod support;
 
-use punctual_plan::{LoadOptions, MAX_FILE_BYTES, Weight, load, load_and_resolve};
+use punctual_plan::{LoadOptions, MAX_FILE_BYTES, ResolveContext, Weight, load, load_and_resolve};
 use std::path::Path;
 use support::{context, resolved};
 
@@ -219,4 +219,21 @@ fn unknown_keys_of_toml_can_be_allowed_too() {
     let allowed = LoadOptions { allow_unknown: true };
     let (_, resolved) = load_and_resolve(Path::new("test.toml"), toml, &allowed, &context()).unwrap();
     assert!(resolved.warnings.lines().contains("warning: `colour` is not known"));
+}
+
+#[test]
+fn a_system_without_cpus_is_refused() {
+    let nothing = ResolveContext { online: Default::default(), present: Default::default(), ..context() };
+    let toml = b"[[measure]]\nkind = 'timer'\n";
+    let refused = load_and_resolve(Path::new("test.toml"), toml, &LoadOptions::default(), &nothing);
+    assert!(refused.unwrap_err().lines().contains("which CPUs"));
+}
+
+#[test]
+fn hostile_references_are_counted_quickly() {
+    let loads: String = (0..1_000).map(|k| format!("[[load]]\nname = 'load{k}'\ncommand = 'x'\n")).collect();
+    let list = "'laod',".repeat(100_000);
+    let toml = format!("[[measure]]\nkind = 'timer'\n{loads}[[phase]]\nloads = [{list}]\n");
+    // Were the nearest name sought for each, it would take minutes.
+    assert_eq!(resolved("test.toml", &toml).unwrap_err().errors(), 100_000);
 }

@@ -51,6 +51,13 @@ struct Resolver<'a> {
 
 impl Resolver<'_> {
     fn plan(&mut self) -> Plan {
+        if self.context.online.is_empty() {
+            self.note(Problem::error(
+                ProblemKind::NotHere,
+                None,
+                "it is not known which CPUs of this system are online",
+            ));
+        }
         let partition = self.partition();
         let zones = Zones::new(self.context, partition.as_ref());
         let loads = self.loads(&zones);

@@ -68,6 +68,7 @@ impl Resolver<'_> {
                 }
                 None => {
                     let message = format!("there is no {what} called `{}`", at.value);
+                    let known = if self.problems.is_full() { &[] } else { known };
                     let help = no_such_name(what, &at.value, known);
                     self.error(ProblemKind::Reference, at.span, message, &help);
                 }
