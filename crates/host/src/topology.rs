@@ -23,7 +23,7 @@ pub struct Topology {
     pub present: Fact<CpuSet>,
     /// Those that run.
     pub online: Fact<CpuSet>,
-    /// Those taken out of the scheduler's domains (`isolcpus=`, and isolated partitions since Linux 6.9 or so).
+    /// Those taken out of the scheduler's domains at boot (`isolcpus=`); whether partitions show here too depends on the kernel.
     pub isolated: Fact<CpuSet>,
     /// Each online CPU's place.
     pub cpus: Fact<Vec<CpuPlace>>,

@@ -10,6 +10,7 @@ mod memory;
 mod platform;
 mod power;
 mod rights;
+mod sharing;
 mod tools;
 mod workload;
 
@@ -88,6 +89,7 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
         clock::RULES,
         power::RULES,
         isolation::RULES,
+        sharing::RULES,
         interrupts::RULES,
         workload::RULES,
         housekeeping::RULES,

@@ -1,0 +1,106 @@
+//! What real-time CPUs share with others: cores, caches, memory.
+
+use super::{Group, Rule};
+use crate::check::context::{Chosen, Context, known};
+use crate::check::outcome::*;
+use crate::topology::Cache;
+use punctual_core::{CpuSet, Fact};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "smt-siblings",
+        group: Group::Isolation,
+        title: "no real-time CPU shares its core with another",
+        why: "Hardware threads of one core compete for its units and caches: a task becomes slower when its sibling works.",
+        source: "Documentation/admin-guide/cputopology.rst",
+        evaluate: smt_siblings,
+    },
+    Rule {
+        id: "shared-cache",
+        group: Group::Isolation,
+        title: "real-time CPUs share no second-level cache with others",
+        why: "What a neighbour loads throws the task's data out of a shared cache.",
+        source: "Documentation/ABI/testing/sysfs-devices-system-cpu, cache",
+        evaluate: shared_cache,
+    },
+    Rule {
+        id: "one-memory-node",
+        group: Group::Isolation,
+        title: "the real-time CPUs are of one memory node",
+        why: "Memory of another node takes longer to reach, by an amount that depends on where a page happens to be.",
+        source: "Documentation/admin-guide/mm/numa_memory_policy.rst",
+        evaluate: one_memory_node,
+    },
+];
+
+fn smt_siblings(ctx: &Context) -> Judged {
+    let infos = known(&ctx.environment.topology.cpus)?;
+    let mut shared = CpuSet::new();
+    for place in infos.iter().filter(|place| ctx.cpus.contains(place.cpu)) {
+        if known(&place.siblings)?.len() > 1 {
+            shared.insert(place.cpu);
+        }
+    }
+    let files = "/sys/devices/system/cpu/cpu*/topology/thread_siblings_list";
+    let Some(first) = shared.first() else {
+        return ok("each has a core of its own", format!("{files} name one CPU each")).judged();
+    };
+    let siblings = ctx.environment.topology.siblings(first).map(CpuSet::to_string).unwrap_or_default();
+    let evidence = seen(&format!("/sys/devices/system/cpu/cpu{first}/topology/thread_siblings_list"), siblings);
+    let message = format!("CPUs {shared} share their cores");
+    let mend =
+        Mend::by_hand("echo off > /sys/devices/system/cpu/smt/control (takes every second hardware thread offline)");
+    match ctx.chosen {
+        Chosen::All => advice(message, evidence).mend(mend),
+        Chosen::Named | Chosen::Isolated => warning(message, evidence).mend(mend),
+    }
+    .judged()
+}
+
+fn shared_cache(ctx: &Context) -> Judged {
+    let cpus = ctx.dedicated()?;
+    let caches = known(&ctx.environment.topology.caches)?;
+    if caches.is_empty() {
+        return unknown("/sys/devices/system/cpu/cpu*/cache shows no cache").judged();
+    }
+    let shared = |cache: &&Cache| {
+        cache.level == 2 && !cache.shared.intersection(cpus).is_empty() && !cache.shared.is_subset(cpus)
+    };
+    match caches.iter().find(shared) {
+        None => ok(
+            "no second-level cache is shared with other CPUs",
+            "/sys/devices/system/cpu/cpu*/cache/index*/shared_cpu_list",
+        ),
+        Some(cache) => {
+            let first = cache.shared.first().unwrap_or_default();
+            let path = format!("/sys/devices/system/cpu/cpu{first}/cache/index*/shared_cpu_list");
+            advice("a second-level cache is shared with other CPUs", seen(&path, &cache.shared))
+                .mend(Mend::by_hand(format!("take all of the CPUs {} for real time, or none", cache.shared)))
+        }
+    }
+    .judged()
+}
+
+fn one_memory_node(ctx: &Context) -> Judged {
+    let cpus = ctx.dedicated()?;
+    let nodes = match &ctx.environment.topology.nodes {
+        Fact::Unavailable(why) if ctx.config().is_ok_and(|config| !config.has("NUMA")) => {
+            return not_applicable("the kernel knows one memory node only", why).judged();
+        }
+        nodes => known(nodes)?,
+    };
+    let mut of_ours = Vec::new();
+    for node in nodes {
+        if !known(&node.cpus)?.intersection(cpus).is_empty() {
+            of_ours.push(node.node.to_string());
+        }
+    }
+    let evidence = format!("/sys/devices/system/node/node*/cpulist: nodes {}", some(&of_ours));
+    match of_ours.len() {
+        0 => unknown("/sys/devices/system/node/node*/cpulist name none of the CPUs"),
+        1 => ok("they are of one memory node", evidence),
+        n => advice(format!("they are spread over {n} memory nodes"), evidence)
+            .mend(Mend::by_hand("punctual isolate create --node N")),
+    }
+    .judged()
+}
