@@ -79,8 +79,11 @@ impl Distribution {
         if self.count() < SAMPLES || self.buckets.len() < VALUES {
             return None;
         }
-        let gaps = self.buckets.windows(2).map(|pair| (pair[1].low - pair[0].low, pair[0].high - pair[0].low));
-        let (gap, width) = gaps.min_by_key(|(gap, _)| *gap)?;
+        let gaps = || self.buckets.windows(2).map(|pair| (pair[1].low - pair[0].low, pair[0].high - pair[0].low));
+        let least = gaps().map(|(gap, _)| gap).min()?;
+        // Buckets blur what is between them: of all gaps about as small, the one between the narrowest tells best.
+        let near = gaps().filter(|(gap, _)| gap.ns() <= least.ns().saturating_add(least.ns() / 20));
+        let (gap, width) = near.min_by_key(|(gap, width)| (*width, *gap))?;
         (gap.ns() >= 4 * (width.ns() + 1)).then_some(gap)
     }
 

@@ -53,12 +53,14 @@ pub fn views(bundle: &Bundle) -> Vec<PhaseView<'_>> {
 /// The summary of a run from its parts: `manifest` with its ending when it has ended, what was found while it ran, and what of its
 /// bundle could not be read.
 pub fn summarize_run(manifest: &Manifest, phases: &[PhaseView], found: &[Finding], damage: &[String]) -> Summary {
-    let completeness = if manifest.ending.is_some() { Completeness::Whole } else { Completeness::CutOff };
     let mut born = findings::of_run(manifest, damage);
     let mut summaries = Vec::new();
     for phase in phases {
         let name = &phase.meta.name;
         born.extend(findings::of_phase(phase.meta));
+        // A phase that ended before the run was cut off is whole: its last checkpoint stands before its duration.
+        let ended = manifest.ending.is_some() || phase.meta.duration.is_some();
+        let completeness = if ended { Completeness::Whole } else { Completeness::CutOff };
         let mut series = Vec::new();
         for view in &phase.series {
             let summary = summarize_as(view, completeness);
@@ -68,7 +70,7 @@ pub fn summarize_run(manifest: &Manifest, phases: &[PhaseView], found: &[Finding
         let duration = phase.meta.duration.map(Nanos::ns);
         summaries.push(PhaseSummary { name: name.clone(), duration, cpu_load: phase.meta.cpu_load.clone(), series });
     }
-    let whole = completeness == Completeness::Whole && damage.is_empty() && !failed(manifest);
+    let whole = manifest.ending.is_some() && damage.is_empty() && !failed(manifest);
     let requirements = summaries.iter().flat_map(|phase| &phase.series).flat_map(|series| &series.requirements);
     Summary {
         schema: SCHEMA.to_owned(),

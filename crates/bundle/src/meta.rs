@@ -72,7 +72,7 @@ pub struct SeriesMeta {
 }
 
 /// The key in [`SeriesMeta::details`] that holds the scheduling asked for, written as [`SeriesMeta::scheduling`].
-pub const ASKED_SCHEDULING: &str = "asked_scheduling";
+pub const ASKED_SCHEDULING: &str = "asked";
 /// The [`SeriesMeta::scheduling`] of an import whose source does not tell it.
 pub const UNKNOWN_SCHEDULING: &str = "unknown";
 

@@ -39,6 +39,12 @@ fn grouped_signed(n: i64) -> String {
     format!("{sign}{}", count(n.unsigned_abs()))
 }
 
+/// A share of 1 in percent: `2.3 %`.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent.abs() < 1e6 { format!("{percent:.1} %") } else { format!("{percent:.1e} %") }
+}
+
 /// A length of time as people say it: `350 ms`, `12.4 s`, `5 min 03 s`, `2 h 05 min`.
 pub fn duration(span: Nanos) -> String {
     let ms = span.ns() / 1_000_000;
@@ -76,8 +82,10 @@ pub fn clipped(name: &str, width: usize, ascii: bool) -> String {
         return name;
     }
     let mut text = String::new();
+    let mut used = 1;
     for c in name.chars() {
-        if width_of(&text) + width_of(c.encode_utf8(&mut [0; 4])) + 1 > width {
+        used += width_of(c.encode_utf8(&mut [0; 4]));
+        if used > width {
             break;
         }
         text.push(c);

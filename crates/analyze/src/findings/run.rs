@@ -17,9 +17,14 @@ pub fn of_run(manifest: &Manifest, damage: &[String]) -> Vec<Finding> {
         Some(ending) => findings.extend(early(ending)),
     }
     findings.extend(damage.iter().map(|what| {
-        Finding::new("bundle-damaged", Severity::Bad, RUN, "a part of the bundle could not be read and is left out")
-            .evidence(what.clone())
-            .remedy("restore the bundle from a copy, or measure again")
+        Finding::new(
+            "bundle-damaged",
+            Severity::Bad,
+            RUN,
+            "a part of the bundle is missing or could not be read, and is left out",
+        )
+        .evidence(what.clone())
+        .remedy("use another copy of the bundle, or measure again")
     }));
     findings
 }

@@ -160,7 +160,7 @@ impl About<'_> {
                 "latencies lie beyond the range of the exact histogram; every other figure includes them",
             )
             .evidence(format!("{above} of {count} samples from {end} on, the largest {}", Nanos(max)))
-            .remedy(format!("set histogram.range to at least {wanted} to see them in it"))
+            .remedy(format!("set histogram.range (cyclictest: -h) to at least {wanted} to see them in it"))
         })
     }
 

@@ -35,7 +35,7 @@ fn heading(out: &mut Page, phase: &PhaseSummary) {
     ];
     parts.extend(phase.duration.map(|ns| format::duration(Nanos(ns))));
     match &phase.cpu_load {
-        Fact::Known(load) => parts.push(format!("CPU {:.1} % busy", load.all.busy * 100.0)),
+        Fact::Known(load) => parts.push(format!("CPU {} busy", format::percent(load.all.busy))),
         Fact::Unavailable(why) => parts.push(format!("CPU load unavailable: {}", format::plain(why))),
         Fact::NotAsked => {}
     }

@@ -50,10 +50,11 @@ fn write_group(out: &mut Page, group: &[&Finding]) {
     }
     let mut remedies: Vec<&String> = group.iter().filter_map(|f| f.remedy.as_ref()).collect();
     remedies.dedup();
-    // Remedies that differ in their figures alone: the first stands for all.
     if let Some(remedy) = remedies.first() {
+        let others = if remedies.len() > 1 { " (for the first; the figures of the others differ)" } else { "" };
+        let remedy = format!("{remedy}{others}");
         let arrow = out.either("→ ", "> ");
-        out.paragraph(&format!("{hang}{arrow}"), &format!("{hang}  "), Tone::Good, &format::plain(remedy));
+        out.paragraph(&format!("{hang}{arrow}"), &format!("{hang}  "), Tone::Good, &format::plain(&remedy));
     }
 }
 

@@ -45,6 +45,9 @@ impl From<Severity> for Tone {
     }
 }
 
+/// No paragraph is wider, laid out on one line: no finding says as much, hostile names do.
+const PARAGRAPH: usize = 600;
+
 /// Lines on their way out.
 pub struct Page<'a> {
     pub options: &'a ShowOptions,
@@ -83,8 +86,9 @@ impl<'a> Page<'a> {
         self.line(&heading);
     }
 
-    /// A paragraph wrapped at the width; `first` begins it, `hang` its further lines.
+    /// A paragraph wrapped at the width; `first` begins it, `hang` its further lines. Walls of text are cut.
     pub fn paragraph(&mut self, first: &str, hang: &str, tone: Tone, text: &str) {
+        let text = &format::clipped(text, PARAGRAPH, self.options.ascii);
         let width = self.options.width.saturating_sub(format::width_of(hang)).max(20);
         for (k, line) in wrap(text, width).into_iter().enumerate() {
             let line = self.paint(tone, &line);
@@ -134,7 +138,7 @@ fn to_ascii(text: &str) -> String {
     text.chars().map(spell).collect()
 }
 
-/// Breaks a text at its spaces into lines of at most `width` columns; a longer word gets a line of its own.
+/// Breaks a text at its spaces into lines of at most `width` columns; a longer word is broken wherever that is.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -145,7 +149,12 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
         if !line.is_empty() {
             line.push(' ');
         }
-        line.push_str(word);
+        for c in word.chars() {
+            if format::width_of(&line) >= width {
+                lines.push(std::mem::take(&mut line));
+            }
+            line.push(c);
+        }
     }
     lines.push(line);
     lines

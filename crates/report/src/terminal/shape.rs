@@ -11,6 +11,8 @@ const NAME_WIDTH: usize = 28;
 /// Columns of a shape: wider ones tell no more.
 const CELLS_MAX: usize = 72;
 const CELLS_MIN: usize = 16;
+/// The axis spans at most this ratio; what is smaller stands in its first cell.
+const DECADES: f64 = 1e5;
 
 /// A named distribution.
 struct Shape {
@@ -39,13 +41,10 @@ pub fn write(out: &mut Page, phases: &[PhaseView]) {
     let names: Vec<String> = shapes.iter().map(|s| format::clipped(&s.name, NAME_WIDTH, out.options.ascii)).collect();
     let name_width = names.iter().map(|name| format::width_of(name)).max().unwrap_or(0);
     let cells = out.options.width.saturating_sub(name_width + 4).clamp(CELLS_MIN, CELLS_MAX);
-    // A single value still wants an axis.
-    let axis = Axis { low: low as f64, high: (high as f64).max(low as f64 * 2.0), cells };
-    let heading = out.either(
-        "distributions (number of samples by latency, both logarithmic)",
-        "distributions (number of samples by latency, both logarithmic)",
-    );
-    out.heading(heading);
+    // A single value still wants an axis; one sample at zero does not want four more decades.
+    let low = (low as f64).max(high as f64 / DECADES);
+    let axis = Axis { low, high: (high as f64).max(low * 2.0), cells };
+    out.heading("distributions (number of samples by latency, both logarithmic)");
     for (shape, name) in shapes.iter().zip(&names) {
         let space = " ".repeat(name_width - format::width_of(name));
         let bars = bars(out, &axis, &shape.distribution);

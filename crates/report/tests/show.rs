@@ -1,0 +1,291 @@
+//! What a person sees of each fixture bundle.
+
+use punctual_bundle::Bundle;
+use punctual_report::terminal::{ShowOptions, Unit, show};
+use std::path::{Path, PathBuf};
+
+fn directory(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles").join(name)
+}
+
+fn shown(name: &str, options: &ShowOptions) -> String {
+    let bundle = Bundle::open(&directory(name)).unwrap();
+    let text = show(&punctual_analyze::summarize(&bundle), &punctual_analyze::views(&bundle), options);
+    // Damage is told with the path, which differs with the checkout.
+    text.replace(&directory("").display().to_string(), "")
+}
+
+fn wide(width: usize) -> ShowOptions {
+    ShowOptions { width, ..ShowOptions::default() }
+}
+
+#[test]
+fn a_good_run() {
+    insta::assert_snapshot!(shown("good", &wide(110)), @r#"
+    quickstart  2026-11-21 08:00:00 UTC
+    completed
+    all requirements are met
+
+    phase idle · 4.0 s · CPU 2.0 % busy · latencies in µs
+      series      CPU  scheduling     samples   min  mean   p50   p75   p90   p99   max  stddev  overruns  lost
+      timer/cpu0    0  SCHED_FIFO 80    4,000  1.80  2.79  2.45  3.06  3.94  6.29  76.8    2.22         0     0
+      timer/cpu1    1  SCHED_FIFO 80    4,000  1.80  2.74  2.44  3.08  3.96  5.98  36.3    1.16         0     0
+      too few samples for further percentiles; needed: p99.9 10,000, p99.99 100,000, p99.999 1,000,000
+      left out for lack of width: p95
+
+    phase loaded · 4.0 s · CPU 87.0 % busy · latencies in µs
+      series      CPU  scheduling     samples   min  mean   p50   p75   p90   p99    max  stddev  overruns  lost
+      timer/cpu0    0  SCHED_FIFO 80    4,000  1.80  4.57  3.67  5.41  7.63  14.2  153.7    4.80         0     0
+      timer/cpu1    1  SCHED_FIFO 80    4,000  1.80  4.40  3.59  5.38  7.84  14.0   27.7    2.63         0     0
+      too few samples for further percentiles; needed: p99.9 10,000, p99.99 100,000, p99.999 1,000,000
+      left out for lack of width: p95
+
+    distributions (number of samples by latency, both logarithmic)
+      idle/timer/cpu0    ██████▇▇▇▇▇▇▆▆▆▅▅▅▅▄▄▄▃▁▁▂                 ▁▁     ▁▁ ▁     ▁▁
+      idle/timer/cpu1    █████▇█▇▇▇▇▇▆▆▆▅▅▅▄▄▄▃▃▁ ▁▁▁             ▁▁     ▁
+      loaded/timer/cpu0  █████████████████▇▇▇▇▇▇▇▆▆▆▆▆▅▅▅▄▄▄▃▂▃   ▁     ▁▁         ▁▁  ▁ ▁▂     ▁
+      loaded/timer/cpu1  ████████████████▇█▇▇▇▇▇▇▇▇▆▆▆▅▅▅▅▄▄▃▃▃ ▁▁▂  ▁
+                         1.80                            16.6                            153.7 µs
+
+    worst samples (µs)
+      latency  series             CPU  sample  due at (s on its clock)
+        153.7  loaded/timer/cpu0    0   2,939           5002.939000000
+        104.0  loaded/timer/cpu0    0   1,108           5001.108000000
+        103.1  loaded/timer/cpu0    0   2,830           5002.830000000
+         96.0  loaded/timer/cpu0    0   3,982           5003.982000000
+         86.4  loaded/timer/cpu0    0     381           5000.381000000
+
+    requirements
+             requirement  series        measured
+      ✓ met  max < 500us  all 4 series  153.7 µs on loaded/timer/cpu0
+      ✓ met  p99 < 100us  all 4 series  14.2 µs on loaded/timer/cpu0
+
+    nothing was found that makes these figures doubtful
+    "#);
+}
+
+#[test]
+fn every_loss_in_ascii_on_a_narrow_terminal() {
+    insta::assert_snapshot!(shown("lossy", &ShowOptions { ascii: true, ..wide(80) }), @r#"
+    lossy  2026-11-21 08:00:00 UTC
+    interrupted; what was measured until then is whole
+    NOT REAL-TIME: 1 of 5 series are not known to be those of a real-time thread
+    A REQUIREMENT IS NOT MET
+
+    phase main, 4.0 s, CPU 96.0 % busy, latencies in us
+      series         CPU  samples     min  mean   p50   p99    max  overruns  lost
+      overruns         0    3,000    2.50  11.0  5.35  28.5  7,300        10     0
+        - corrected         3,010          19.1  5.36  54.5
+      dropped          1    2,000    2.50  7.13  5.20  24.3  266.0         0   130
+      negative         2    1,000  -1,000  6.18  5.28  27.7  146.3         0     0
+      time-sharing     3    1,000   0.000  4.83  4.00  24.0  192.0         0     0
+      empty            3        0       -     -     -     -      -         0     0
+      too few samples for further percentiles; needed: p50 20, p75 40, p90 100, p95
+      200, p99 1,000, p99.9 10,000, p99.99 100,000, p99.999 1,000,000
+      corrected: with the latencies that a periodic task would have seen in the
+      periods missed while late (coordinated omission)
+      left out for lack of width: p95, p75, stddev, scheduling, p90
+
+    distributions (number of samples by latency, both logarithmic)
+      main/overruns                        @@@@@@@##*+==:.-..-.::-:       .  .     .
+      main/dropped                         @@@@@@###**=::.- .: ::  .
+      main/negative      :                 @@@@@@###*+=-.- :  .:
+      main/time-sharing  @                   @   # *+-- ::.     ..
+                         0.073                    23.1                      7,300 us
+
+    worst samples (us)
+      latency  series         CPU  sample  due at (s on its clock)
+        7,300  main/overruns    0     700           5000.700000000
+        2,100  main/overruns    0   1,907           5001.907000000
+        1,250  main/overruns    0   2,509           5002.509000000
+        266.0  main/dropped     1   1,020           5001.020000000
+        259.8  main/overruns    0     787           5000.787000000
+
+    requirements
+                 requirement            series             measured
+      NOT MET    max < 1ms              main/overruns      7,300 us
+      NOT MET    overruns == 0          main/overruns      10
+      NOT MET    lost == 0              main/dropped       130
+      undecided  p99.999 < 1ms          main/overruns
+      undecided  max < 10ms             main/dropped
+      undecided  max < 10ms             main/time-sharing
+      undecided  max < 1ms              main/empty
+      met        p99 < 100us            main/overruns      28.5 us
+      met        corrected p99 < 100us  main/overruns      54.5 us
+      p99.999 < 1ms on main/overruns: p99.999 needs 1000000 samples and there are
+        3000
+      max < 10ms on main/dropped (and 1 more): 130 samples were lost: they could
+        have been anything
+      max < 1ms on main/empty: nothing was measured
+
+    findings
+      bad      samples were measured and lost on the way; no figure includes them
+               main/dropped: 130 of 2130 (6.103 %)
+               > give the conducting thread a CPU of its own, or measure with a
+                 longer period
+      bad      the measuring thread did not get the real-time scheduling asked for
+               main/time-sharing: scheduling in force: SCHED_OTHER
+               > run as root, or with CAP_SYS_NICE or an RLIMIT_RTPRIO high enough
+                 (limits.conf(5))
+      bad      nothing was measured
+               main/empty: 0 samples recorded, 0 lost, 0 overruns
+               > measure for longer than the first period and offset; see what else
+                 was found
+      warning  the frequency of this CPU changes with its load
+               cpu 0: /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor:
+               schedutil
+               > cpupower frequency-set -g performance
+      warning  the hypervisor took CPU time away from this machine
+               main: 3.10 % of the CPU time of the phase was stolen (/proc/stat)
+               > measure on real hardware, or on a host whose CPUs are not shared;
+                 latencies here include the host's
+      warning  the load flaky failed: the system may have been less loaded than
+               planned
+               main/flaky: 11 of its 12 starts ended with failure
+               > run its command by itself and see what it says, or keep its output
+                 in a file
+      warning  periods passed while the thread was still late: the plain figures
+               count each such wait once, the corrected ones also what it hid
+               (coordinated omission)
+               main/overruns: 10 of 3010 periods
+               > read the corrected figures for what a periodic task would see; find
+                 what held the CPU for so long
+      warning  a requirement is about a percentile that this few samples do not
+               support
+               main/overruns: p99.999 needs 1000000 samples, 10 of them beyond it;
+               there are 3000
+               > measure until there are 1000000 samples (about 1001 s at this
+                 period)
+      warning  the measuring thread had page faults, which should not happen with
+               its memory locked
+               main/overruns: 3 minor, 1 major (getrusage(2))
+               > allow it to lock its memory (CAP_IPC_LOCK or RLIMIT_MEMLOCK) and
+                 leave memory locking switched on
+      warning  the measuring thread was preempted: something ran before it with the
+               same or a higher priority
+               main/overruns: 17 involuntary context switches (getrusage(2))
+               > raise its priority, or move the other real-time threads of this CPU
+                 away (ps -eLo cls,rtprio,psr,comm)
+      warning  events came before they were due: the clock was stepped or is not
+               sound
+               main/negative: 2 negative latencies on CLOCK_REALTIME, the smallest
+               -1ms
+               > measure on CLOCK_MONOTONIC, which is never stepped, or stop what
+                 sets the clock meanwhile
+      advice   latencies lie beyond the range of the exact histogram; every other
+               figure includes them
+               main/overruns: 3 of 3000 samples from 1001us on, the largest 7300us
+               main/negative: 24 of 1000 samples from 21us on, the largest
+                 146340ns
+               > set histogram.range (cyclictest: -h) to at least 7300us to see them
+                 in it (for the first; the figures of the others differ)
+      advice   latencies come in coarse steps: the clock, or the tool that wrote the
+               figures, resolves no less
+               main/time-sharing: no two different latencies are closer than 4us
+               > take no figure for more exact than one such step; see
+                 clock_getres(2) and the current_clocksource
+      note     the run ended before its planned end
+               run: interrupted; what was measured until then is whole
+               > let a run reach its end before comparing it with others
+      note     not every sample was kept one by one; every figure and histogram is
+               over all of them
+               main/dropped: the first 500 of 2000 are in the log
+               > raise keep_samples if exports need all of them
+    "#);
+}
+
+#[test]
+fn an_import() {
+    insta::assert_snapshot!(shown("imported", &wide(100)), @r#"
+    two  2026-11-21 09:25:59 UTC
+    completed
+
+    phase imported · 1.0 s · latencies in µs
+      series    CPU  scheduling  samples   min  mean   p50   p90     p99     max  stddev  overruns  lost
+      thread 0    0  SCHED_FIFO    1,000  13.0  32.1  20.0  23.0    56.0  10,873       –         0     0
+      thread 1    1  SCHED_FIFO    1,000  12.0  32.9  15.0  21.0  11,535  11,535       –         0     0
+      too few samples for further percentiles; needed: p99.9 10,000, p99.99 100,000, p99.999 1,000,000
+      left out for lack of width: p95, p75
+
+    distributions (number of samples by latency, both logarithmic)
+      imported/thread 0  ▄▆▇▆▇█▇▅▅▃▃▁▁  ▁▃                                                      ▃
+      imported/thread 1  ▇██▇▇▆▅▄▄▃▁▂▁▁ ▁                                                       ▄
+                         12.0                           372.2                           11,535 µs
+
+    findings
+      warning  cycles lay beyond the histogram and the file tells only the largest of them: all are
+               counted as late as that, so that high percentiles are upper bounds
+               imported/thread 0: 7 of 1000 cycles; percentiles above p99.300
+               imported/thread 1: 11 of 1000 cycles; percentiles above p98.900
+               → let the tool keep a larger histogram (cyclictest: -h)
+      advice   latencies lie beyond the range of the exact histogram; every other figure includes them
+               imported/thread 0: 7 of 1000 samples from 60us on, the largest 10873us
+               imported/thread 1: 11 of 1000 samples from 60us on, the largest 11535us
+               → set histogram.range (cyclictest: -h) to at least 10873us to see them in it (for the
+                 first; the figures of the others differ)
+      advice   latencies come in coarse steps: the clock, or the tool that wrote the figures, resolves
+               no less
+               imported/thread 0: no two different latencies are closer than 992ns
+               imported/thread 1: no two different latencies are closer than 992ns
+               → take no figure for more exact than one such step; see clock_getres(2) and the
+                 current_clocksource
+      note     these figures were imported: single samples, standard deviation, overruns and losses are
+               not known
+               run: cyclictest --json; latencies are cut down to whole 1us
+               → measure with punctual where those matter
+    "#);
+}
+
+#[test]
+fn what_was_cut_off_says_so_first() {
+    let text = shown("cut-off", &wide(200));
+    assert!(text.lines().nth(1).unwrap().starts_with("CUT OFF"), "{text}");
+    assert!(text.contains("001/0001.meta.json: no checkpoint yet"), "{text}");
+    assert!(text.contains("the run was cut off: what came later is not known"), "{text}");
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    for width in [0, 1, 20, 80, 500] {
+        for (ascii, color) in [(false, false), (true, false), (false, true)] {
+            let text = shown("hostile", &ShowOptions { width, ascii, color, unit: Unit::Micros });
+            let escapes = text.split('\u{1b}').skip(1).filter(|rest| !rest.starts_with('[')).count();
+            assert_eq!(escapes, 0);
+            assert!(color || !text.contains('\u{1b}'), "an escape sequence where no colour was wanted");
+            assert!(text.chars().all(|c| c == '\n' || c == '\u{1b}' || !c.is_control()));
+            assert!(!text.contains(['\u{202e}', '\u{2066}', '\u{200b}']));
+            assert!(!ascii || text.is_ascii(), "{text}");
+        }
+    }
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal_where_words_allow() {
+    for name in ["good", "cut-off", "lossy", "imported"] {
+        for width in [80, 100, 120, 160] {
+            for line in shown(name, &wide(width)).lines() {
+                let columns = punctual_report::format::width_of(line);
+                assert!(columns <= width, "{name} at {width}: {columns} in {line:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn colour_changes_nothing_but_the_escapes() {
+    for name in ["good", "cut-off", "lossy", "hostile", "imported"] {
+        let colored = shown(name, &ShowOptions { color: true, ..wide(100) });
+        let mut bare = String::new();
+        for (k, part) in colored.split('\u{1b}').enumerate() {
+            bare += if k == 0 { part } else { part.split_once('m').unwrap().1 };
+        }
+        assert_eq!(bare, shown(name, &wide(100)));
+    }
+}
+
+#[test]
+fn nanoseconds_on_demand() {
+    let text = shown("good", &ShowOptions { unit: Unit::Nanos, ..wide(120) });
+    assert!(text.contains("latencies in ns"), "{text}");
+    assert!(!text.contains("µs"), "{text}");
+}
