@@ -41,8 +41,8 @@ fn debian_standard() {
     ok:
       preemption-request (fair-server) (rt-group-budget) high-resolution-timers clock-event-device (timer-migration)
       (governor) (energy-preference) (frequency-cap) (turbo) idle-states pcie-power-saving
-      cpus-online (housekeeping-cpus) (nohz-full) (nohz-full-isolated) (rcu-callbacks) smt-siblings
-      (shared-cache) (one-memory-node) (systemd-affinity) (interrupts-elsewhere) (default-irq-affinity) (irqaffinity-parameter)
+      cpus-online (housekeeping-cpus) (nohz-full) (nohz-full-isolated) (rcu-callbacks) (systemd-affinity)
+      smt-siblings (shared-cache) (one-memory-node) (interrupts-elsewhere) (default-irq-affinity) (irqaffinity-parameter)
       (managed-interrupts) irqbalance (irq-thread-priorities) (packet-steering) (user-tasks) (kernel-threads)
       competing-priorities audit (workqueues) (writeback-workqueue) nmi-watchdog (soft-watchdog)
       (hung-task-detector) (vm-statistics) console-messages (access-times) swap hugepage-defrag
@@ -68,7 +68,7 @@ fn debian_rt() {
       preemption-model preemption-request threaded-interrupts (fair-server) (rt-group-budget) high-resolution-timers
       clock-event-device (governor) (energy-preference) (frequency-cap) (turbo) idle-states
       pcie-power-saving isolated-cpus cpus-online housekeeping-cpus nohz-full nohz-full-isolated
-      rcu-callbacks smt-siblings shared-cache one-memory-node (systemd-affinity) interrupts-elsewhere
+      rcu-callbacks (systemd-affinity) smt-siblings shared-cache one-memory-node interrupts-elsewhere
       default-irq-affinity irqaffinity-parameter managed-interrupts irqbalance irq-thread-priorities packet-steering
       user-tasks competing-priorities audit workqueues nmi-watchdog soft-watchdog
       console-messages (access-times) swap (transparent-hugepages) (hugepage-defrag) same-page-merging
@@ -96,7 +96,7 @@ fn arm64_board() {
     ok:
       preemption-request (fair-server) (rt-group-budget) high-resolution-timers clocksource (tsc-stability)
       (tsc-deadline-timer) clock-event-device idle-states pcie-power-saving cpus-online housekeeping-cpus
-      (nohz-full-isolated) smt-siblings one-memory-node (systemd-affinity) (managed-interrupts) irqbalance
+      (nohz-full-isolated) (systemd-affinity) smt-siblings one-memory-node (managed-interrupts) irqbalance
       (irq-thread-priorities) packet-steering competing-priorities audit nmi-watchdog (machine-check-polling)
       console-messages (access-times) swap hugepage-defrag same-page-merging numa-balancing
       lock-debugging sanitizers memory-debugging preemption-debugging irqsoff-tracers-built current-tracer
@@ -123,7 +123,7 @@ fn cloud_guest() {
       preemption-request rt-group-budget high-resolution-timers clocksource tsc-stability tsc-deadline-timer
       clock-event-device (timer-migration) (governor) (energy-preference) (frequency-cap) (turbo)
       idle-states pcie-power-saving cpus-online (housekeeping-cpus) (nohz-full) (nohz-full-isolated)
-      (rcu-callbacks) smt-siblings (shared-cache) (one-memory-node) (systemd-affinity) (interrupts-elsewhere)
+      (rcu-callbacks) (systemd-affinity) smt-siblings (shared-cache) (one-memory-node) (interrupts-elsewhere)
       (default-irq-affinity) (irqaffinity-parameter) (managed-interrupts) irqbalance irq-thread-priorities (packet-steering)
       (user-tasks) (kernel-threads) competing-priorities audit (workqueues) (writeback-workqueue)
       nmi-watchdog (soft-watchdog) (hung-task-detector) (machine-check-polling) (vm-statistics) console-messages
