@@ -1,5 +1,6 @@
-//! Isolation on the running kernel: the last CPU is given to real time and taken back, by processes that are killed with
-//! SIGKILL on the way. Needs root. PUNCTUAL_TEST_EVERY_STEP=1 tries every step instead of some twenty of them.
+//! Isolation on the running kernel and on those of guests: the last CPU is given to real time and taken back, by processes
+//! that are killed with SIGKILL on the way. Needs root, or QEMU. PUNCTUAL_TEST_EVERY_STEP=1 tries every step instead of some
+//! twenty of them.
 
 mod isolate_support;
 
@@ -123,10 +124,9 @@ fn snapshot(paths: &[String]) -> BTreeMap<String, String> {
     all.insert("cgroups".into(), cgroups.join(" "));
     for (tid, place) in tasks::whereabouts(&files, &cpusets.hierarchy).unwrap() {
         if let (Ok(stat), Ok(cpus)) = (tasks::stat(&files, tid), tasks::affinity(&files, tid)) {
-            // A worker changes its name as it works; those of unbound workqueues follow the mask of their queue in their own time.
-            if !stat.name.starts_with("kworker/u") {
-                all.insert(format!("task {tid} of {}", stat.id.start), format!("{place} {cpus}"));
-            }
+            // Threads that the kernel has bound follow its own wishes: a workqueue's rescuer goes where it last helped.
+            let cpus = if stat.is_bound() { "bound".to_owned() } else { cpus.to_string() };
+            all.insert(format!("task {tid} of {}", stat.id.start), format!("{place} {cpus}"));
         }
     }
     all
@@ -272,4 +272,35 @@ fn with_a_cpu_unplugged() {
     assert!(!run("replug", None));
     assert!(!run("undo", None));
     assert_same(&before, &paths, "replug");
+}
+
+/// The tests above, in a guest with version 2 cgroups.
+fn in_a_guest(kernel: &str) {
+    let Some(mut guest) = punctual_lab::testing::guest(kernel) else { return };
+    let own = std::env::current_exe().unwrap();
+    let every = std::env::var("PUNCTUAL_TEST_EVERY_STEP").unwrap_or_default();
+    guest.job = punctual_lab::Job::Script(format!(
+        "export PUNCTUAL_TEST_EVERY_STEP='{every}'
+         /usr/bin/isolate-test --test-threads 1 --nocapture --skip guest"
+    ));
+    // At a path of its own, because the build may be under /tmp, which is another one in the guest; and for its libraries.
+    guest.files = vec![punctual_lab::GuestFile::copy(&own, "/usr/bin/isolate-test").unwrap()];
+    guest.programs = vec![own, "/bin/sleep".into()];
+    guest.cpus = 3;
+    guest.timeout = std::time::Duration::from_secs(if every == "1" { 3600 } else { 400 });
+    let Some(result) = punctual_lab::testing::run(&guest) else { return };
+    let output = String::from_utf8_lossy(&result.stdout);
+    let story = punctual_lab::testing::story(&result);
+    assert!(result.exit_status == Some(0) && !output.contains("SKIPPED"), "{story}");
+    assert!(output.contains("create: killed") && output.contains("undo: killed"), "{story}");
+}
+
+#[test]
+fn guest_with_6_1() {
+    in_a_guest("debian:6.1");
+}
+
+#[test]
+fn guest_with_6_12() {
+    in_a_guest("debian:6.12");
 }
