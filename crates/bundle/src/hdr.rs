@@ -1,17 +1,20 @@
-//! HDR histograms as text: base64 of the HdrHistogram V2 compressed format, read back with bounds.
+//! HDR histograms as text: base64 of the HdrHistogram V2 format, read back with bounds. Written uncompressed, because a compressor's
+//! tables would be the largest thing in the memory of a run; the compressed form is read as well.
 //!
-//! Layout (HdrHistogram's Java `EncodableHistogram`, followed by every port): outer header of a cookie and a length (u32 BE each),
-//! then a zlib stream. Inflated: cookie, length of the counts, normalizing offset, significant digits (u32 BE each), lowest and highest
+//! Layout (HdrHistogram's Java `EncodableHistogram`, followed by every port). Compressed: outer header of a cookie and a length (u32
+//! BE each), then a zlib stream of the plain form. Plain: cookie, length of the counts, normalizing offset, significant digits (u32 BE each), lowest and highest
 //! value (u64 BE each), conversion ratio (f64 BE), then the counts as zigzag LEB128 of at most nine bytes; a negative number is a run
 //! of zeros.
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use punctual_core::series::{HDR_DIGITS, HDR_MAX};
 use std::io::Read;
 
+/// The cookie of the plain form, but for the bits that give the size of a word (`V2EncodingCookieBase`).
+const PLAIN_COOKIE: u32 = 0x1c84_9303;
 const OUTER_HEADER: usize = 8;
 const INNER_HEADER: usize = 40;
 /// More counts than any histogram of [`HDR_DIGITS`] up to [`HDR_MAX`] has, at nine bytes each.
@@ -20,7 +23,7 @@ const MAX_INFLATED: u64 = INNER_HEADER as u64 + 9 * 64 * 1_024;
 /// The text of a histogram.
 pub(crate) fn encode(hdr: &Histogram<u64>) -> Result<String, String> {
     let mut bytes = Vec::new();
-    V2DeflateSerializer::new().serialize(hdr, &mut bytes).map_err(|e| e.to_string())?;
+    V2Serializer::new().serialize(hdr, &mut bytes).map_err(|e| e.to_string())?;
     Ok(BASE64_STANDARD.encode(bytes))
 }
 
@@ -28,10 +31,7 @@ pub(crate) fn encode(hdr: &Histogram<u64>) -> Result<String, String> {
 /// overflow.
 pub(crate) fn decode(text: &str) -> Result<Histogram<u64>, String> {
     let bytes = BASE64_STANDARD.decode(text).map_err(|e| format!("the HDR histogram is not base64: {e}"))?;
-    let zipped = bytes.get(OUTER_HEADER..).ok_or("the HDR histogram has no header")?;
-    let mut inner = Vec::new();
-    let inflated = ZlibDecoder::new(zipped).take(MAX_INFLATED + 1).read_to_end(&mut inner);
-    inflated.map_err(|e| format!("the HDR histogram is not compressed as it should be: {e}"))?;
+    let inner = if is_plain(&bytes) { bytes } else { inflate(&bytes)? };
     check(&inner).ok_or("the HDR histogram is not one of punctual's")?;
     let mut hdr: Histogram<u64> =
         Deserializer::new().deserialize(&mut inner.as_slice()).map_err(|e| format!("the HDR histogram: {e}"))?;
@@ -39,7 +39,20 @@ pub(crate) fn decode(text: &str) -> Result<Histogram<u64>, String> {
     Ok(hdr)
 }
 
-/// Whether the inflated bytes have the shape of a histogram that punctual writes.
+fn is_plain(bytes: &[u8]) -> bool {
+    let cookie = bytes.first_chunk().map(|word| u32::from_be_bytes(*word));
+    cookie.is_some_and(|cookie| cookie & !0xf0 == PLAIN_COOKIE)
+}
+
+fn inflate(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let zipped = bytes.get(OUTER_HEADER..).ok_or("the HDR histogram has no header")?;
+    let mut inner = Vec::new();
+    let inflated = ZlibDecoder::new(zipped).take(MAX_INFLATED + 1).read_to_end(&mut inner);
+    inflated.map_err(|e| format!("the HDR histogram is not compressed as it should be: {e}"))?;
+    Ok(inner)
+}
+
+/// Whether the plain bytes have the shape of a histogram that punctual writes.
 fn check(inner: &[u8]) -> Option<()> {
     let u32_at = |at: usize| Some(u32::from_be_bytes(inner.get(at..at + 4)?.try_into().ok()?));
     let u64_at = |at: usize| Some(u64::from_be_bytes(inner.get(at..at + 8)?.try_into().ok()?));

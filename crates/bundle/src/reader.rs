@@ -84,6 +84,14 @@ fn is_missing(error: &BundleError) -> bool {
     matches!(error, BundleError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
 
+pub(crate) fn read_document<T: DeserializeOwned>(directory: &Path, name: &str) -> Result<Option<T>, BundleError> {
+    match read_json(&directory.join(name).with_extension("json")) {
+        Ok(document) => Ok(Some(document)),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 impl Bundle {
     /// Opens a bundle. Only a directory that is none, or one of a newer format, is an error: whatever else is damaged is left out
     /// and listed in [`Bundle::damage`].
@@ -105,11 +113,7 @@ impl Bundle {
 
     /// A JSON document of the run: `environment`, `environment-end`, `check`; `Ok(None)` where there is none.
     pub fn document<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, BundleError> {
-        match read_json(&self.directory.join(name).with_extension("json")) {
-            Ok(document) => Ok(Some(document)),
-            Err(error) if is_missing(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+        read_document(&self.directory, name)
     }
 
     /// The plan as run (TOML); `Ok(None)` for imports.

@@ -5,9 +5,10 @@ use crate::manifest::{self, Ending, Manifest};
 use crate::meta::{PhaseMeta, SeriesMeta};
 use crate::state::State;
 use crate::summary::Summary;
-use crate::{BundleError, FORMAT_VERSION};
+use crate::{BundleError, FORMAT_VERSION, reader};
 use punctual_core::{Finding, Sample};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -96,6 +97,11 @@ impl BundleWriter {
     /// Keeps a document of the run beside the series: `environment`, `environment-end`, `check`.
     pub fn write_document(&self, name: &'static str, document: &impl Serialize) -> Result<(), BundleError> {
         replace_json(&self.directory.join(name).with_extension("json"), document)
+    }
+
+    /// Reads such a document back; `Ok(None)` where there is none.
+    pub fn document<T: DeserializeOwned>(&self, name: &'static str) -> Result<Option<T>, BundleError> {
+        reader::read_document(&self.directory, name)
     }
 
     /// Keeps the findings known so far.

@@ -1,7 +1,7 @@
 //! From the ring to statistics: what the conducting thread does with the samples of one series.
 
 use crate::ring::{Consumer, MISSED_MANY};
-use punctual_core::{ClockNs, Nanos, Sample, SeriesData, SeriesShape, Window};
+use punctual_core::{ClockNs, Nanos, Sample, SeriesData, Window};
 
 /// The length of the windows in which samples over time are kept.
 pub const WINDOW: Nanos = Nanos::SECOND;
@@ -17,11 +17,9 @@ pub struct Recent {
     pub max: Nanos,
 }
 
-/// Drains a ring into the statistics of its series.
+/// Drains a ring into the statistics of its series, which belong to the caller.
 pub struct Collector {
     consumer: Consumer,
-    /// The statistics so far.
-    pub data: SeriesData,
     /// The samples since they were last taken away, at most [`Collector::PENDING`].
     pending: Vec<Sample>,
     keep_pending: bool,
@@ -35,20 +33,13 @@ impl Collector {
     pub const PENDING: usize = 1 << 20;
 
     /// A collector for the series at the other end of the ring. Without `keep_samples` nothing but statistics is kept.
-    pub fn new(consumer: Consumer, shape: SeriesShape, keep_samples: bool) -> Collector {
-        Collector {
-            consumer,
-            data: SeriesData::new(shape),
-            pending: Vec::new(),
-            keep_pending: keep_samples,
-            window: None,
-            ended_windows: Vec::new(),
-        }
+    pub fn new(consumer: Consumer, keep_samples: bool) -> Collector {
+        Collector { consumer, pending: Vec::new(), keep_pending: keep_samples, window: None, ended_windows: Vec::new() }
     }
 
     /// Takes what is in the ring; `None` when there was nothing.
-    pub fn drain(&mut self) -> Option<Recent> {
-        let Collector { consumer, data, pending, keep_pending, window, ended_windows } = self;
+    pub fn drain(&mut self, data: &mut SeriesData) -> Option<Recent> {
+        let Collector { consumer, pending, keep_pending, window, ended_windows } = self;
         let mut recent: Option<Recent> = None;
         consumer.drain(|drained| {
             let latency = drained.sample.latency();
@@ -67,9 +58,9 @@ impl Collector {
     }
 
     /// Accounts for samples that were dropped at the very end; `offered` is what the thread says it offered.
-    pub fn finish(&mut self, offered: u32) {
-        self.drain();
-        self.data.losses.dropped += self.consumer.dropped_at_end(offered);
+    pub fn finish(&mut self, offered: u32, data: &mut SeriesData) {
+        self.drain(data);
+        data.losses.dropped += self.consumer.dropped_at_end(offered);
         self.ended_windows.extend(self.window.take());
     }
 
@@ -112,20 +103,21 @@ fn extend_window(window: &mut Option<Window>, sample: &Sample) -> Option<Window>
 mod tests {
     use super::*;
     use crate::ring::ring;
+    use punctual_core::SeriesShape;
 
     #[test]
     fn what_goes_into_the_ring_is_in_the_statistics() {
         let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: Some(Nanos(1_000)) };
         let (mut producer, consumer) = ring(4);
-        let mut collector = Collector::new(consumer, shape, true);
+        let (mut collector, mut data) = (Collector::new(consumer, true), SeriesData::new(shape));
         for (k, late) in [100, 2_500, 50, 60, 70].into_iter().enumerate() {
             let due = k as i64 * 1_000;
             producer.push(due, due + late, (late / 1_000) as u64, 1);
         }
         // The ring holds four: the fifth was dropped at the end.
-        assert_eq!(collector.drain(), Some(Recent { count: 4, last: Nanos(60), max: Nanos(2_500) }));
-        collector.finish(producer.offered());
-        let losses = collector.data.losses;
+        assert_eq!(collector.drain(&mut data), Some(Recent { count: 4, last: Nanos(60), max: Nanos(2_500) }));
+        collector.finish(producer.offered(), &mut data);
+        let losses = data.losses;
         assert_eq!((losses.recorded, losses.overruns, losses.dropped, losses.expected()), (4, 2, 1, 7));
         let mut kept = 0;
         collector.take_samples(|samples| kept += samples.len());

@@ -7,13 +7,20 @@ use punctual_host::task::power::DmaLatency;
 /// What is in force.
 #[derive(Debug)]
 pub struct Preparation {
+    /// In force while this lives.
     _dma_latency: Option<DmaLatency>,
     /// What could not be had, and what the reader of the figures must know of what was.
     pub findings: Vec<Finding>,
 }
 
-/// Locks memory and keeps CPUs out of deep idle states, as asked.
-pub fn prepare(lock_memory: bool, dma_latency: Option<Nanos>) -> Preparation {
+/// Gives back what setting up used, locks the rest as asked, and keeps CPUs out of deep idle states as asked. Called when every thread
+/// stands ready and before it is started; a second time for the next phase, with what the last call gave.
+pub fn prepare(lock_memory: bool, dma_latency: Option<Nanos>, last: Option<Preparation>) -> Preparation {
+    if last.is_some() {
+        memory::unlock_all();
+    }
+    // What this cannot do costs memory, nothing else.
+    let _ = memory::release_setup();
     let mut findings = Vec::new();
     if lock_memory && let Err(why) = memory::lock_all() {
         let finding = Finding::new("memory-not-locked", Severity::Warning, "system", "memory could not be locked");
@@ -23,7 +30,17 @@ pub fn prepare(lock_memory: bool, dma_latency: Option<Nanos>) -> Preparation {
                 .remedy("raise RLIMIT_MEMLOCK (ulimit -l unlimited), or grant CAP_IPC_LOCK, or run as root"),
         );
     }
-    let held = dma_latency.and_then(|latency| match DmaLatency::hold(latency) {
+    match last {
+        Some(Preparation { _dma_latency, .. }) => Preparation { _dma_latency, findings: Vec::new() },
+        None => {
+            let _dma_latency = dma_latency.and_then(|latency| hold_dma_latency(latency, &mut findings));
+            Preparation { _dma_latency, findings }
+        }
+    }
+}
+
+fn hold_dma_latency(latency: Nanos, findings: &mut Vec<Finding>) -> Option<DmaLatency> {
+    match DmaLatency::hold(latency) {
         Ok(held) => {
             let message = format!("/dev/cpu_dma_latency was held at {latency} by the measurement itself");
             let finding = Finding::new("dma-latency-held", Severity::Note, "system", message);
@@ -41,6 +58,5 @@ pub fn prepare(lock_memory: bool, dma_latency: Option<Nanos>) -> Preparation {
             ));
             None
         }
-    });
-    Preparation { _dma_latency: held, findings }
+    }
 }

@@ -160,7 +160,11 @@ fn life(
         return nothing(None);
     }
     let Ok(start) = start.recv() else { return nothing(None) };
-    let loop_plan = loop_plan(&plan, start + plan.offset.ns());
+    // Again, because memory may have been given back since: what the loop needs is there from now on.
+    warm_up(&plan);
+    // A thread that was not let on its CPU in time begins later; its first sample is not late for that.
+    let earliest = clock::now(plan.clock).ns() + Nanos::MILLI.ns();
+    let loop_plan = loop_plan(&plan, (start + plan.offset.ns()).max(earliest));
     let before = Usage::of_this_thread();
     let error = timer::run(&loop_plan, &mut producer, stop).err();
     let usage = Usage::of_this_thread().since(before);

@@ -1,1 +1,36 @@
-fn main() {}
+//! The command `punctual`: one file a subcommand.
+
+mod cli;
+mod commands;
+mod conduct;
+mod exit;
+mod live;
+mod output;
+
+use clap::Parser;
+use exit::{Exit, Failure};
+use punctual_measure::load::guard;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // The guard of the loads is this program again, with nothing of the rest in it.
+    if std::env::args_os().nth(1).is_some_and(|first| first == guard::ARGUMENT) {
+        return if guard::serve().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    let ended = cli::Cli::parse().command.run();
+    let exit = ended.unwrap_or_else(|Failure { exit, message }| {
+        output::complain(&message);
+        exit
+    });
+    ExitCode::from(exit as u8)
+}
+
+impl From<std::io::Error> for Failure {
+    /// Writing the answer failed. A reader that went away (`punctual show | head`) has what it wanted.
+    fn from(error: std::io::Error) -> Failure {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Failure { exit: Exit::Done, message: String::new() },
+            _ => Failure::failed(format!("cannot write the output: {error}")),
+        }
+    }
+}

@@ -27,6 +27,7 @@ struct Watched {
     /// When to start it, while it does not.
     start_at: Option<Instant>,
     back_off: BackOff,
+    started_before: bool,
 }
 
 /// The whole life of the guard; the socket to punctual is its standard input. Returns when punctual is gone and so are all loads.
@@ -91,6 +92,7 @@ impl Guard {
                         running: None,
                         start_at: Some(start_at),
                         back_off: BackOff::default(),
+                        started_before: false,
                     };
                     self.loads.push(load);
                 }
@@ -139,7 +141,8 @@ impl Guard {
             }
             load.start_at = None;
             let number = load.number;
-            let event = match spawn(&load.spec) {
+            let first = !std::mem::replace(&mut load.started_before, true);
+            let event = match spawn(&load.spec, first) {
                 Ok(pid) => {
                     load.running = Some((pid, now));
                     Event::Started { load: number }
@@ -151,22 +154,25 @@ impl Guard {
     }
 }
 
-fn output(path: Option<&Path>) -> io::Result<Stdio> {
+fn output(path: Option<&Path>, first: bool) -> io::Result<Stdio> {
     let Some(path) = path else { return Ok(Stdio::null()) };
-    // Appending: a respawned load must not wipe what its last life wrote.
+    // A respawned load must not wipe what its last life wrote; an older run's output goes.
+    if first {
+        let _ = File::create(path);
+    }
     let file = File::options().create(true).append(true).open(path);
     let named = |why: io::Error| io::Error::new(why.kind(), format!("cannot write {}: {why}", path.display()));
     file.map(Stdio::from).map_err(named)
 }
 
 /// Starts a load in a process group of its own; it dies with the guard.
-fn spawn(spec: &LoadSpec) -> io::Result<i32> {
+fn spawn(spec: &LoadSpec, first: bool) -> io::Result<i32> {
     let (cpus, guard) = (spec.cpus.clone(), std::process::id());
     let scheduling = Scheduling { nice: spec.nice, ..Scheduling::new(spec.policy, spec.priority) };
     let (name, arguments) = spec.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(&spec.program);
     command.arg0(name).args(arguments).process_group(0).stdin(Stdio::null());
-    command.stdout(output(spec.stdout.as_deref())?).stderr(output(spec.stderr.as_deref())?);
+    command.stdout(output(spec.stdout.as_deref(), first)?).stderr(output(spec.stderr.as_deref(), first)?);
     let become_load = move || {
         signals::die_with_parent(guard)?;
         signals::allow_all();

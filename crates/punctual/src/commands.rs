@@ -1,0 +1,13 @@
+//! One file a subcommand, each reading like a table of contents.
+
+pub mod completions;
+pub mod convert;
+pub mod export;
+#[cfg(any())]
+pub mod import;
+#[cfg(any())]
+pub mod man;
+#[cfg(any())]
+pub mod report;
+pub mod run;
+pub mod show;

@@ -1,0 +1,23 @@
+//! `punctual completions`: a completion script for a shell.
+
+use crate::cli::Cli;
+use crate::exit::{Ending, Exit};
+use crate::output;
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+/// Print a completion script for a shell
+#[derive(clap::Args)]
+#[command(after_help = "Example: punctual completions bash > /etc/bash_completion.d/punctual")]
+pub struct Args {
+    /// The shell
+    shell: Shell,
+}
+
+/// Prints the script.
+pub fn run(args: Args) -> Ending {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "punctual", &mut script);
+    output::write_to(None, &script)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,45 @@
+//! `punctual export`: a bundle in another tool's format.
+
+use super::show::open;
+use crate::exit::{Ending, Exit, Failure};
+use crate::output;
+use punctual_report::export::{self, Format};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+/// Write a bundle in another tool's format
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  punctual export BUNDLE --format gnuplot | gnuplot -p\n  \
+                        punctual export BUNDLE --format parquet -o samples.parquet\n  \
+                        punctual export BUNDLE --format cyclictest-json | jq .thread")]
+pub struct Args {
+    /// The bundle
+    bundle: PathBuf,
+    /// The format
+    #[arg(long, short, value_name = "FORMAT", value_parser = format_parser())]
+    format: Format,
+    /// The file to write [default: standard output]
+    #[arg(long, short, value_name = "PATH")]
+    output: Option<PathBuf>,
+}
+
+fn format_parser() -> impl clap::builder::TypedValueParser<Value = Format> {
+    use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+    let values = Format::ALL.iter().map(|format| PossibleValue::new(format.name()).help(format.description()));
+    PossibleValuesParser::new(values).map(|name| {
+        let known = Format::ALL.iter().copied().find(|format| format.name() == name);
+        known.expect("clap lets only the listed names through")
+    })
+}
+
+/// Opens, converts, writes.
+pub fn run(args: Args) -> Ending {
+    let bundle = open(&args.bundle)?;
+    if false && args.output.is_none() && std::io::stdout().is_terminal() {
+        return Err(Failure::refused("this format is binary: name a file with -o, or send it to a pipe"));
+    }
+    let mut bytes = Vec::new();
+    export::export(&bundle, args.format, &mut bytes).map_err(Failure::failed)?;
+    output::write_to(args.output.as_deref(), &bytes)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,58 @@
+//! `punctual report`: one HTML file about one bundle or several.
+
+use super::show::open;
+use crate::conduct::request::shown;
+use crate::exit::{Ending, Exit, Failure};
+use crate::output;
+use punctual_bundle::Bundle;
+use punctual_report::html::{self, ReportInput};
+use std::path::{Path, PathBuf};
+
+/// Write one HTML file about one bundle or several
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  punctual report punctual-quickstart-20261103-141500\n  \
+                        punctual report standard/ rt/ -o comparison.html\n\nThe file opens offline, in any browser, and \
+                        asks nothing of any network.")]
+pub struct Args {
+    /// The bundles
+    #[arg(required = true, value_name = "BUNDLE")]
+    bundles: Vec<PathBuf>,
+    /// The file to write; `-` is standard output [default: report.html in the first bundle]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Opens, writes, says where.
+pub fn run(args: Args) -> Ending {
+    let bundles = args.bundles.iter().map(|path| open(path)).collect::<Result<Vec<Bundle>, Failure>>()?;
+    let path = match args.output {
+        Some(path) if path == Path::new("-") => {
+            output::print(&render(&bundles)?)?;
+            return Ok(Exit::Done);
+        }
+        Some(path) => path,
+        None => bundles[0].directory.join("report.html"),
+    };
+    write(&bundles, &path)?;
+    output::print(&format!("{}\n", shown(&path)))?;
+    Ok(Exit::Done)
+}
+
+/// Writes the report to a file.
+pub fn write(bundles: &[Bundle], path: &Path) -> Result<(), Failure> {
+    output::write_to(Some(path), render(bundles)?.as_bytes())
+}
+
+fn render(bundles: &[Bundle]) -> Result<String, Failure> {
+    let summaries: Vec<_> = bundles.iter().map(punctual_analyze::summarize).collect();
+    // A document that cannot be read is left out of the report; the bundle's other parts are not.
+    let document = |bundle: &Bundle, name| bundle.document(name).ok().flatten();
+    let inputs = bundles.iter().zip(&summaries).map(|(bundle, summary)| ReportInput {
+        bundle,
+        summary,
+        label: bundle.directory.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        environment: document(bundle, "environment"),
+        check: document(bundle, "check"),
+    });
+    html::report(&inputs.collect::<Vec<_>>()).map_err(Failure::failed)
+}

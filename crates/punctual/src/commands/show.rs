@@ -1,0 +1,46 @@
+//! `punctual show`: a bundle in the terminal.
+
+use crate::cli::colored;
+use crate::exit::{Ending, Exit, Failure};
+use crate::output;
+use punctual_bundle::Bundle;
+use punctual_report::terminal::{self, ShowOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Show a bundle in the terminal
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  punctual show punctual-quickstart-20261103-141500\n  \
+                        punctual show --json BUNDLE | jq '.phases[].series[].max'")]
+pub struct Args {
+    /// The bundles
+    #[arg(required = true, value_name = "BUNDLE")]
+    bundles: Vec<PathBuf>,
+    /// Print summary.json's shape instead (docs/json.md); one document a bundle
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows them one after the other.
+pub fn run(args: Args) -> Ending {
+    for path in &args.bundles {
+        let bundle = open(path)?;
+        let summary = punctual_analyze::summarize(&bundle);
+        if args.json {
+            output::print_json(&summary)?;
+        } else {
+            output::print(&terminal::show(&summary, &punctual_analyze::views(&bundle), &show_options()))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Opens a bundle; that there is none is a wrong request.
+pub fn open(path: &Path) -> Result<Bundle, Failure> {
+    Bundle::open(path).map_err(Failure::refused)
+}
+
+/// How standard output wants to be written to.
+pub fn show_options() -> ShowOptions {
+    ShowOptions { width: output::width(), color: colored(&io::stdout()), ..ShowOptions::default() }
+}

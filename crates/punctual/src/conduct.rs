@@ -1,0 +1,110 @@
+//! A run from plan to bundle: prepare, phase after phase, end.
+
+mod ending;
+pub mod interrupt;
+mod mapping;
+mod phase;
+pub mod request;
+mod series;
+
+pub use ending::Conducted;
+pub use phase::{LoadTally, PhaseRun};
+pub use series::SeriesRun;
+
+use crate::exit::Failure;
+use crate::live::Watcher;
+use interrupt::Interrupts;
+use punctual_analyze::PhaseView;
+use punctual_bundle::BundleWriter;
+use punctual_core::{CpuSet, Finding, Severity};
+use punctual_host::check;
+use punctual_host::environment::{self, Environment};
+use punctual_host::files::Root;
+use punctual_host::task::{attributes, signals};
+use punctual_measure::load::Guarded;
+use punctual_measure::preparation::Preparation;
+use punctual_plan::Plan;
+use request::Loaded;
+
+/// Everything that lasts as long as the run.
+pub struct Run<'a> {
+    /// What to do.
+    pub plan: &'a Plan,
+    /// Where it goes.
+    pub writer: BundleWriter,
+    /// What was found so far.
+    pub findings: Vec<Finding>,
+    /// The loads' guard, where the plan has loads.
+    pub guard: Option<Guarded>,
+    /// Memory locks and idle states, from the first measurement to the last.
+    pub preparation: Option<Preparation>,
+    /// What the user asked for by signals.
+    pub interrupts: Interrupts,
+}
+
+/// Does what the plan says and leaves a bundle. An error means that there is nothing to show.
+pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Result<Conducted, Failure> {
+    let files = Root::system();
+    let interrupts = Interrupts::listen()?;
+    let mut writer = BundleWriter::create(&plan.output, &plan.name, "run").map_err(Failure::refused)?;
+    writer.write_experiment(loaded.kept_as(), &loaded.bytes).map_err(Failure::failed)?;
+    writer.write_plan(&plan.to_toml()).map_err(Failure::failed)?;
+
+    let guard = guard_for(plan)?;
+    let mut run = Run { plan, writer, findings: Vec::new(), guard, preparation: None, interrupts };
+    check_host(&mut run, &files)?;
+    signals::prepare_waking().map_err(|why| Failure::failed(format!("cannot install a signal handler: {why}")))?;
+    bind_conductor(&mut run);
+
+    let (phases, outcome) = phase::run_all(&mut run, watcher);
+
+    run.preparation = None;
+    close_environment(&run.writer, &files);
+    Ok(ending::end(run, phases, outcome))
+}
+
+fn guard_for(plan: &Plan) -> Result<Option<Guarded>, Failure> {
+    let loads = plan.phases.iter().any(|phase| !phase.loads.is_empty());
+    loads.then(Guarded::start).transpose().map_err(Failure::failed)
+}
+
+/// The end of what the environment says is what the kernel counted by then. A disk that is full by now is reported once, by what
+/// follows.
+fn close_environment(writer: &BundleWriter, files: &Root) {
+    // Read back rather than kept: memory that a run holds is locked.
+    if let Ok(Some(mut environment)) = writer.document::<Environment>("environment") {
+        environment.close(files);
+        let _ = writer.write_document("environment", &environment);
+    }
+}
+
+/// What the system is, and its readiness, go into the bundle; its warnings stand beside the figures.
+fn check_host(run: &mut Run, files: &Root) -> Result<(), Failure> {
+    let environment = environment::capture(files);
+    run.writer.write_document("environment", &environment).map_err(Failure::failed)?;
+    let measured = run.plan.phases.iter().flat_map(|phase| &phase.measures);
+    let cpus = measured.fold(CpuSet::new(), |all, measure| all.union(&measure.cpus));
+    // Who measures everywhere has set no CPU apart.
+    let everywhere = environment.topology.online.known().is_none_or(|online| online.is_subset(&cpus));
+    let output = std::path::absolute(run.writer.directory()).unwrap_or_else(|_| run.writer.directory().to_owned());
+    let context =
+        check::Context::of(files, environment, (!everywhere).then_some(cpus)).output(output.to_string_lossy());
+    let results = check::run(&context);
+    run.writer.write_document("check", &serde_json::json!({ "rules": &results })).map_err(Failure::failed)?;
+    run.findings.extend(check::to_findings(&results));
+    run.writer.write_findings(&run.findings).map_err(Failure::failed)
+}
+
+/// Keeps the conducting thread away from what is measured, as far as there is elsewhere to go.
+fn bind_conductor(run: &mut Run) {
+    if let Err(why) = attributes::set_affinity(0, &run.plan.conductor_cpus) {
+        let message = format!("the conducting thread could not be bound to CPU {}", run.plan.conductor_cpus);
+        let finding = Finding::new("conductor-not-bound", Severity::Advice, "system", message);
+        run.findings.push(finding.evidence(why.to_string()).remedy("name CPUs that this process may use: cpus = …"));
+    }
+}
+
+/// The phases as the analysis wants them.
+pub fn views(phases: &[PhaseRun]) -> Vec<PhaseView<'_>> {
+    phases.iter().map(PhaseRun::view).collect()
+}

@@ -1,0 +1,54 @@
+//! The end of a run: figures, verdict, exit code, and the last files of the bundle.
+
+use super::{PhaseRun, Run, views};
+use crate::exit::{Exit, Failure};
+use punctual_bundle::summary::{Summary, VerdictWord};
+use punctual_bundle::{Ending, Outcome};
+use std::path::PathBuf;
+
+/// When more than this share of what was expected was lost, the figures are no evidence.
+const TOO_MUCH_LOST: f64 = 0.01;
+
+/// What a run left.
+pub struct Conducted {
+    /// The figures.
+    pub summary: Summary,
+    /// What they are of.
+    pub phases: Vec<PhaseRun>,
+    /// The bundle.
+    pub directory: PathBuf,
+    /// How the command ends.
+    pub exit: Exit,
+    /// What could not be written at the very end.
+    pub trouble: Option<Failure>,
+}
+
+/// Computes the figures and closes the bundle.
+pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome) -> Conducted {
+    let directory = run.writer.directory().to_owned();
+    let mut manifest = run.writer.manifest().clone();
+    let mut ending = Ending { at: jiff::Timestamp::now(), outcome, exit_code: 0 };
+    manifest.ending = Some(ending.clone());
+    let mut summary = punctual_analyze::summarize_run(&manifest, &views(&phases), &run.findings, &[]);
+    let exit = exit_of(&ending.outcome, &summary, run.plan.require_real_time);
+    ending.exit_code = exit as u8;
+    summary.ending = Some(ending.clone());
+    let trouble = run.writer.finish(&summary, ending).err().map(Failure::failed);
+    Conducted { summary, phases, directory, exit, trouble }
+}
+
+/// The exit code, the gravest reason first.
+fn exit_of(outcome: &Outcome, summary: &Summary, require_real_time: bool) -> Exit {
+    let series = || summary.phases.iter().flat_map(|phase| &phase.series);
+    let lost = series().any(|s| s.lost as f64 > TOO_MUCH_LOST * s.expected as f64);
+    let time_shared = require_real_time && series().any(|s| !s.real_time);
+    match (outcome, summary.verdict) {
+        (Outcome::Failed { .. }, _) => Exit::Failed,
+        (Outcome::StoppedByLoad { how, .. }, _) if !how.contains("success") => Exit::Failed,
+        (Outcome::StoppedAbove { .. }, _) | (_, Some(VerdictWord::NotMet)) => Exit::NotMet,
+        _ if time_shared || lost => Exit::NoEvidence,
+        (_, Some(VerdictWord::Undecided)) => Exit::NoEvidence,
+        _ if summary.findings.iter().any(|finding| finding.id == "bundle-incomplete") => Exit::Failed,
+        _ => Exit::Done,
+    }
+}

@@ -1,0 +1,32 @@
+//! SIGINT and SIGTERM: the first ends the run cleanly, the second at once.
+
+use crate::exit::Failure;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What was asked for by signals.
+pub struct Interrupts {
+    asked: Arc<AtomicBool>,
+}
+
+impl Interrupts {
+    /// Takes the signals over from now on.
+    pub fn listen() -> Result<Interrupts, Failure> {
+        let asked = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            // Order matters: a signal that finds the flag set ends the process before it would set it again. 128 + n is what shells
+            // say of a process that died of signal n.
+            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&asked))
+                .and_then(|_| flag::register(signal, Arc::clone(&asked)))
+                .map_err(|why| Failure::failed(format!("cannot listen for signal {signal}: {why}")))?;
+        }
+        Ok(Interrupts { asked })
+    }
+
+    /// Whether the end was asked for.
+    pub fn asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+}

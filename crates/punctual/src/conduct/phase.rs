@@ -1,0 +1,357 @@
+//! One phase: threads prepared, loads started, measured to the end, loads ended.
+
+use super::series::{self, SeriesRun};
+use super::{Run, mapping};
+use crate::live::{Snapshot, Watcher};
+use punctual_analyze::PhaseView;
+use punctual_bundle::load::CpuLoad;
+use punctual_bundle::meta::LoadMeta;
+use punctual_bundle::{Outcome, PhaseMeta};
+use punctual_core::{Fact, Finding, Nanos, Severity};
+use punctual_host::cpu_time::CpuTimes;
+use punctual_host::files::Root;
+use punctual_host::task::clock;
+use punctual_measure::load::{Event, OnExit};
+use punctual_measure::preparation;
+use punctual_measure::stop::Stop;
+use punctual_measure::thread;
+use punctual_plan::PhasePlan;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often rings are drained: well within what they hold, and the time that an interrupt by the user may take to be seen.
+const TICK: Nanos = Nanos::from_millis(100);
+/// How often statistics are saved: what kill -9 can cost.
+const CHECKPOINT: Nanos = Nanos::from_millis(900);
+/// From the last preparation to the first expiry.
+const LEAD: Nanos = Nanos::from_millis(30);
+/// A load that cannot be started says so within this time.
+const LOAD_START: Nanos = Nanos::from_secs(5);
+/// A measuring thread that does not see its stop within this time is stuck; the run then fails instead of hanging.
+const STOP_PATIENCE: Nanos = Nanos::from_secs(10);
+
+/// A phase that was run, or is.
+pub struct PhaseRun {
+    /// Its name, times and loads.
+    pub meta: PhaseMeta,
+    /// Its series.
+    pub series: Vec<SeriesRun>,
+}
+
+impl PhaseRun {
+    /// As the analysis wants it.
+    pub fn view(&self) -> PhaseView<'_> {
+        PhaseView { meta: &self.meta, series: self.series.iter().map(SeriesRun::view).collect() }
+    }
+}
+
+/// What became of a load so far.
+#[derive(Clone, Debug, Default)]
+pub struct LoadTally {
+    /// Its name.
+    pub name: String,
+    /// How often it was started.
+    pub starts: u64,
+    /// How often it failed.
+    pub failures: u64,
+}
+
+/// Runs the phases in order until one ends the run.
+pub fn run_all(run: &mut Run, watcher: &mut dyn Watcher) -> (Vec<PhaseRun>, Outcome) {
+    let mut done = Vec::new();
+    let plan = run.plan;
+    for (index, phase) in plan.phases.iter().enumerate() {
+        let mut current = PhaseRun { meta: begin(phase), series: Vec::new() };
+        let ended = Conductor::new(run, index, phase, watcher).run(&mut current);
+        done.push(current);
+        match ended {
+            Ok(None) => {}
+            Ok(Some(outcome)) => return (done, outcome),
+            Err(why) => return (done, Outcome::Failed { why }),
+        }
+    }
+    (done, Outcome::Completed)
+}
+
+fn begin(phase: &PhasePlan) -> PhaseMeta {
+    let loads = phase.loads.iter().map(|load| LoadMeta {
+        name: load.name.clone(),
+        argv: load.argv.clone(),
+        cpus: load.cpus.clone(),
+        starts: 0,
+        failures: 0,
+    });
+    PhaseMeta {
+        name: phase.name.clone(),
+        started: jiff::Timestamp::now(),
+        started_monotonic: clock::monotonic().ns(),
+        duration: None,
+        loads: loads.collect(),
+        cpu_load: Fact::NotAsked,
+    }
+}
+
+/// What the phase's loop keeps between its ticks.
+struct Conductor<'r, 'p, 'w> {
+    run: &'r mut Run<'p>,
+    index: usize,
+    phase: &'p PhasePlan,
+    watcher: &'w mut dyn Watcher,
+    stop: Arc<Stop>,
+    tallies: Vec<LoadTally>,
+    files: Root,
+    /// At the begin of the phase, and at the last refresh.
+    times: Option<(CpuTimes, CpuTimes)>,
+    /// Since the last refresh.
+    cpu_load: Option<CpuLoad>,
+}
+
+/// An end of the run, or `None` while it goes on; an error fails it.
+type Step = Result<Option<Outcome>, String>;
+
+impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
+    fn new(run: &'r mut Run<'p>, index: usize, phase: &'p PhasePlan, watcher: &'w mut dyn Watcher) -> Self {
+        let name = |load: &punctual_plan::LoadPlan| LoadTally { name: load.name.clone(), ..LoadTally::default() };
+        let tallies = phase.loads.iter().map(name).collect();
+        let stop = Arc::default();
+        Conductor { run, index, phase, watcher, stop, tallies, files: Root::system(), times: None, cpu_load: None }
+    }
+
+    /// The whole phase; whatever happens in it, its threads and loads have ended afterwards and its files are written.
+    fn run(mut self, current: &mut PhaseRun) -> Step {
+        let outcome = self.measure(current);
+        let stopped = self.stop_threads(current);
+        let ended = self.end_loads();
+        current.meta.duration = Some(Nanos(clock::monotonic().ns() - current.meta.started_monotonic));
+        self.close(current);
+        let (outcome, (), ()) = (outcome?, stopped?, ended?);
+        Ok(outcome)
+    }
+
+    fn measure(&mut self, current: &mut PhaseRun) -> Step {
+        self.write_phase(current)?;
+        self.prepare(current)?;
+        self.start_loads()?;
+        self.hold_resources();
+        let keep = self.run.plan.keep_samples > 0;
+        current.meta.started = jiff::Timestamp::now();
+        current.meta.started_monotonic = clock::monotonic().ns();
+        self.write_phase(current)?;
+        self.times = CpuTimes::read(&self.files).ok().map(|times| (times.clone(), times));
+        current.series.iter_mut().for_each(|series| series.start(LEAD.ns(), keep));
+        self.watch(current)
+    }
+
+    fn write_phase(&mut self, current: &PhaseRun) -> Result<(), String> {
+        self.run.writer.write_phase(self.index, &current.meta).map_err(|why| why.to_string())
+    }
+
+    /// One thread and one pair of files for each series.
+    fn prepare(&mut self, current: &mut PhaseRun) -> Result<(), String> {
+        let plan = self.run.plan;
+        for measure in &self.phase.measures {
+            for planned in &measure.threads {
+                let number = current.series.len();
+                let thread_plan = mapping::thread(number as u32, measure, planned, plan.memory_lock);
+                let waiting = thread::prepare(thread_plan, Arc::clone(&self.stop)).map_err(|why| why.to_string())?;
+                let subject = format!("{}/{}", self.phase.name, planned.name);
+                self.run.findings.extend(series::findings(&subject, planned, &waiting.prepared));
+                let meta = mapping::meta(measure, planned, &waiting.prepared);
+                let writer = self.run.writer.series(self.index, number, &meta, plan.keep_samples);
+                let writer = writer.map_err(|why| why.to_string())?;
+                let mut series = SeriesRun::new(measure, meta, waiting, writer);
+                // From here on the bundle shows the series, with nothing in it.
+                series.checkpoint();
+                current.series.push(series);
+            }
+        }
+        Ok(())
+    }
+
+    /// Memory and idle states, for as long as the run lasts.
+    fn hold_resources(&mut self) {
+        let (plan, last) = (self.run.plan, self.run.preparation.take());
+        let preparation = preparation::prepare(plan.memory_lock, plan.dma_latency, last);
+        self.run.findings.extend(preparation.findings.iter().cloned());
+        self.run.preparation = Some(preparation);
+    }
+
+    /// Starts the loads; those without a delay are running, or were refused, when this returns.
+    fn start_loads(&mut self) -> Result<(), String> {
+        let Some(guard) = self.run.guard.as_mut() else { return Ok(()) };
+        for (number, load) in self.phase.loads.iter().enumerate() {
+            guard.start_load(number, &mapping::load(load)).map_err(|why| why.to_string())?;
+        }
+        let until = clock::monotonic() + LOAD_START;
+        while self.waits_for_loads() && clock::monotonic() < until {
+            std::thread::sleep(Duration::from_millis(2));
+            // A load that stops the run right at its start is seen again by the loop that follows: nothing measured, nothing lost.
+            self.load_events()?;
+        }
+        Ok(())
+    }
+
+    fn waits_for_loads(&self) -> bool {
+        let mut both = self.phase.loads.iter().zip(&self.tallies);
+        both.any(|(load, tally)| load.start_delay == Nanos::ZERO && tally.starts == 0)
+    }
+
+    /// What the loads did; an outcome when one of them ends the run.
+    fn load_events(&mut self) -> Step {
+        let Some(guard) = self.run.guard.as_mut() else { return Ok(None) };
+        let mut outcome = None;
+        for event in guard.events().map_err(|why| why.to_string())? {
+            match event {
+                Event::Started { load } => {
+                    self.tallies.get_mut(load).into_iter().for_each(|tally| tally.starts += 1);
+                }
+                Event::NotStarted { load, why } => {
+                    let name = self.tallies.get(load).map_or("?", |tally| tally.name.as_str());
+                    return Err(format!("the load {name} could not be started: {why}"));
+                }
+                Event::Ended { load, how, success, then } => {
+                    let Some(tally) = self.tallies.get_mut(load) else { continue };
+                    tally.failures += u64::from(!success);
+                    if then == OnExit::Stop {
+                        outcome.get_or_insert(Outcome::StoppedByLoad { load: tally.name.clone(), how });
+                    }
+                }
+                Event::AllEnded { .. } => {}
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Until every thread is done or something ends the run.
+    fn watch(&mut self, current: &mut PhaseRun) -> Step {
+        let refresh = self.run.plan.refresh;
+        let tick = TICK.min(refresh).to_std();
+        let (mut next_refresh, mut next_checkpoint) = (clock::monotonic() + refresh, clock::monotonic() + CHECKPOINT);
+        loop {
+            std::thread::sleep(tick);
+            // In this order: what a thread wrote before it ended is drained after its end was seen.
+            let finished = current.series.iter().all(SeriesRun::is_finished);
+            current.series.iter_mut().for_each(SeriesRun::drain);
+            let now = clock::monotonic();
+            if now >= next_checkpoint {
+                current.series.iter_mut().for_each(SeriesRun::checkpoint);
+                next_checkpoint = now + CHECKPOINT;
+            }
+            if now >= next_refresh {
+                self.refresh(current);
+                next_refresh = now + refresh;
+            }
+            if let Some(outcome) = self.ends(current)? {
+                return Ok(Some(outcome));
+            }
+            if finished && self.phase.duration.is_none_or(|span| self.elapsed(current) >= span) {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn elapsed(&self, current: &PhaseRun) -> Nanos {
+        Nanos(clock::monotonic().ns() - current.meta.started_monotonic)
+    }
+
+    /// Whether something ends the run before its time.
+    fn ends(&mut self, current: &PhaseRun) -> Step {
+        if let Some(series) = self.stop.tripped_by().and_then(|number| current.series.get(number as usize)) {
+            let latency = series.state.data.max.map_or(0, Nanos::ns);
+            let series = format!("{}/{}", self.phase.name, series.meta.name);
+            return Ok(Some(Outcome::StoppedAbove { series, latency }));
+        }
+        if self.run.interrupts.asked() {
+            return Ok(Some(Outcome::Interrupted));
+        }
+        self.load_events()
+    }
+
+    /// Shows how things stand.
+    fn refresh(&mut self, current: &PhaseRun) {
+        if self.run.plan.cpu_load
+            && let Some((_, last)) = &mut self.times
+        {
+            let now = CpuTimes::read(&self.files).unwrap_or_default();
+            self.cpu_load = mapping::cpu_load(last, &now).or(self.cpu_load.take());
+            *last = now;
+        }
+        let planned = self.phase.measures.iter().map(mapping::time_taken).collect::<Option<Vec<Nanos>>>();
+        let planned = planned.and_then(|spans| spans.into_iter().chain(self.phase.duration).max());
+        self.watcher.refresh(&Snapshot {
+            experiment: &self.run.plan.name,
+            phase: current,
+            phase_number: self.index,
+            phases: self.run.plan.phases.len(),
+            elapsed: self.elapsed(current),
+            planned,
+            cpu_load: self.cpu_load.as_ref(),
+            loads: &self.tallies,
+            findings: &self.run.findings,
+        });
+    }
+
+    /// Ends every thread that still runs, waking those that sleep, and takes in what they measured.
+    fn stop_threads(&mut self, current: &mut PhaseRun) -> Result<(), String> {
+        self.stop.ask();
+        let until = clock::monotonic() + STOP_PATIENCE;
+        while !current.series.iter().all(SeriesRun::is_finished) {
+            if clock::monotonic() > until {
+                return Err("a measuring thread did not stop: is its CPU taken by another real-time task?".to_owned());
+            }
+            current.series.iter().for_each(SeriesRun::wake);
+            std::thread::sleep(Duration::from_millis(5));
+            current.series.iter_mut().for_each(SeriesRun::drain);
+        }
+        let mut errors = Vec::new();
+        for series in &mut current.series {
+            errors.extend(series.finish().map(|why| format!("{} ended early: {why}", series.meta.name)));
+        }
+        if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
+    }
+
+    fn end_loads(&mut self) -> Result<(), String> {
+        if self.phase.loads.is_empty() {
+            return Ok(());
+        }
+        // The last events are not judged any more: the phase is over.
+        let _ = self.load_events();
+        let Some(guard) = self.run.guard.as_mut() else { return Ok(()) };
+        guard.end_loads().map(drop).map_err(|why| why.to_string())
+    }
+
+    /// The last word on the phase: its load, its loads, and what its files met.
+    fn close(&mut self, current: &mut PhaseRun) {
+        let now = CpuTimes::read(&self.files);
+        current.meta.cpu_load = match (&self.times, now) {
+            (Some((first, _)), Ok(now)) => match mapping::cpu_load(first, &now) {
+                Some(load) => Fact::Known(load),
+                None => Fact::Unavailable("the phase was shorter than a tick of the kernel's CPU times".to_owned()),
+            },
+            (None, _) => Fact::NotAsked,
+            (_, Err(why)) => Fact::Unavailable(why.to_string()),
+        };
+        for (load, tally) in current.meta.loads.iter_mut().zip(&self.tallies) {
+            (load.starts, load.failures) = (tally.starts, tally.failures);
+            self.run.findings.extend(failing_load(&self.phase.name, tally));
+        }
+        let trouble = current.series.iter_mut().find_map(|series| series.trouble.take());
+        let written = self.run.writer.write_phase(self.index, &current.meta);
+        self.run.findings.extend(trouble.or(written.err()).map(|trouble| {
+            let message = "the bundle is incomplete: not everything could be written";
+            Finding::new("bundle-incomplete", Severity::Bad, &*self.phase.name, message)
+                .evidence(trouble.to_string())
+                .remedy("the figures shown at the end are whole; run again with --output on a file system with room")
+        }));
+    }
+}
+
+/// A load that fails again and again loads nothing.
+fn failing_load(phase: &str, tally: &LoadTally) -> Option<Finding> {
+    let often = tally.failures > 0 && tally.failures * 2 >= tally.starts;
+    often.then(|| {
+        let message = format!("the load {} failed {} of {} times", tally.name, tally.failures, tally.starts);
+        Finding::new("load-keeps-failing", Severity::Warning, phase, message)
+            .remedy("run its command by hand, or give it stdout and stderr files, to see why; the system was loaded less than meant")
+    })
+}

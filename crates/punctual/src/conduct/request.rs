@@ -1,0 +1,109 @@
+//! From the file that the user named to a plan for this system.
+
+use crate::cli::colored;
+use crate::exit::Failure;
+use punctual_host::files::{Files, Root};
+use punctual_plan::{Experiment, LoadOptions, MAX_FILE_BYTES, Plan, Problems, ResolveContext, SourceFormat};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// An experiment with its file.
+pub struct Loaded {
+    /// What it says.
+    pub experiment: Experiment,
+    /// The file, byte for byte.
+    pub bytes: Vec<u8>,
+}
+
+impl Loaded {
+    /// The name under which a bundle keeps the file.
+    pub fn kept_as(&self) -> &'static str {
+        match self.experiment.format {
+            SourceFormat::Toml => "experiment.toml",
+            SourceFormat::Systress => "experiment.cfg",
+        }
+    }
+}
+
+/// Problems as they are shown to a person: on standard error.
+pub fn rendered(problems: &Problems) -> Failure {
+    Failure::refused(problems.render(colored(&io::stderr())))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).and_then(|file| match file.metadata()?.is_dir() {
+        true => Err(io::Error::from(io::ErrorKind::IsADirectory)),
+        false => Ok(file),
+    });
+    // One byte more than is allowed: enough to know that there are too many.
+    let limit = MAX_FILE_BYTES as u64 + 1;
+    let read = file.and_then(|file| file.take(limit).read_to_end(&mut bytes));
+    read.map_err(|why| Failure::refused(format!("cannot read {}: {why}", shown(path))))?;
+    Ok(bytes)
+}
+
+/// A path as it may stand in a message.
+pub fn shown(path: &Path) -> String {
+    punctual_report::format::plain(&path.to_string_lossy())
+}
+
+/// Reads an experiment file without asking the system anything.
+pub fn load(path: &Path, allow_unknown: bool) -> Result<Loaded, Failure> {
+    let bytes = read(path)?;
+    let experiment = punctual_plan::load(path, &bytes, &LoadOptions { allow_unknown }).map_err(|p| rendered(&p))?;
+    Ok(Loaded { experiment, bytes })
+}
+
+/// Reads an experiment file and resolves it for this system; warnings are shown, errors end it.
+pub fn resolve(path: &Path, allow_unknown: bool, force: bool) -> Result<(Loaded, Plan), Failure> {
+    let bytes = read(path)?;
+    let files = Root::system();
+    let context = ResolveContext {
+        online: cpus(&files, "online")?,
+        present: cpus(&files, "present")?,
+        memory_bytes: memory(&files)?,
+        find_program: &find_program,
+        stamp: jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string(),
+        force,
+    };
+    let options = LoadOptions { allow_unknown };
+    let (experiment, resolved) =
+        punctual_plan::load_and_resolve(path, &bytes, &options, &context).map_err(|p| rendered(&p))?;
+    if !resolved.warnings.is_empty() {
+        eprint!("{}", resolved.warnings.render(colored(&io::stderr())));
+    }
+    Ok((Loaded { experiment, bytes }, resolved.plan))
+}
+
+fn cpus(files: &dyn Files, which: &str) -> Result<punctual_core::CpuSet, Failure> {
+    let path = format!("/sys/devices/system/cpu/{which}");
+    let text = files.read_trimmed(&path).map_err(Failure::failed)?;
+    text.parse().map_err(|why| Failure::failed(format!("{path}: {why}")))
+}
+
+fn memory(files: &dyn Files) -> Result<u64, Failure> {
+    let text = files.read("/proc/meminfo").map_err(Failure::failed)?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib: Option<u64> = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+    kib.map(|kib| kib * 1024).ok_or_else(|| Failure::failed("/proc/meminfo does not say MemTotal"))
+}
+
+/// Finds a program as execvp(3) does: a name with a slash is a path, any other is looked for in $PATH.
+fn find_program(name: &str) -> Result<PathBuf, String> {
+    let runnable = |path: &Path| -> Result<(), String> {
+        let meta = path.metadata().map_err(|why| why.to_string())?;
+        match meta.is_file() && meta.permissions().mode() & 0o111 != 0 {
+            true => Ok(()),
+            false => Err("it is not an executable file".to_owned()),
+        }
+    };
+    if name.contains('/') {
+        return runnable(Path::new(name)).map(|()| PathBuf::from(name));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| runnable(path).is_ok());
+    found.ok_or_else(|| "there is no such program in $PATH".to_owned())
+}

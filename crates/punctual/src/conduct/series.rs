@@ -1,0 +1,149 @@
+//! One series of a phase: its thread, its statistics, its files.
+
+use super::mapping;
+use punctual_analyze::SeriesView;
+use punctual_bundle::state::{State, ThreadUsage};
+use punctual_bundle::{BundleError, SeriesMeta, SeriesWriter};
+use punctual_core::{Fact, Finding, SeriesShape, Severity};
+use punctual_host::task::clock;
+use punctual_measure::collect::{Collector, Recent};
+use punctual_measure::thread::{Ended, Prepared, Running, Waiting};
+use punctual_plan::{MeasurePlan, ThreadPlan};
+
+/// A series, from the prepared thread to its end.
+pub struct SeriesRun {
+    /// What it is.
+    pub meta: SeriesMeta,
+    /// Its statistics so far, as in the bundle.
+    pub state: State,
+    /// What came in since the last look.
+    pub recent: Option<Recent>,
+    /// The name of the measure that it belongs to.
+    pub measure: String,
+    collector: Option<Collector>,
+    writer: SeriesWriter,
+    thread: Thread,
+    /// The first thing that went wrong with its files.
+    pub trouble: Option<BundleError>,
+}
+
+enum Thread {
+    Waiting(Option<Waiting>),
+    Running(Running),
+    Ended,
+}
+
+impl SeriesRun {
+    /// Around a thread that is prepared.
+    pub fn new(measure: &MeasurePlan, meta: SeriesMeta, waiting: Waiting, writer: SeriesWriter) -> SeriesRun {
+        let (range, resolution) = (measure.histogram.range, measure.histogram.resolution);
+        let shape = SeriesShape { range, resolution, period: mapping::expected_period(measure) };
+        let data = punctual_core::SeriesData::new(shape);
+        SeriesRun {
+            meta,
+            state: State { data, usage: Fact::NotAsked, samples_kept: 0, log_bytes: 0 },
+            recent: None,
+            measure: measure.name.clone(),
+            collector: None,
+            writer,
+            thread: Thread::Waiting(Some(waiting)),
+            trouble: None,
+        }
+    }
+
+    /// Lets its thread go, `ahead` ns from now on the series' own clock.
+    pub fn start(&mut self, ahead: i64, keep_samples: bool) {
+        let Thread::Waiting(waiting) = &mut self.thread else { return };
+        let Some(waiting) = waiting.take() else { return };
+        let (running, consumer) = waiting.start(clock::now(self.meta.clock).ns() + ahead);
+        self.thread = Thread::Running(running);
+        self.collector = Some(Collector::new(consumer, keep_samples));
+    }
+
+    /// Whether its thread has ended.
+    pub fn is_finished(&self) -> bool {
+        match &self.thread {
+            Thread::Running(running) => running.is_finished(),
+            Thread::Waiting(_) | Thread::Ended => true,
+        }
+    }
+
+    /// Wakes its thread from a long sleep, to see that it shall stop.
+    pub fn wake(&self) {
+        if let Thread::Running(running) = &self.thread {
+            running.wake();
+        }
+    }
+
+    /// Takes in what its thread has measured meanwhile.
+    pub fn drain(&mut self) {
+        let Some(collector) = &mut self.collector else { return };
+        self.recent = collector.drain(&mut self.state.data).or(self.recent);
+        self.keep();
+    }
+
+    /// Moves samples and windows to the log. Once a write has failed, statistics go on alone.
+    fn keep(&mut self) {
+        let Some(collector) = &mut self.collector else { return };
+        let mut outcome = Ok(());
+        collector.take_samples(|samples| outcome = self.writer.append(samples));
+        for window in collector.take_windows() {
+            outcome = outcome.and_then(|()| self.writer.append_window(&window));
+        }
+        if let Err(trouble) = outcome {
+            collector.keep_no_samples();
+            self.trouble.get_or_insert(trouble);
+        }
+    }
+
+    /// Saves the statistics as they are now.
+    pub fn checkpoint(&mut self) {
+        (self.state.samples_kept, self.state.log_bytes) = (self.writer.kept(), self.writer.log_bytes());
+        if let Err(trouble) = self.writer.checkpoint(&self.state) {
+            self.trouble.get_or_insert(trouble);
+        }
+    }
+
+    /// Waits for its thread, which must have been told to stop or be at its end, and takes in the rest.
+    pub fn finish(&mut self) -> Option<std::io::Error> {
+        let Thread::Running(running) = std::mem::replace(&mut self.thread, Thread::Ended) else { return None };
+        let Ended { offered, usage, error } = running.join();
+        if let Some(collector) = &mut self.collector {
+            collector.finish(offered, &mut self.state.data);
+        }
+        self.keep();
+        self.state.usage = Fact::Known(ThreadUsage {
+            minor_faults: usage.minor_faults,
+            major_faults: usage.major_faults,
+            voluntary_switches: usage.voluntary_switches,
+            involuntary_switches: usage.involuntary_switches,
+        });
+        self.checkpoint();
+        error
+    }
+
+    /// As the analysis wants it.
+    pub fn view(&self) -> SeriesView<'_> {
+        SeriesView { meta: &self.meta, state: &self.state }
+    }
+}
+
+/// What the reader of the figures must know of how the thread could be prepared.
+pub fn findings(subject: &str, thread: &ThreadPlan, prepared: &Prepared) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if let Some(why) = &prepared.refused {
+        let message =
+            format!("{} was refused; it ran as {}", mapping::scheduling(thread.scheduling), prepared.scheduling);
+        let finding = Finding::new("scheduling-refused", Severity::Bad, subject, message);
+        findings.push(finding.evidence(format!("sched_setattr: {why}")).remedy(
+            "grant CAP_SYS_NICE or a real-time priority limit (ulimit -r, /etc/security/limits.conf), or run as root; in a \
+             cgroup, give it real-time bandwidth; SCHED_DEADLINE wants an affinity of a whole root domain",
+        ));
+    }
+    if let Some(why) = &prepared.unlocked {
+        let message = "the memory of the measuring thread could not be locked";
+        let finding = Finding::new("memory-not-locked", Severity::Warning, subject, message);
+        findings.push(finding.evidence(format!("mlock: {why}")).remedy("raise RLIMIT_MEMLOCK or grant CAP_IPC_LOCK"));
+    }
+    findings
+}

@@ -1,0 +1,45 @@
+//! How the command ends: the documented exit codes, and errors that carry one.
+
+use std::fmt::Display;
+
+/// The exit codes of every subcommand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Exit {
+    /// Done.
+    Done = 0,
+    /// Failed while running.
+    Failed = 1,
+    /// The request was wrong; nothing was started.
+    Refused = 2,
+    /// A stated requirement was not met.
+    NotMet = 3,
+    /// Measured, but the evidence cannot be used.
+    NoEvidence = 4,
+}
+
+/// An error that ends the command, ready to be shown.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code that it means.
+    pub exit: Exit,
+    /// What happened and what to do; may have several lines. Already free of control characters of hostile input.
+    pub message: String,
+}
+
+impl Failure {
+    /// The request was wrong.
+    pub fn refused(message: impl Display) -> Failure {
+        Failure { exit: Exit::Refused, message: message.to_string() }
+    }
+    /// Something failed on the way.
+    pub fn failed(message: impl Display) -> Failure {
+        Failure { exit: Exit::Failed, message: message.to_string() }
+    }
+}
+
+/// What a subcommand returns.
+pub type Ending = Result<Exit, Failure>;
+
+/// What the help of every subcommand says of exit codes.
+pub const HELP: &str = "Exit codes: 0 done; 1 failed while running; 2 the request was wrong, nothing was started; \
+                        3 a stated requirement was not met; 4 measured, but the evidence cannot be used.";

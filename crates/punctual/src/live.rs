@@ -1,0 +1,59 @@
+//! Watching a run while it goes on.
+
+mod plain;
+mod terminal;
+
+use crate::conduct::{LoadTally, PhaseRun};
+use punctual_bundle::load::CpuLoad;
+use punctual_core::{Finding, Nanos};
+use std::io::{self, IsTerminal};
+
+/// How things stand at a refresh.
+pub struct Snapshot<'a> {
+    /// The experiment's name.
+    pub experiment: &'a str,
+    /// The phase with its series.
+    pub phase: &'a PhaseRun,
+    /// Its number, from 0.
+    pub phase_number: usize,
+    /// How many there are.
+    pub phases: usize,
+    /// Since it began.
+    pub elapsed: Nanos,
+    /// How long it will take; `None`: until interrupted.
+    pub planned: Option<Nanos>,
+    /// Since the last refresh.
+    pub cpu_load: Option<&'a CpuLoad>,
+    /// The loads so far.
+    pub loads: &'a [LoadTally],
+    /// What was found so far.
+    pub findings: &'a [Finding],
+}
+
+/// Somebody who watches.
+pub trait Watcher {
+    /// Shows how things stand.
+    fn refresh(&mut self, snapshot: &Snapshot);
+    /// The run is over: leaves the terminal as it was.
+    fn end(&mut self) {}
+}
+
+/// Nobody.
+struct Nobody;
+
+impl Watcher for Nobody {
+    fn refresh(&mut self, _: &Snapshot) {}
+}
+
+/// The watcher that standard error deserves: a view on a terminal, lines on a pipe, nobody when asked to be quiet. Standard output
+/// stays free for the results.
+pub fn watcher(quiet: bool) -> Box<dyn Watcher> {
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    match (quiet, io::stderr().is_terminal() && !dumb) {
+        (true, _) => Box::new(Nobody),
+        (false, true) => {
+            terminal::View::open().map_or_else(|_| Box::new(plain::Lines::new()) as _, |v| Box::new(v) as _)
+        }
+        (false, false) => Box::new(plain::Lines::new()),
+    }
+}

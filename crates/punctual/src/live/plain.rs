@@ -1,0 +1,62 @@
+//! Lines on a pipe: one a series at each refresh.
+
+use super::{Snapshot, Watcher};
+use punctual_report::format::{duration, plain};
+use punctual_report::terminal::{LiveFigures, live_header, live_line};
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+/// A log file does not want more than a line a second and series.
+const AT_MOST_EVERY: Duration = Duration::from_millis(990);
+
+/// Writes lines to standard error.
+pub struct Lines {
+    last: Option<Instant>,
+    phase: Option<usize>,
+}
+
+impl Lines {
+    pub fn new() -> Lines {
+        Lines { last: None, phase: None }
+    }
+}
+
+/// `[loaded] 3.0 s of 8.0 s  CPU 54.3 %  CPU#0 51.0 % …`
+fn title(snapshot: &Snapshot) -> String {
+    let of = snapshot.planned.map_or(String::new(), |planned| format!(" of {}", duration(planned)));
+    let mut text = format!("[{}] {}{of}", plain(&snapshot.phase.meta.name), duration(snapshot.elapsed));
+    if let Some(load) = snapshot.cpu_load {
+        text += &format!("  CPU : {:.1}%", load.all.busy * 100.0);
+        load.cpus.iter().for_each(|(cpu, shares)| text += &format!("  CPU#{cpu} : {:.1}%", shares.busy * 100.0));
+    }
+    text
+}
+
+impl Watcher for Lines {
+    fn refresh(&mut self, snapshot: &Snapshot) {
+        let new_phase = self.phase != Some(snapshot.phase_number);
+        if !new_phase && self.last.is_some_and(|last| last.elapsed() < AT_MOST_EVERY) {
+            return;
+        }
+        (self.last, self.phase) = (Some(Instant::now()), Some(snapshot.phase_number));
+        let mut text = title(snapshot) + "\n";
+        if new_phase {
+            text += &(live_header() + "\n");
+        }
+        for (index, series) in snapshot.phase.series.iter().enumerate() {
+            let data = &series.state.data;
+            let figures = LiveFigures {
+                index,
+                tid: series.meta.tid.unwrap_or_default(),
+                samples: data.count(),
+                min: data.min,
+                max: data.max,
+                current: series.recent.map(|recent| recent.last),
+                mean: data.mean(),
+            };
+            text += &(live_line(&figures, &series.meta.name) + "\n");
+        }
+        // When nobody reads any more, the run goes on all the same.
+        let _ = io::stderr().lock().write_all(text.as_bytes());
+    }
+}

@@ -1,0 +1,55 @@
+//! What goes to standard output and standard error.
+
+use crate::cli::colored;
+use crate::exit::Failure;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+/// Writes to standard output; a closed pipe is an ordinary end, not a panic.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Writes to a file, or to standard output without one.
+pub fn write_to(path: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
+    match path {
+        Some(path) => std::fs::write(path, bytes)
+            .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display()))),
+        None => {
+            io::stdout().lock().write_all(bytes)?;
+            Ok(())
+        }
+    }
+}
+
+/// Prints a value as JSON.
+pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let text =
+        serde_json::to_string_pretty(value).map_err(|error| Failure::failed(format!("cannot print: {error}")))?;
+    print(&format!("{text}\n"))
+}
+
+/// Says on standard error what went wrong.
+pub fn complain(message: &str) {
+    if message.is_empty() {
+        return;
+    }
+    // Diagnostics of experiment files begin with their own "error:".
+    let own = message.starts_with("error") || message.starts_with('\u{1b}');
+    let prefix = match (own, colored(&io::stderr())) {
+        (true, _) => "",
+        (false, true) => "\u{1b}[1;31merror\u{1b}[0m: ",
+        (false, false) => "error: ",
+    };
+    let _ = writeln!(io::stderr(), "{prefix}{}", message.trim_end());
+}
+
+/// How wide the terminal is that standard output goes to; 100 where it goes elsewhere.
+pub fn width() -> usize {
+    // Asked of something that is no terminal, the library would start a program to find out.
+    let size = io::stdout().is_terminal().then(|| ratatui::crossterm::terminal::size().ok()).flatten();
+    size.map(|(columns, _)| usize::from(columns)).filter(|columns| *columns > 0).unwrap_or(100)
+}

@@ -1,0 +1,102 @@
+//! Running the real binary in a directory of its own.
+
+#![allow(dead_code)] // each test file uses its share
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// The binary under test.
+pub fn punctual() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_punctual"))
+}
+
+/// A directory of one's own with an experiment in it.
+pub struct Place {
+    directory: tempfile::TempDir,
+}
+
+impl Place {
+    /// With this text as `experiment.toml`.
+    pub fn with(experiment: &str) -> Place {
+        let place = Place { directory: tempfile::tempdir().expect("a temporary directory") };
+        place.write("experiment.toml", experiment.as_bytes());
+        place
+    }
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+    pub fn bundle(&self) -> PathBuf {
+        self.path().join("bundle")
+    }
+    pub fn write(&self, name: &str, bytes: &[u8]) {
+        std::fs::write(self.path().join(name), bytes).expect("a file in it");
+    }
+    /// `punctual ARGS…` with this as the current directory.
+    pub fn punctual(&self, arguments: &[&str]) -> Output {
+        punctual().args(arguments).current_dir(self.path()).stdin(Stdio::null()).output().expect("punctual starts")
+    }
+    /// `punctual run --quiet` of the experiment into `bundle`.
+    pub fn run(&self) -> Output {
+        self.punctual(&["run", "--quiet", "experiment.toml", "--output", "bundle"])
+    }
+    /// The same in the background.
+    pub fn start(&self) -> Child {
+        let mut command = punctual();
+        command.args(["run", "--quiet", "experiment.toml", "--output", "bundle"]).current_dir(self.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("punctual starts")
+    }
+    /// `punctual show --json bundle`.
+    pub fn summary(&self) -> serde_json::Value {
+        let shown = self.punctual(&["show", "--json", "bundle"]);
+        serde_json::from_slice(&shown.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&shown)))
+    }
+}
+
+/// Everything that a command said, for messages and for looking into.
+pub fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Waits until something is so; a bound against hanging, not a measurement.
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < until, "never came: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The processes whose command line holds this word.
+pub fn processes_with(word: &str) -> Vec<i32> {
+    let all = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let with_word = all.filter(|entry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(word)
+    });
+    with_word.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Whether this test runs as root; says what is lacking if not.
+pub fn is_root(test: &str) -> bool {
+    let root = std::fs::metadata("/proc/self").is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0);
+    if !root {
+        println!("SKIPPED: {test} lacks root");
+    }
+    root
+}
+
+/// A program on the PATH; says what is lacking if it is not there.
+pub fn has_program(name: &str, package: &str) -> bool {
+    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(|dir| dir.join(name).exists());
+    if !found {
+        println!("SKIPPED: lacks the program {name} (Debian package {package})");
+    }
+    found
+}
+
+/// Sends a signal by number.
+pub fn kill(pid: u32, signal: &str) {
+    let killed = Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).status().expect("kill");
+    assert!(killed.success(), "kill -{signal} {pid}");
+}

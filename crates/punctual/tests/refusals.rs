@@ -1,0 +1,85 @@
+//! Wrong requests: an error with its place and a way out, exit code 2, and nothing started.
+
+mod common;
+
+use common::{Place, text};
+
+const GOOD: &str = "[[measure]]\nkind = \"timer\"\ncpus = \"0\"\nperiod = \"1ms\"\nsamples = 10\n";
+
+fn refused(place: &Place, arguments: &[&str], words: &[&str]) {
+    let before: Vec<_> = std::fs::read_dir(place.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    let answer = place.punctual(arguments);
+    assert_eq!(answer.status.code(), Some(2), "{arguments:?}: {}", text(&answer));
+    for word in words {
+        assert!(text(&answer).contains(word), "{word:?} is missing in {}", text(&answer));
+    }
+    assert!(!text(&answer).contains("panicked"));
+    let after: Vec<_> = std::fs::read_dir(place.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(before.len(), after.len(), "something was made: {after:?}");
+}
+
+fn refused_file(experiment: &str, words: &[&str]) {
+    refused(&Place::with(experiment), &["run", "-q", "experiment.toml", "-o", "bundle"], words);
+}
+
+#[test]
+fn every_mistake_is_named_with_its_place() {
+    let with = |line: &str| format!("{GOOD}{line}\n");
+    refused_file(&with("piority = 80"), &["experiment.toml:6:1", "piority", "priority"]);
+    refused_file(&GOOD.replace("1ms", "1 mss"), &["experiment.toml:4", "mss"]);
+    refused_file(&GOOD.replace("1ms", "-1ms"), &["negative"]);
+    refused_file(&GOOD.replace("1ms", "400d"), &["experiment.toml:4"]);
+    refused_file(&GOOD.replace("\"0\"", "\"4000\""), &["4000"]);
+    refused_file(&with("policy = \"fifo\"\npriority = 0"), &["priority"]);
+    refused_file(&with("histogram = { range = \"9h\", resolution = \"1ns\" }"), &["histogram"]);
+    refused_file(&with("[[load]]\ncommand = \"no-such-program-here --x\""), &["no-such-program-here"]);
+    refused_file("", &["empty"]);
+    refused_file("[[measure]\n", &["experiment.toml:1"]);
+}
+
+#[test]
+fn all_mistakes_of_a_file_come_at_once() {
+    let text = GOOD.replace("1ms", "1 parsec").replace("\"0\"", "\"x\"") + "colour = \"red\"\n";
+    refused_file(&text, &["parsec", "`x`", "colour"]);
+}
+
+#[test]
+fn files_that_are_no_experiments_are_refused() {
+    let place = Place::with(GOOD);
+    place.write("latin1.toml", b"name = \"caf\xe9\"\n");
+    place.write("huge.toml", &vec![b'#'; 100 << 20]);
+    let run = |file: &'static str| ["run", "-q", file, "-o", "bundle"];
+    refused(&place, &run("latin1.toml"), &["UTF-8", "latin1.toml"]);
+    refused(&place, &run("huge.toml"), &["bytes"]);
+    refused(&place, &run("missing.toml"), &["missing.toml", "No such file"]);
+    refused(&place, &run("/"), &["directory"]);
+}
+
+#[test]
+fn an_output_that_exists_or_cannot_be_written_is_refused() {
+    let place = Place::with(GOOD);
+    std::fs::create_dir(place.path().join("there")).unwrap();
+    refused(&place, &["run", "-q", "experiment.toml", "-o", "there"], &["there", "exists already", "--output"]);
+    refused(&place, &["run", "-q", "experiment.toml", "-o", "/proc/nowhere/bundle"], &["/proc/nowhere/bundle"]);
+    refused(&place, &["run", "-q", "experiment.toml", "-o", "no/such/parent"], &["no/such/parent"]);
+}
+
+#[test]
+fn real_time_loads_on_every_cpu_need_force() {
+    let load = "[[load]]\ncommand = \"sleep 1\"\npolicy = \"fifo\"\npriority = 10\ncpus = \"all\"\n";
+    refused_file(&format!("{GOOD}{load}"), &["--force"]);
+}
+
+#[test]
+fn what_is_no_bundle_is_refused_by_every_command() {
+    let place = Place::with(GOOD);
+    for arguments in [
+        &["show", "experiment.toml"][..],
+        &["report", "nowhere"],
+        &["export", ".", "--format", "json"],
+        &["import", "experiment.toml", "-o", "imported"],
+        &["convert", "nowhere.cfg"],
+    ] {
+        refused(&place, arguments, &[]);
+    }
+}

@@ -1,0 +1,252 @@
+//! `punctual run`, end to end: the binary on this kernel.
+
+mod common;
+
+use common::{Place, eventually, has_program, is_root, kill, processes_with, text};
+use std::os::unix::process::CommandExt;
+
+const TIMER: &str = r#"
+[[measure]]
+name = "timer"
+kind = "timer"
+cpus = "0"
+period = "1ms"
+"#;
+
+fn experiment(measure: &str, rest: &str) -> String {
+    format!("{TIMER}{measure}\n{rest}")
+}
+
+#[test]
+fn every_sample_is_in_the_bundle_and_in_the_summary() {
+    let place = Place::with(&experiment("samples = 500", ""));
+    let ran = place.run();
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    let summary = place.summary();
+    assert_eq!(summary["schema"], "punctual-summary/1");
+    let series = &summary["phases"][0]["series"][0];
+    assert_eq!(series["count"], 500);
+    assert_eq!(series["lost"], 0);
+    assert_eq!(series["expected"].as_u64(), Some(500 + series["overruns"].as_u64().unwrap()));
+    let figure = |name: &str| series[name].as_f64().unwrap_or_else(|| panic!("{name}: {series}"));
+    assert!(figure("min") > 0.0 && figure("min") <= figure("median") && figure("median") <= figure("max"));
+    assert!(figure("min") <= figure("mean") && figure("mean") <= figure("max"));
+    // What the run printed is what the bundle says.
+    let again = place.punctual(&["run", "--quiet", "experiment.toml", "--output", "second", "--json"]);
+    let printed: serde_json::Value = serde_json::from_slice(&again.stdout).expect("JSON on standard output");
+    let saved = std::fs::read(place.path().join("second/summary.json")).expect("summary.json");
+    assert_eq!(printed, serde_json::from_slice::<serde_json::Value>(&saved).unwrap());
+}
+
+#[test]
+fn every_method_clock_and_policy_measures() {
+    for method in ["nanosleep-absolute", "nanosleep-relative", "timerfd", "posix-timer"] {
+        for clock in ["monotonic", "realtime", "tai"] {
+            let lines = format!("samples = 50\nmethod = \"{method}\"\nclock = \"{clock}\"\npolicy = \"other\"");
+            let place = Place::with(&experiment(&lines, ""));
+            let ran = place.run();
+            assert_eq!(ran.status.code(), Some(0), "{method} {clock}: {}", text(&ran));
+            assert_eq!(place.summary()["phases"][0]["series"][0]["count"], 50, "{method} {clock}");
+        }
+    }
+    for policy in ["fifo", "rr", "other", "batch"] {
+        let place = Place::with(&experiment(&format!("samples = 50\npolicy = \"{policy}\""), ""));
+        let ran = place.run();
+        assert_eq!(ran.status.code(), Some(0), "{policy}: {}", text(&ran));
+        let scheduling = place.summary()["phases"][0]["series"][0]["scheduling"].to_string();
+        if is_root("the policy in force") {
+            assert!(scheduling.contains(&policy.to_uppercase()), "{policy}: {scheduling}");
+        }
+    }
+}
+
+#[test]
+fn the_deadline_policy_measures_its_period_or_says_why_not() {
+    let lines = "samples = 50\nmethod = \"deadline\"\npolicy = \"deadline\"\nruntime = \"200us\"\nperiod = \"2ms\"";
+    let text_of = TIMER.replace("period = \"1ms\"\n", "").replace("cpus = \"0\"", "cpus = \"all\"\nthreads = 1");
+    let place = Place::with(&format!("{text_of}{lines}\n"));
+    let ran = place.run();
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    let summary = place.summary();
+    let refused = summary["findings"].to_string().contains("scheduling-refused");
+    if refused {
+        println!("SKIPPED: this kernel or cgroup refuses SCHED_DEADLINE: {}", summary["findings"]);
+    } else {
+        assert_eq!(summary["phases"][0]["series"][0]["count"], 50);
+        assert!(summary["phases"][0]["series"][0]["scheduling"].to_string().contains("SCHED_DEADLINE"));
+    }
+}
+
+#[test]
+fn a_plan_is_printed_and_nothing_starts() {
+    let loads = "[[load]]\nname = \"touch\"\ncommand = \"touch started\"";
+    let place = Place::with(&experiment("duration = \"1s\"", loads));
+    let planned = place.punctual(&["run", "--plan", "experiment.toml"]);
+    assert_eq!(planned.status.code(), Some(0), "{}", text(&planned));
+    assert!(text(&planned).contains("SCHED_FIFO 80") && text(&planned).contains("touch"), "{}", text(&planned));
+    let names: Vec<_> = std::fs::read_dir(place.path()).unwrap().flatten().map(|e| e.file_name()).collect();
+    assert_eq!(names, ["experiment.toml"]);
+}
+
+#[test]
+fn requirements_decide_the_exit_code() {
+    for (require, code) in [("max < 100s", 0), ("max < 1ns", 3), ("p99.999 < 1s", 0), ("p99.999 < 1ns", 3)] {
+        let place = Place::with(&experiment(&format!("samples = 100\nrequire = [\"{require}\"]"), ""));
+        let ran = place.punctual(&["run", "-q", "experiment.toml", "-o", "bundle", "--junit", "j.xml", "--lava", "l"]);
+        assert_eq!(ran.status.code(), Some(code), "{require}: {}", text(&ran));
+        let junit = std::fs::read_to_string(place.path().join("j.xml")).unwrap();
+        let lava = std::fs::read_to_string(place.path().join("l")).unwrap();
+        assert_eq!(junit.contains("<failure"), code == 3, "{junit}");
+        assert_eq!(lava.contains(" fail "), code == 3, "{lava}");
+    }
+}
+
+#[test]
+fn a_latency_above_the_threshold_ends_the_run() {
+    let place = Place::with(&experiment("duration = \"10min\"\nstop_above = \"1ns\"", ""));
+    let ran = place.run();
+    assert_eq!(ran.status.code(), Some(3), "{}", text(&ran));
+    assert!(text(&ran).contains("stop_above"), "{}", text(&ran));
+}
+
+#[test]
+fn an_interrupt_ends_the_run_with_full_results() {
+    for signal in ["INT", "TERM"] {
+        // A period of an hour: the thread must be woken from its sleep.
+        let place = Place::with(&experiment("duration = \"10min\"", "").replace("1ms", "1h"));
+        let child = place.start();
+        eventually("a bundle with a series", || place.bundle().join("phases/000/0000.state.json").exists());
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        kill(child.id(), signal);
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{}", text(&ended));
+        assert!(text(&ended).contains("interrupted"), "{}", text(&ended));
+        assert!(place.summary()["ending"].is_object());
+    }
+}
+
+#[test]
+fn kill_9_leaves_no_load_and_a_bundle_that_opens() {
+    if !has_program("stress-ng", "stress-ng") {
+        return;
+    }
+    let word = format!("punctual-kill-test-{}", std::process::id());
+    let load = |k: u32| {
+        format!("[[load]]\nname = \"l{k}\"\ncommand = \"sh -c 'stress-ng --fork 2 --timeout 1s; : {word}'\"\n")
+    };
+    // A load that escapes into a session of its own, as daemons do.
+    let daemon = format!("[[load]]\nname = \"daemon\"\ncommand = \"sh -c 'setsid sleep 1000.{word} & wait'\"\n");
+    let daemon = daemon.replace(&format!("1000.{word}"), "4242").replace("& wait", &format!("& wait; : {word}"));
+    let loads: String = (0..3).map(load).collect::<String>() + &daemon;
+    for victim in ["punctual", "guard"] {
+        let place = Place::with(&experiment("duration = \"10min\"", &loads));
+        let mut child = place.start();
+        eventually("loads", || processes_with(&word).len() >= 4 && !processes_with("sleep\u{0}4242").is_empty());
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        let guard = processes_with("__guard-loads");
+        assert!(!guard.is_empty(), "the guard runs");
+        match victim {
+            "punctual" => kill(child.id(), "KILL"),
+            _ => guard.iter().for_each(|pid| kill(*pid as u32, "KILL")),
+        }
+        eventually("the end of all loads", || {
+            processes_with(&word).is_empty()
+                && processes_with("stress-ng").is_empty()
+                && processes_with("sleep\u{0}4242").is_empty()
+        });
+        child.wait().unwrap();
+        let shown = place.punctual(&["show", "bundle"]);
+        assert_eq!(shown.status.code(), Some(0), "{}", text(&shown));
+        let count = place.summary()["phases"][0]["series"][0]["count"].as_u64();
+        assert!(count > Some(100), "{count:?} samples survived");
+        if victim == "punctual" {
+            assert!(text(&shown).to_lowercase().contains("cut off"), "{}", text(&shown));
+        }
+    }
+}
+
+#[test]
+fn loads_are_respawned_ignored_or_end_the_run_as_told() {
+    let load = "[[load]]\nname = \"short\"\ncommand = \"true\"\non_success = \"stop\"";
+    let place = Place::with(&experiment("duration = \"10min\"", load));
+    let ran = place.run();
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    assert!(text(&ran).contains("short"), "{}", text(&ran));
+
+    let load = "[[load]]\nname = \"echo\"\ncommand = [\"sh\", \"-c\", \"echo once; exit 1\"]\non_failure = \"respawn\"\nstdout = \"said\"";
+    let place = Place::with(&experiment("duration = \"1s\"", load));
+    let ran = place.run();
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    let said = std::fs::read_to_string(place.path().join("said")).unwrap();
+    assert!(said.lines().count() > 1, "it was respawned: {said}");
+    assert!(place.summary()["findings"].to_string().contains("load-keeps-failing"));
+}
+
+#[test]
+fn a_plain_user_measures_and_is_told_what_is_missing() {
+    if !is_root("a_plain_user_measures_and_is_told_what_is_missing") {
+        return;
+    }
+    let place = Place::with(&experiment("samples = 200", ""));
+    std::os::unix::fs::chown(place.path(), Some(65534), Some(65534)).unwrap();
+    // The build directory may be closed to others: the user gets a copy of the binary.
+    let binary = place.path().join("punctual-copy");
+    std::fs::copy(env!("CARGO_BIN_EXE_punctual"), &binary).unwrap();
+    let run = |name: &str, more: &str| {
+        place.write(name, experiment("samples = 200", more).as_bytes());
+        let mut command = std::process::Command::new(&binary);
+        command.args(["run", "-q", name, "-o", &format!("{name}.out")]).current_dir(place.path()).uid(65534).gid(65534);
+        command.output().unwrap()
+    };
+    let ran = run("experiment.toml", "");
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    for word in ["CAP_SYS_NICE", "real-time", "SCHED_OTHER"] {
+        assert!(text(&ran).contains(word), "{word} is missing in {}", text(&ran));
+    }
+    let strict = run("strict.toml", "[experiment]\nrequire_real_time = true");
+    assert_eq!(strict.status.code(), Some(4), "{}", text(&strict));
+}
+
+#[test]
+fn a_full_disk_costs_samples_but_no_figures() {
+    if !is_root("a_full_disk_costs_samples_but_no_figures") {
+        return;
+    }
+    let place = Place::with(&experiment("duration = \"3s\"", "").replace("1ms", "100us"));
+    let disk = place.path().join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mount =
+        std::process::Command::new("mount").args(["-t", "tmpfs", "-o", "size=300k", "none"]).arg(&disk).status();
+    if !mount.is_ok_and(|status| status.success()) {
+        println!("SKIPPED: cannot mount a small tmpfs (CAP_SYS_ADMIN)");
+        return;
+    }
+    std::fs::write(disk.join("filler"), vec![0u8; 120 * 1024]).unwrap();
+    let ran = place.punctual(&["run", "-q", "experiment.toml", "-o", "disk/bundle"]);
+    let unmounted = std::process::Command::new("umount").arg("-l").arg(&disk).status().unwrap();
+    assert!(unmounted.success());
+    assert_eq!(ran.status.code(), Some(1), "{}", text(&ran));
+    for word in ["No space left", "another file system", "timer/cpu0"] {
+        assert!(text(&ran).contains(word), "{word} is missing in {}", text(&ran));
+    }
+}
+
+#[test]
+fn systress_files_run_unchanged_and_leave_the_same_files() {
+    let place = Place::with("");
+    let cfg = "main {\n stats.period 500 ms\n}\ntimer_thread[0] {\n sched.policy FIFO\n sched.priority 80\n cpu_affinity 0\n \
+               lifetime.duration 400 ms\n stats.histo_size 5 ms\n}\nprogram[0] {\n cmdline sleep 100\n termination.ok RESPAWN\n}\n";
+    place.write("stress.cfg", cfg.as_bytes());
+    let ran = place.punctual(&["run", "-q", "stress.cfg", "-o", "bundle"]);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    let file = std::fs::read_to_string(place.path().join("timer_thread00.txt")).unwrap();
+    let rows: Vec<&str> = file.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(rows.len(), 5_001, "0 to 5000 µs");
+    let counted: u64 = rows.iter().map(|row| row.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()).sum();
+    assert!(counted > 0 && file.contains("# SUMMARY"), "{file}");
+    // Converted, it means the same.
+    let toml = place.punctual(&["convert", "stress.cfg"]);
+    place.write("stress.toml", &toml.stdout);
+    let plans = ["stress.cfg", "stress.toml"].map(|name| text(&place.punctual(&["run", "--plan", "-o", "x", name])));
+    assert_eq!(plans[0], plans[1]);
+}
