@@ -274,13 +274,14 @@ fn with_a_cpu_unplugged() {
     assert_same(&before, &paths, "replug");
 }
 
-/// The tests above, in a guest with version 2 cgroups.
-fn in_a_guest(kernel: &str) {
+/// The tests above, in a guest, after a command that prepares it.
+fn in_a_guest(kernel: &str, prepare: &str) {
     let Some(mut guest) = punctual_lab::testing::guest(kernel) else { return };
     let own = std::env::current_exe().unwrap();
     let every = std::env::var("PUNCTUAL_TEST_EVERY_STEP").unwrap_or_default();
     guest.job = punctual_lab::Job::Script(format!(
-        "export PUNCTUAL_TEST_EVERY_STEP='{every}'
+        "{prepare}
+         export PUNCTUAL_TEST_EVERY_STEP='{every}'
          /usr/bin/isolate-test --test-threads 1 --nocapture --skip guest"
     ));
     // At a path of its own, because the build may be under /tmp, which is another one in the guest; and for its libraries.
@@ -296,11 +297,20 @@ fn in_a_guest(kernel: &str) {
 }
 
 #[test]
-fn guest_with_6_1() {
-    in_a_guest("debian:6.1");
+fn guest_with_6_1_and_version_2() {
+    in_a_guest("debian:6.1", "");
 }
 
 #[test]
-fn guest_with_6_12() {
-    in_a_guest("debian:6.12");
+fn guest_with_6_12_and_version_2() {
+    in_a_guest("debian:6.12", "");
+}
+
+/// A kernel that forgets affinities (before 6.2), and file names without their prefix.
+#[test]
+fn guest_with_6_1_and_version_1() {
+    in_a_guest(
+        "debian:6.1",
+        "mkdir /mnt && mount -t cgroup -o cpuset,noprefix cpuset /mnt || exit 9; ls /mnt/cpus || exit 8",
+    );
 }

@@ -119,9 +119,6 @@ impl Maker<'_, '_> {
         for step in &self.plan.steps {
             self.make(step).map_err(|why| format!("{}: {why}", step.name))?;
         }
-        if !self.plan.machine.cpusets.is_v1() {
-            self.done.tasks = evict::remaining(self.files, &self.plan.machine).map_err(|error| error.to_string())?;
-        }
         self.journal.ready().map_err(|error| error.to_string())
     }
 
@@ -139,6 +136,11 @@ impl Maker<'_, '_> {
                     evict::evict(files, journal, &self.plan.machine, &mut self.noted, to, &self.request.leave);
                 self.done.tasks = evicted.map_err(|error| error.to_string())?;
                 return Ok(());
+            }
+            Change::ConfineTasks => {
+                let (machine, tasks) = (&self.plan.machine, &mut self.done.tasks);
+                let confined = evict::confine(files, journal, machine, &mut self.noted, tasks, &self.request.leave);
+                return confined.map_err(|error| error.to_string());
             }
             Change::BecomePartition { path, kinds } => return self.become_partition(path, kinds),
             Change::Verify { path, kinds } => return self.verify(path, kinds),

@@ -19,6 +19,8 @@ const MAX_ROUNDS: usize = 20;
 pub struct Eviction {
     /// How many were moved into the housekeeping cgroup (version 1; none need to in version 2).
     pub moved: usize,
+    /// How many more were kept off the partition's CPUs by their affinity.
+    pub confined: usize,
     /// Those that were not.
     pub stayed: Vec<StayedTask>,
     /// Whether new tasks were still appearing when the rounds were used up.
@@ -115,13 +117,7 @@ pub fn evict(
         eviction.moved += movers.len() - refused.len();
         stayed.extend(refused.into_iter().map(|one| (one.id, (one.errno, one.why))));
     }
-    for pid in threads_to_leave(files, leave) {
-        if let Ok(stat) = tasks::stat(files, pid) {
-            stayed.insert(stat.id, (None, "left where it is, as asked".to_owned()));
-        }
-    }
     eviction.stayed = stayed.into_iter().filter_map(|(id, why)| describe(files, machine, id, why)).collect();
-    eviction.stayed.sort_by_key(|task| task.tid);
     Ok(eviction)
 }
 
@@ -141,21 +137,48 @@ fn describe(
     Some(StayedTask { tid: id.tid, name: stat.name, kernel, cpus, may_visit, errno, why })
 }
 
-/// The threads that may still run on the partition's CPUs after the kernel has taken these from every other cgroup. Version 2.
-pub fn remaining(files: &dyn Files, machine: &Machine) -> Result<Eviction, FileError> {
-    let mut eviction = Eviction::default();
+/// Takes the partition's CPUs from the affinity of every thread that still has them and that is not of the partition. These
+/// are kernel threads that are in no cgroup but the root, and that the kernel gives all CPUs again when one comes online.
+pub fn confine(
+    files: &dyn Files,
+    journal: &mut Journal<'_>,
+    machine: &Machine,
+    noted: &mut Noted,
+    eviction: &mut Eviction,
+    leave: &[i32],
+) -> Result<(), JournalError> {
+    let left = threads_to_leave(files, leave);
+    let listed: HashSet<i32> = eviction.stayed.iter().map(|task| task.tid).collect();
     for tid in tasks::all_threads(files)? {
+        // One that ended meanwhile is of no interest.
         let (Ok(stat), Ok(cpus)) = (tasks::stat(files, tid), tasks::affinity(files, tid)) else { continue };
         if cpus.intersection(&machine.rt).is_empty() {
             continue;
         }
-        let why = match (stat.is_bound(), stat.is_kernel_thread()) {
-            (true, _) => BOUND,
-            (_, true) => "a kernel thread whose CPUs the kernel did not take away",
-            _ => "the kernel did not take the CPUs away from it",
+        let why = if stat.is_bound() {
+            (None, BOUND.to_owned())
+        } else if left.contains(&tid) {
+            (None, "left where it is, as asked".to_owned())
+        } else {
+            noted.note(files, journal, "tasks", &[tid])?;
+            match files.set_affinity(tid, &machine.keep_off(&cpus)) {
+                Ok(()) => {
+                    eviction.confined += 1;
+                    continue;
+                }
+                Err(error) => (error.errno(), error.source.to_string()),
+            }
         };
-        let (name, kernel) = (stat.name.clone(), stat.is_kernel_thread());
-        eviction.stayed.push(StayedTask { tid, name, kernel, cpus, may_visit: true, errno: None, why: why.into() });
+        if !listed.contains(&tid) {
+            eviction.stayed.extend(describe(files, machine, stat.id, why));
+        }
     }
-    Ok(eviction)
+    let still = |task: &mut StayedTask| {
+        if let Ok(cpus) = tasks::affinity(files, task.tid) {
+            (task.may_visit, task.cpus) = (!cpus.intersection(&machine.rt).is_empty(), cpus);
+        }
+    };
+    eviction.stayed.iter_mut().for_each(still);
+    eviction.stayed.sort_by_key(|task| task.tid);
+    Ok(())
 }

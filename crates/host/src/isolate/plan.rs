@@ -55,6 +55,8 @@ pub enum Change {
         /// Its directory.
         to: String,
     },
+    /// Tasks that may still run on the partition's CPUs are kept off by their affinity.
+    ConfineTasks,
     /// A CPU goes offline and comes back.
     Replug {
         /// The CPU.
@@ -100,6 +102,7 @@ pub fn plan(files: &dyn Files, request: &Request) -> Result<Plan, Refusal> {
     } else {
         maker.v2(&mut plan, &nrt, &rt)?;
     }
+    plan.steps.push(step("tasks", Change::ConfineTasks));
     maker.settings(&mut plan, Phase::Last);
     Ok(plan)
 }

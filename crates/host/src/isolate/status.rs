@@ -3,7 +3,7 @@
 use super::cpusets::Cpusets;
 use super::pending::{Pending, pending};
 use crate::files::Files;
-use crate::journal::record::{Action, PartitionNote, Purpose};
+use crate::journal::record::{Action, CgroupVersion, PartitionNote, Purpose};
 use crate::journal::saved::{Outcome, Saved};
 use crate::journal::value::{meaning, same};
 use crate::journal::{JournalError, Store, read_all, tasks};
@@ -54,7 +54,10 @@ pub fn status(files: &dyn Files, store: &dyn Store) -> Result<Option<Status>, Jo
     let rt = format!("{}/{}", note.hierarchy.mount, note.rt);
     let members = members(files, &note, &rt);
     let in_force = settings(files, saved);
-    let kind = files.read_trimmed(&format!("{rt}/cpuset.cpus.partition")).into();
+    let kind = match note.hierarchy.version {
+        CgroupVersion::V1 => Fact::NotAsked,
+        CgroupVersion::V2 => files.read_trimmed(&format!("{rt}/cpuset.cpus.partition")).into(),
+    };
     let without_rt_budget = without_rt_budget(files, &members);
     Ok(Some(Status { journal, note, kind, in_force, without_rt_budget, members }))
 }

@@ -34,9 +34,11 @@ fn settings() -> BTreeMap<String, (Kind, String)> {
         ("/sys/devices/system/node/node0/cpulist", "0-2"),
         ("/sys/devices/system/node/node1/cpulist", "3"),
         ("/proc/cgroups", "cpuset\t3\t1\t1"),
-        ("/proc/irq/24/disk/handler", ""),
+        (
+            "/proc/interrupts",
+            "   CPU0 CPU1 CPU2 CPU3\n 24: 0 0 0 7 PCI-MSIX-0000:00:02.0 1-edge disk\n 25: 0 9 0 0 IO-APIC 4-edge net",
+        ),
         ("/proc/irq/24/effective_affinity_list", "3"),
-        ("/proc/irq/25/net/handler", ""),
         ("/proc/irq/25/effective_affinity_list", "1"),
         ("/proc/irq/26/effective_affinity_list", "3"),
     ];

@@ -1,21 +1,11 @@
 //! Interrupts (Documentation/core-api/irq/irq-affinity.rst).
 
 use super::Draft;
+use crate::environment::{InterruptLine, Interrupts};
 use crate::files::Files;
 use crate::isolate::machine::Machine;
 use crate::journal::record::{FileValue, Write};
 use punctual_core::CpuSet;
-
-/// The files of an interrupt's directory; a directory beside them bears the name of a handler.
-const OWN_FILES: [&str; 7] = [
-    "affinity_hint",
-    "effective_affinity",
-    "effective_affinity_list",
-    "node",
-    "smp_affinity",
-    "smp_affinity_list",
-    "spurious",
-];
 
 /// An interrupt with its affinity.
 struct Interrupt {
@@ -34,18 +24,20 @@ fn interrupts(files: &dyn Files) -> Result<Vec<Interrupt>, String> {
         .filter_map(|name| name.parse().ok())
         .collect();
     numbers.sort_unstable();
-    Ok(numbers.into_iter().filter_map(|number| look_at(files, number)).collect())
+    let lines = Interrupts::read(files, "/proc/interrupts");
+    let lines = lines.known().map(|all| all.lines.as_slice()).unwrap_or_default();
+    let names = |number: u32| lines.iter().find(|line| line.number() == Some(number)).map(InterruptLine::name);
+    Ok(numbers.into_iter().filter_map(|number| look_at(files, number, names(number))).collect())
 }
 
-fn look_at(files: &dyn Files, number: u32) -> Option<Interrupt> {
+fn look_at(files: &dyn Files, number: u32, names: Option<String>) -> Option<Interrupt> {
     let directory = format!("/proc/irq/{number}");
     let path = format!("{directory}/smp_affinity_list");
     let allowed = files.read(&path).ok()?.parse().ok()?;
     let effective_path = format!("{directory}/effective_affinity_list");
     let effective = files.read(&effective_path).ok().and_then(|text| text.parse().ok());
-    let names = files.list(&directory).unwrap_or_default();
-    let handlers: Vec<String> = names.into_iter().filter(|name| !OWN_FILES.contains(&name.as_str())).collect();
-    let names = if handlers.is_empty() { "no handler".to_owned() } else { handlers.join(", ") };
+    // The name comes from a driver; without a handler an interrupt has no line.
+    let names = names.filter(|names| !names.is_empty()).unwrap_or_else(|| "no handler".to_owned());
     Some(Interrupt { path, effective_path, names, allowed, effective })
 }
 
