@@ -134,6 +134,9 @@ fn machine(v1: bool, prefix: &'static str, mount: &str) -> Kernel {
             refusals: Vec::new(),
             forks: 0,
             own: 200,
+            uid: 0,
+            rights: "000001ffffffffff".into(),
+            mounted: true,
         }),
     }
 }

@@ -92,6 +92,11 @@ pub struct State {
     pub forks: usize,
     /// The task that this process is.
     pub own: i32,
+    /// Its user and its capabilities.
+    pub uid: u32,
+    pub rights: String,
+    /// Whether a hierarchy is mounted.
+    pub mounted: bool,
 }
 
 /// The kernel.

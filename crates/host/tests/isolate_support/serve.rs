@@ -21,6 +21,7 @@ impl State {
             return Ok(text);
         }
         let fixed = match path {
+            "/proc/mounts" if !self.mounted => "tmpfs /run tmpfs rw 0 0".into(),
             "/proc/mounts" if self.v1 => format!("cgroup {} cgroup rw,relatime,cpuset 0 0", self.mount),
             "/proc/mounts" => format!("cgroup2 {} cgroup2 rw,nosuid 0 0", self.mount),
             "/sys/devices/system/cpu/online" => self.online.to_string(),
@@ -53,7 +54,7 @@ impl State {
                 ))
             }
             "status" => {
-                let rights = "Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff";
+                let rights = format!("Uid:\t{0}\t{0}\t{0}\t{0}\nCapEff:\t{1}", self.uid, self.rights);
                 Some(format!(
                     "Name:\t{}\n{rights}\nCpus_allowed_list:\t{}\n",
                     task.name.replace('\n', "\\n"),

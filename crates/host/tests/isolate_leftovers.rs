@@ -1,0 +1,243 @@
+//! What is found later: tasks that came and went, journals of other boots and of killed processes, full disks.
+
+mod isolate_support;
+
+use isolate_support::Kernel;
+use isolate_support::killing::{Death, Fate, Memory, MortalFiles};
+use isolate_support::machine::{set, task, v1, v2};
+use punctual_host::isolate::{self, CreateError, Entry, Membership, Request, Standing, Target};
+use punctual_host::journal::{IfChanged, Store, UndoReport};
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+
+fn cpu3() -> Request {
+    Request::new(Target::Cpus(set("3")))
+}
+
+fn undo(kernel: &Kernel, store: &Memory) -> UndoReport {
+    isolate::undo(store, kernel, IfChanged::Report).unwrap()
+}
+
+fn cgroup(kernel: &Kernel, tid: i32) -> String {
+    kernel.with(|state| state.tasks[&tid].cgroup.clone())
+}
+
+#[test]
+fn tasks_forked_meanwhile_are_moved_too_up_to_a_bound() {
+    let forking = |forks: usize| {
+        let (kernel, store) = (v1("cpuset."), Memory::default());
+        kernel.with(|state| state.forks = forks);
+        let partition = isolate::create(&cpu3(), &kernel, &store).unwrap();
+        let outside = kernel.with(|state| {
+            let root = state.mount.clone();
+            state.tasks.values().filter(|task| task.name == "forked" && task.cgroup == root).count()
+        });
+        assert!(undo(&kernel, &store).is_complete());
+        let root = kernel.with(|state| state.mount.clone());
+        assert!(kernel.with(|state| state.tasks.values().all(|task| task.cgroup == root)));
+        (partition.tasks.restless, outside)
+    };
+    assert_eq!(forking(10), (false, 0));
+    assert_eq!(forking(100), (true, 1));
+}
+
+#[test]
+fn tasks_that_undo_does_not_know_go_where_their_parents_came_from() {
+    let (kernel, store) = (v1("cpuset."), Memory::default());
+    let home = kernel.with(|state| {
+        let path = format!("{}/home", state.mount);
+        state.make(&path).unwrap();
+        let own = state.cgroups.get_mut(&path).unwrap();
+        (own.cpus, own.mems) = (set("0-3"), "0".into());
+        state.tasks.get_mut(&100).unwrap().cgroup = path.clone();
+        path
+    });
+    isolate::create(&cpu3(), &kernel, &store).unwrap();
+    kernel.with(|state| {
+        let (rt, nrt) = (format!("{}/rt", state.mount), format!("{}/nrt", state.mount));
+        state.tasks.insert(300, task(300, "child", 100, 0, "0-2", &nrt));
+        state.tasks.insert(301, task(301, "grandchild", 300, 0, "3", &rt));
+        state.tasks.insert(302, task(302, "stranger", 1, 0, "3", &rt));
+        // Another task with the number of one that has ended.
+        state.tasks.insert(110, task(110, "reused", 1, 0, "0-2", &nrt));
+        state.tasks.get_mut(&110).unwrap().start = 9999;
+        state.tasks.remove(&111);
+    });
+    assert!(undo(&kernel, &store).is_complete());
+    let root = kernel.with(|state| state.mount.clone());
+    let homes = [100, 300, 301, 302, 110].map(|tid| cgroup(&kernel, tid));
+    assert_eq!(homes, [home.clone(), home.clone(), home, root.clone(), root]);
+}
+
+#[test]
+fn a_task_that_chose_its_cpus_or_its_cgroup_meanwhile_keeps_them() {
+    let (kernel, store) = (v1("cpuset."), Memory::default());
+    isolate::create(&cpu3(), &kernel, &store).unwrap();
+    let elsewhere = kernel.with(|state| {
+        let path = format!("{}/elsewhere", state.mount);
+        state.make(&path).unwrap();
+        state.cgroups.get_mut(&path).unwrap().cpus = set("0-2");
+        let chosen = state.tasks.get_mut(&1).unwrap();
+        (chosen.allowed, chosen.asked) = (set("1"), Some(set("1")));
+        state.tasks.get_mut(&100).unwrap().cgroup = path.clone();
+        path
+    });
+    let report = undo(&kernel, &store);
+    assert!(report.is_complete(), "{report:?}");
+    assert_eq!((report.journals[0].affinities_left, cgroup(&kernel, 100)), (1, elsewhere));
+    assert_eq!(report.journals[0].changed_hands.len(), 1);
+    assert_eq!(kernel.with(|state| state.tasks[&1].allowed.clone()), set("1"));
+}
+
+#[test]
+fn a_process_that_was_asked_to_be_left_stays() {
+    let (kernel, store) = (v1("cpuset."), Memory::default());
+    let request = Request { leave: vec![100], ..cpu3() };
+    let partition = isolate::create(&request, &kernel, &store).unwrap();
+    let root = kernel.with(|state| state.mount.clone());
+    assert_eq!([cgroup(&kernel, 100), cgroup(&kernel, 101)], [root.clone(), root]);
+    let left: Vec<i32> =
+        partition.tasks.stayed.iter().filter(|task| task.why.contains("asked")).map(|task| task.tid).collect();
+    assert_eq!(left, [100, 101]);
+}
+
+#[test]
+fn a_journal_of_an_earlier_boot_is_put_aside() {
+    let (kernel, store) = (v1("cpuset."), Memory::default());
+    isolate::create(&cpu3(), &kernel, &store).unwrap();
+    let rebooted = v1("cpuset.");
+    rebooted.set("/proc/sys/kernel/random/boot_id", "boot-2");
+    let before = rebooted.snapshot();
+    assert_eq!(isolate::pending(&store, &rebooted).unwrap(), []);
+    let report = undo(&rebooted, &store);
+    assert_eq!((report.put_aside, report.journals), (vec!["stale-journal-0001.jsonl".to_owned()], vec![]));
+    assert_eq!(rebooted.snapshot(), before, "nothing of another boot is written");
+    let partition = isolate::create(&cpu3(), &rebooted, &store).unwrap();
+    assert_eq!(partition.journal, "memory/journal-0002.jsonl");
+}
+
+struct Unwinding;
+
+impl Death for Unwinding {
+    fn die(&self) -> ! {
+        panic_any("killed")
+    }
+}
+
+#[test]
+fn the_next_command_is_told_what_a_killed_one_left() {
+    let standing = |kernel: &Kernel, store: &Memory| {
+        let pending = isolate::pending(store, kernel).unwrap();
+        pending.first().map(|one| (one.standing, one.is_leftover()))
+    };
+    let (kernel, store) = (v1("cpuset."), Memory::default());
+    assert_eq!(standing(&kernel, &store), None);
+    let fate = Fate::new(Some(20), &Unwinding);
+    let files = MortalFiles { inner: &kernel, fate: &fate };
+    let _ = catch_unwind(AssertUnwindSafe(|| isolate::create(&cpu3(), &files, &store).map(drop)));
+    assert_eq!(standing(&kernel, &store), Some((Standing::HalfMade, true)));
+    assert!(undo(&kernel, &store).is_complete());
+    isolate::create(&cpu3(), &kernel, &store).unwrap();
+    assert_eq!(standing(&kernel, &store), Some((Standing::InForce, false)));
+    assert!(undo(&kernel, &store).is_complete());
+
+    let request = Request { for_this_process: true, ..cpu3() };
+    isolate::create(&request, &kernel, &store).unwrap();
+    assert_eq!(standing(&kernel, &store), Some((Standing::InForce, false)), "its process lives");
+    kernel.with(|state| state.tasks.get_mut(&state.own).unwrap().start += 1);
+    assert_eq!(standing(&kernel, &store), Some((Standing::Abandoned, true)));
+}
+
+#[test]
+fn a_full_disk_takes_everything_back() {
+    for (room, machine) in (0..40).map(|k| k * 400).flat_map(|room| [(room, v1("cpuset.")), (room, v2())]) {
+        let store = Memory::default();
+        store.room.set(Some(room));
+        let before = machine.snapshot();
+        match isolate::create(&cpu3(), &machine, &store) {
+            Ok(_) => assert!(undo(&machine, &store).is_complete(), "{room}"),
+            Err(CreateError::Failed { what, undone }) => {
+                assert!(what.contains("No space left"), "{what}");
+                assert!(undone.is_complete(), "{room}: {undone:?}");
+            }
+            Err(CreateError::Journal(error)) => assert!(error.to_string().contains("No space left"), "{error}"),
+            Err(other) => panic!("{other}"),
+        }
+        assert_eq!(machine.snapshot(), before, "{room}");
+        // What is left has no whole line; the next undo sweeps it away.
+        assert!(undo(&machine, &store).is_complete());
+        assert_eq!(store.names().unwrap(), [""; 0], "{room}");
+    }
+}
+
+#[test]
+fn a_damaged_line_is_told_and_the_rest_is_undone() {
+    let (kernel, store) = (v1("cpuset."), Memory::default());
+    let before = kernel.snapshot();
+    isolate::create(&cpu3(), &kernel, &store).unwrap();
+    let lost = "\"step\":\"vmstat\"";
+    let damage = |bytes: &mut Vec<u8>| {
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        *bytes = text
+            .lines()
+            .map(|line| if line.contains(lost) { "garbage\n".into() } else { format!("{line}\n") })
+            .collect::<String>()
+            .into_bytes();
+    };
+    damage(store.files.borrow_mut().get_mut("journal-0001.jsonl").unwrap());
+    let report = undo(&kernel, &store);
+    assert_eq!((report.journals[0].damaged.len(), report.is_complete()), (1, false));
+    let different: Vec<String> =
+        kernel.snapshot().into_iter().filter(|(key, value)| before[key] != *value).map(|(key, _)| key).collect();
+    assert_eq!(different, ["/proc/sys/vm/stat_interval"]);
+    assert!(isolate::undo(&store, &kernel, IfChanged::Keep).unwrap().is_complete());
+}
+
+#[test]
+fn moved_tasks_come_home_with_their_affinity() {
+    for kernel in [v1("cpuset."), v2()] {
+        let store = Memory::default();
+        let before = kernel.snapshot();
+        isolate::create(&cpu3(), &kernel, &store).unwrap();
+        let entry = Entry { partition: "rt".into(), ..Entry::default() };
+        let entered = isolate::move_process(&kernel, &store, 100, Membership::Process, &entry).unwrap();
+        assert_eq!((entered.threads, entered.cpus, entered.recorded), (vec![100, 101], set("3"), true));
+        assert!(cgroup(&kernel, 101).ends_with("/rt"));
+        assert_eq!(kernel.with(|state| state.tasks[&101].allowed.clone()), set("3"));
+        let report = undo(&kernel, &store);
+        assert!(report.is_complete(), "{report:?}");
+        assert_eq!(kernel.snapshot(), before);
+    }
+}
+
+#[test]
+fn what_cannot_be_moved_says_why() {
+    let (kernel, store) = (v1("cpuset."), Memory::default());
+    isolate::create(&cpu3(), &kernel, &store).unwrap();
+    let into = |name: &str, cpus: Option<&str>| Entry { partition: name.into(), cpus: cpus.map(set), scheduling: None };
+    let refused = |tid: i32, entry: Entry, membership| {
+        isolate::move_process(&kernel, &store, tid, membership, &entry).unwrap_err().to_string()
+    };
+    let whole = Membership::Process;
+    insta::assert_snapshot!(refused(32, into("rt", None), whole), @"task 32 is not let in: bound to its CPUs by the kernel (PF_NO_SETAFFINITY)");
+    insta::assert_snapshot!(refused(4711, into("rt", None), whole), @"there is no task 4711");
+    insta::assert_snapshot!(refused(100, into("none", None), whole), @"there is no partition `none`: /sys/fs/cgroup/cpuset/none is not a cgroup; `punctual isolate list` shows those that there are");
+    insta::assert_snapshot!(refused(100, into("rt", Some("1,3")), whole), @"CPU 1 is not in the partition, which has 3");
+    insta::assert_snapshot!(refused(100, into("../rt", None), whole), @"`../rt` cannot be the name of a partition: it would leave its place in the cgroup tree");
+    isolate::move_process(&kernel, &store, 101, Membership::Thread, &into("rt", None)).unwrap();
+    assert!(cgroup(&kernel, 101).ends_with("/rt") && cgroup(&kernel, 100).ends_with("/nrt"));
+    let (kernel, store) = (v2(), Memory::default());
+    isolate::create(&cpu3(), &kernel, &store).unwrap();
+    let error = isolate::move_process(&kernel, &store, 101, Membership::Thread, &into("rt", None)).unwrap_err();
+    insta::assert_snapshot!(error.to_string(), @"thread 101 cannot move without its process: version 2 cgroups take whole processes (cgroups(7), thread mode)");
+}
+
+#[test]
+fn a_controller_that_others_use_by_now_is_not_taken_away() {
+    let (kernel, store) = (v2(), Memory::default());
+    isolate::create(&cpu3(), &kernel, &store).unwrap();
+    kernel.with(|state| state.cgroups.get_mut("/sys/fs/cgroup/user.slice").unwrap().cpus = set("0"));
+    let report = undo(&kernel, &store);
+    let found: Vec<&str> = report.journals[0].changed_hands.iter().map(|one| one.found.as_str()).collect();
+    assert_eq!(found, ["cpuset, which /sys/fs/cgroup/user.slice uses"]);
+    assert!(isolate::undo(&store, &kernel, IfChanged::Keep).unwrap().is_complete());
+}
