@@ -3,4 +3,5 @@
 
 pub mod export;
 pub mod format;
+pub mod html;
 pub mod terminal;

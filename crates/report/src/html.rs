@@ -1,0 +1,135 @@
+//! `punctual report`: one HTML file that opens without network, on a desk, on a phone, on paper.
+//!
+//! The figures stand in tables that need no script, the histograms in a drawing that needs none either; a script makes plots
+//! of them where one runs. The file has a bound ([`SIZE_LIMIT`]): what does not fit is made coarser, never left out of the
+//! figures, and the page says so. Names, commands and files are hostile input: see docs/report.md for how they are kept from
+//! becoming anything but text.
+//!
+//! Reading order: [`gather`] what there is, make the tables ([`figures`], [`doubts`], [`environment`], …) and the data for the
+//! script ([`island`]), put them together ([`page`]).
+
+mod curve;
+mod documents;
+mod doubts;
+mod drawing;
+mod environment;
+mod facts;
+mod figures;
+mod gather;
+mod header;
+mod interrupts;
+mod island;
+mod loads;
+mod over_time;
+mod page;
+mod percentiles;
+mod scale;
+mod style;
+mod table;
+mod text;
+mod worst;
+
+use punctual_bundle::summary::Summary;
+use punctual_bundle::{Bundle, BundleError};
+
+/// No report is larger than this many bytes, so that it can go by mail.
+pub const SIZE_LIMIT: usize = 5_000_000;
+/// Series beyond this are counted and not shown.
+const MAX_SERIES: usize = 2_000;
+
+/// One bundle of a report.
+#[derive(Clone, Debug)]
+pub struct ReportInput<'a> {
+    /// The bundle.
+    pub bundle: &'a Bundle,
+    /// Its figures.
+    pub summary: &'a Summary,
+    /// What it is called among the others.
+    pub label: String,
+    /// The environment of the run (`environment.json`), where it was recorded.
+    pub environment: Option<serde_json::Value>,
+    /// What `punctual check` said (`check.json`), where it was asked.
+    pub check: Option<serde_json::Value>,
+}
+
+impl<'a> ReportInput<'a> {
+    /// A bundle with its own documents, called by the name of its directory.
+    pub fn of(bundle: &'a Bundle, summary: &'a Summary) -> Result<ReportInput<'a>, BundleError> {
+        let label = bundle
+            .directory
+            .file_name()
+            .map_or(bundle.manifest.experiment.clone(), |n| n.to_string_lossy().into_owned());
+        let (environment, check) = (bundle.document("environment")?, bundle.document("check")?);
+        Ok(ReportInput { bundle, summary, label, environment, check })
+    }
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum HtmlError {
+    /// No bundle was given.
+    #[error("a report needs at least one bundle")]
+    NoBundle,
+    /// However coarse, it does not fit.
+    #[error("the report would have {bytes} bytes, more than {limit}: give fewer bundles at a time")]
+    TooLarge {
+        /// Its smallest size.
+        bytes: usize,
+        /// The bound.
+        limit: usize,
+    },
+    /// A defect of this program: a template does not fit its data.
+    #[error("the page cannot be made: {0}")]
+    Render(String),
+}
+
+/// How much of everything goes into the page.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    /// Bins of each histogram.
+    bins: usize,
+    /// Stretches of time of each series.
+    stretches: usize,
+    /// Worst samples marked in each plot over time.
+    worst: usize,
+    /// Worst samples in the table.
+    worst_rows: usize,
+    /// Characters of each experiment and plan.
+    text: usize,
+    /// Experiments and plans.
+    documents: usize,
+}
+
+/// From the finest page to the coarsest. The steps are chosen so that one series fills a page well and 2,000 still fit.
+const SIZES: [Size; 7] = [
+    Size { bins: 20_000, stretches: gather::STRETCHES, worst: 64, worst_rows: 64, text: 200_000, documents: 64 },
+    Size { bins: 8_000, stretches: 1_000, worst: 64, worst_rows: 64, text: 100_000, documents: 64 },
+    Size { bins: 3_000, stretches: 600, worst: 32, worst_rows: 64, text: 50_000, documents: 48 },
+    Size { bins: 1_000, stretches: 300, worst: 16, worst_rows: 64, text: 20_000, documents: 32 },
+    Size { bins: 400, stretches: 120, worst: 10, worst_rows: 48, text: 10_000, documents: 24 },
+    Size { bins: 120, stretches: 40, worst: 5, worst_rows: 32, text: 5_000, documents: 16 },
+    Size { bins: 24, stretches: 8, worst: 1, worst_rows: 16, text: 1_000, documents: 8 },
+];
+
+/// The report on one or more bundles, at most [`SIZE_LIMIT`] bytes. Reads each log once; the work is proportional to the
+/// number of samples that were kept.
+pub fn report(inputs: &[ReportInput<'_>]) -> Result<String, HtmlError> {
+    report_within(inputs, SIZE_LIMIT)
+}
+
+/// The same with another bound.
+pub fn report_within(inputs: &[ReportInput<'_>], limit: usize) -> Result<String, HtmlError> {
+    if inputs.is_empty() {
+        return Err(HtmlError::NoBundle);
+    }
+    let content = gather::gather(inputs);
+    let mut smallest = usize::MAX;
+    for size in &SIZES {
+        let page = page::render(inputs, &content, size)?;
+        if page.len() < limit {
+            return Ok(page);
+        }
+        smallest = smallest.min(page.len());
+    }
+    Err(HtmlError::TooLarge { bytes: smallest, limit })
+}

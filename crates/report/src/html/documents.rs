@@ -1,0 +1,76 @@
+//! The experiment as written and the plan as run, for those who want to do it again. Equal ones are shown once.
+
+use super::ReportInput;
+use super::text::{clip, name};
+use serde::Serialize;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Component, Path};
+
+/// A text of the bundle.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Document {
+    /// What it is.
+    pub title: String,
+    /// It, or as much of it as there is room for.
+    pub text: String,
+    /// Why it is not there, or not all of it.
+    pub remark: Option<String>,
+}
+
+/// The texts of all bundles, each at most `limit` characters, not more than `many`.
+pub fn documents(inputs: &[ReportInput<'_>], labels: &[String], limit: usize, many: usize) -> Vec<Document> {
+    let mut all: Vec<(Document, Vec<usize>)> = Vec::new();
+    for (place, input) in inputs.iter().enumerate() {
+        for document in [experiment(input, limit), plan(input, limit)].into_iter().flatten() {
+            match all.iter_mut().find(|(other, _)| *other == document) {
+                Some((_, places)) => places.push(place),
+                None => all.push((document, vec![place])),
+            }
+        }
+    }
+    let titled = |(mut document, places): (Document, Vec<usize>)| {
+        if inputs.len() > 1 {
+            let names: Vec<&str> = places.iter().take(4).filter_map(|p| labels.get(*p)).map(String::as_str).collect();
+            let more = if places.len() > 4 { format!(" and {} more", places.len() - 4) } else { String::new() };
+            document.title = format!("{} – {}{more}", document.title, names.join(", "));
+        }
+        document
+    };
+    all.into_iter().take(many).map(titled).collect()
+}
+
+fn shortened(title: String, text: &str, whole: bool, limit: usize) -> Document {
+    let cut = clip(text, limit);
+    let remark = (!whole || cut.len() < text.len())
+        .then(|| "Only its beginning is shown; the bundle holds all of it.".to_owned());
+    Document { title, text: cut, remark }
+}
+
+/// The experiment, byte for byte in the bundle and perhaps not UTF-8; at most the bytes that can be shown are read.
+fn experiment(input: &ReportInput<'_>, limit: usize) -> Option<Document> {
+    let file_name = input.bundle.manifest.experiment_file.as_deref()?;
+    let title = format!("The experiment as written ({})", name(file_name));
+    let missing = |why: String| Document { title: title.clone(), text: String::new(), remark: Some(why) };
+    // The name comes from the bundle and must not lead out of it.
+    let is_plain = matches!(Path::new(file_name).components().collect::<Vec<_>>()[..], [Component::Normal(_)]);
+    if !is_plain {
+        return Some(missing("Not shown: its name leads out of the bundle.".to_owned()));
+    }
+    let path = input.bundle.directory.join(file_name);
+    let mut bytes = Vec::new();
+    let room = limit as u64 * 4;
+    match File::open(&path).and_then(|file| file.take(room + 1).read_to_end(&mut bytes)) {
+        Ok(_) => Some(shortened(title, &String::from_utf8_lossy(&bytes), bytes.len() as u64 <= room, limit)),
+        Err(why) => Some(missing(format!("It cannot be read: {why}."))),
+    }
+}
+
+fn plan(input: &ReportInput<'_>, limit: usize) -> Option<Document> {
+    let title = "The plan as run (plan.toml)".to_owned();
+    match input.bundle.plan_text() {
+        Ok(Some(text)) => Some(shortened(title, &text, true, limit)),
+        Ok(None) => None,
+        Err(why) => Some(Document { title, text: String::new(), remark: Some(why.to_string()) }),
+    }
+}

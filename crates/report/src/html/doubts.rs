@@ -1,0 +1,181 @@
+//! Findings as a reader wants them: the gravest first, the same ones of many CPUs and bundles told once.
+
+use super::ReportInput;
+use super::text::{clip, name};
+use punctual_bundle::Completeness;
+use punctual_core::{Finding, Severity};
+use serde::Serialize;
+
+/// Kinds of findings beyond this are only counted.
+const MAX_KINDS: usize = 60;
+/// Different sentences of one kind beyond this are only counted.
+const MAX_SENTENCES: usize = 12;
+/// Subjects of one sentence beyond this are only counted.
+const MAX_SUBJECTS: usize = 10;
+/// Pieces of evidence for one sentence beyond this are only counted.
+const MAX_PLACES: usize = 60;
+/// A sentence is cut at this many characters.
+const MAX_LENGTH: usize = 600;
+
+/// Findings of one kind.
+#[derive(Serialize)]
+pub struct Doubt {
+    /// The stable word for it.
+    id: String,
+    /// `bad`, `warning`, `advice`, `note`.
+    severity: String,
+    /// What is the case, and where.
+    sentences: Vec<Sentence>,
+    /// Sentences left out.
+    more: usize,
+    /// What to do about it; several where they differ.
+    remedies: Vec<String>,
+    /// In which bundles, where there are several and not all have it.
+    bundles: Option<String>,
+    #[serde(skip)]
+    weight: Severity,
+    #[serde(skip)]
+    places: Vec<usize>,
+}
+
+/// One sentence, and where it holds.
+#[derive(Serialize)]
+struct Sentence {
+    text: String,
+    places: Vec<Place>,
+    more: usize,
+}
+
+/// Subjects that share their evidence.
+#[derive(Serialize)]
+struct Place {
+    subjects: Vec<String>,
+    more: usize,
+    evidence: Option<String>,
+}
+
+/// All doubts, and how many kinds were left out.
+#[derive(Serialize)]
+pub struct Doubts {
+    /// What must be known before the figures are believed.
+    pub grave: Vec<Doubt>,
+    /// What is good to know.
+    pub light: Vec<Doubt>,
+    /// Kinds left out.
+    pub more: usize,
+}
+
+/// The findings of all bundles, together.
+pub fn doubts(inputs: &[ReportInput<'_>], labels: &[String]) -> Doubts {
+    let mut all: Vec<Doubt> = Vec::new();
+    for (place, input) in inputs.iter().enumerate() {
+        for finding in findings_of(input) {
+            add(&mut all, place, &finding);
+        }
+    }
+    for doubt in &mut all {
+        let names: Vec<&str> = doubt.places.iter().take(6).filter_map(|p| labels.get(*p)).map(String::as_str).collect();
+        let more = doubt.places.len().saturating_sub(6);
+        doubt.bundles = match (labels.len(), doubt.places.len()) {
+            (1, _) => None,
+            (all, these) if all == these => Some(format!("all {all} bundles")),
+            _ if more > 0 => Some(format!("{} and {more} more", names.join(", "))),
+            _ => Some(names.join(", ")),
+        };
+    }
+    all.sort_by_key(|doubt| std::cmp::Reverse(doubt.weight));
+    let more = all.len().saturating_sub(MAX_KINDS);
+    all.truncate(MAX_KINDS);
+    let (grave, light) = all.into_iter().partition(|doubt| doubt.weight >= Severity::Warning);
+    Doubts { grave, light, more }
+}
+
+/// The findings of a bundle; what the summary does not have is taken from the bundle itself, so that none is lost.
+fn findings_of(input: &ReportInput<'_>) -> Vec<Finding> {
+    let mut all = input.summary.findings.clone();
+    let has = |all: &[Finding], id: &str, subject: &str| all.iter().any(|f| f.id == id && f.subject == subject);
+    for finding in &input.bundle.findings {
+        if !has(&all, &finding.id, &finding.subject) {
+            all.push(finding.clone());
+        }
+    }
+    if input.bundle.completeness == Completeness::CutOff && !all.iter().any(|f| f.id == "cut-off") {
+        all.push(Finding::new(
+            "cut-off",
+            Severity::Warning,
+            "system",
+            "The run never said how it ended: what is shown is what was saved until then.",
+        ));
+    }
+    if !all.iter().any(|f| f.id == "bundle-damaged") {
+        let damage = input.bundle.damage.iter().take(MAX_SENTENCES);
+        all.extend(damage.map(|why| Finding::new("bundle-damaged", Severity::Warning, "system", why.clone())));
+    }
+    all
+}
+
+/// A sentence begins with a capital letter, wherever it was born.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    clip(&first.chain(letters).collect::<String>(), MAX_LENGTH)
+}
+
+fn add(all: &mut Vec<Doubt>, place: usize, finding: &Finding) {
+    let known = all.iter().position(|d| d.id == finding.id && d.weight == finding.severity);
+    let doubt = match known {
+        Some(k) => &mut all[k],
+        None => {
+            all.push(Doubt {
+                id: finding.id.clone(),
+                severity: finding.severity.to_string(),
+                sentences: Vec::new(),
+                more: 0,
+                remedies: Vec::new(),
+                bundles: None,
+                weight: finding.severity,
+                places: Vec::new(),
+            });
+            let last = all.len() - 1;
+            &mut all[last]
+        }
+    };
+    if doubt.places.last() != Some(&place) {
+        doubt.places.push(place);
+    }
+    let remedy = finding.remedy.as_deref().map(sentence);
+    doubt.remedies.extend(remedy.filter(|text| !doubt.remedies.contains(text) && doubt.remedies.len() < MAX_SENTENCES));
+    let text = sentence(&finding.message);
+    let place = doubt.sentences.iter().position(|s| s.text == text);
+    match place {
+        Some(k) => doubt.sentences[k].add(finding),
+        None if doubt.sentences.len() >= MAX_SENTENCES => doubt.more += 1,
+        None => {
+            let mut new = Sentence { text, places: Vec::new(), more: 0 };
+            new.add(finding);
+            doubt.sentences.push(new);
+        }
+    }
+}
+
+impl Sentence {
+    fn add(&mut self, finding: &Finding) {
+        let evidence = finding.evidence.as_deref().map(|text| clip(text, MAX_LENGTH));
+        let of_machine = ["system", "run"].contains(&finding.subject.as_str());
+        let subject = (!of_machine).then(|| name(&finding.subject));
+        let place = self.places.iter().position(|place| place.evidence == evidence);
+        match place {
+            Some(k) => {
+                let place = &mut self.places[k];
+                let new = subject.filter(|subject| !place.subjects.contains(subject));
+                if place.subjects.len() < MAX_SUBJECTS {
+                    place.subjects.extend(new)
+                } else {
+                    place.more += new.iter().len()
+                }
+            }
+            None if self.places.len() >= MAX_PLACES => self.more += 1,
+            None => self.places.push(Place { subjects: subject.into_iter().collect(), more: 0, evidence }),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The histograms as a small drawing that needs no script: in mail previews, in browsers without script, in print.
+
+use super::curve::{Bin, Curve, merged, widened};
+use super::gather::Content;
+use super::island::merges;
+use super::scale::Scale;
+use super::style::{DASHES, Style};
+use super::text::{clip, span};
+use punctual_core::Nanos;
+use serde::Serialize;
+use std::fmt::Write;
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 48.0;
+const BOTTOM: f64 = 34.0;
+const TOP: f64 = 8.0;
+const RIGHT: f64 = 10.0;
+/// Columns of the drawing; in each, the highest bin counts.
+const COLUMNS: usize = 340;
+/// Entries of the legend.
+const NAMES: usize = 24;
+
+/// What the template draws.
+#[derive(Serialize)]
+pub struct Drawing {
+    width: f64,
+    height: f64,
+    plot: Area,
+    paths: Vec<PathOf>,
+    /// Names in the legend.
+    names: usize,
+    /// Names beyond its room.
+    more: usize,
+    x_ticks: Vec<Tick>,
+    y_ticks: Vec<Tick>,
+    x_title: String,
+    y_title: String,
+    /// What it shows, for those who cannot see it.
+    description: String,
+}
+
+#[derive(Serialize)]
+struct Area {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+#[derive(Serialize)]
+struct PathOf {
+    name: String,
+    d: String,
+    hue: usize,
+    dash: &'static str,
+    opacity: f64,
+    legend_x: f64,
+    legend_y: f64,
+}
+
+#[derive(Serialize)]
+struct Tick {
+    at: f64,
+    label: String,
+}
+
+/// The latency axis.
+struct Axis {
+    log: bool,
+    from: f64,
+    to: f64,
+}
+
+impl Axis {
+    fn of(scale: &Scale, curves: &[Curve]) -> Axis {
+        let lowest = curves.iter().filter_map(|c| c.bins.first()).map(|bin| bin.low).min().unwrap_or(0) as f64;
+        let half = scale.width as f64 / 2.0;
+        let from = if scale.log { (lowest * 0.9).max(half) } else { 0.0 };
+        Axis { log: scale.log, from, to: (scale.max as f64 * 1.02).max(from * 1.1 + 1.0) }
+    }
+
+    /// The share of the axis at a latency, 0 to 1.
+    fn share(&self, ns: f64) -> f64 {
+        let share = if self.log {
+            (ns.max(self.from) / self.from).ln() / (self.to / self.from).ln()
+        } else {
+            (ns - self.from) / (self.to - self.from)
+        };
+        share.clamp(0.0, 1.0)
+    }
+
+    fn ticks(&self) -> Vec<f64> {
+        if self.log {
+            let decades = (self.to / self.from).log10();
+            let steps: &[f64] = if decades < 2.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+            let all = (0..19).flat_map(|decade| steps.iter().map(move |step| step * 10f64.powi(decade)));
+            return all.filter(|ns| (self.from..=self.to).contains(ns)).collect();
+        }
+        let rough = (self.to - self.from) / 7.0;
+        let decade = 10f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].map(|s| s * decade).into_iter().find(|s| *s >= rough).unwrap_or(rough);
+        (0..10).map(|k| f64::from(k) * step).filter(|ns| *ns <= self.to).collect()
+    }
+}
+
+/// Draws all curves, or one for each group where they are many.
+pub fn draw(content: &Content<'_>, curves: &[Curve], scale: &Scale) -> Drawing {
+    let named: Vec<(String, Curve, Style)> = if merges(content) {
+        let of_group =
+            |group| content.lines.iter().zip(curves).filter(move |(line, _)| line.group == group).map(|(_, c)| c);
+        let group =
+            |(k, group): (usize, &super::gather::Group)| (group.name.clone(), merged(of_group(k)), Style::nth(k));
+        content.groups.iter().enumerate().map(group).collect()
+    } else {
+        content.lines.iter().zip(curves).map(|(line, curve)| (line.full.clone(), curve.clone(), line.style)).collect()
+    };
+    let axis = Axis::of(scale, curves);
+    let shown: Vec<Vec<Option<u64>>> = named.iter().map(|(_, curve, _)| columns(curve, scale.width, &axis)).collect();
+    let highest = shown.iter().flatten().flatten().copied().max().unwrap_or(1);
+    // Half a sample is the floor, so that one sample stands above it.
+    let (floor, ceiling) = (0.5f64.log10(), (highest as f64 * 1.3).log10().max(1.0));
+    let plot = Area { left: LEFT, right: WIDTH - RIGHT, top: TOP, bottom: HEIGHT - BOTTOM };
+    let y = |count: f64| plot.bottom - (count.log10() - floor) / (ceiling - floor) * (plot.bottom - plot.top);
+    let x = |share: f64| plot.left + share * (plot.right - plot.left);
+    let paths = named.iter().zip(&shown).enumerate().map(|(k, ((name, _, style), columns))| PathOf {
+        name: clip(name, 52),
+        d: path(columns, x, |count| y(count as f64), plot.bottom),
+        hue: style.hue,
+        dash: DASHES[style.dash],
+        opacity: style.strength as f64 / 100.0,
+        legend_x: LEFT + (k % 2) as f64 * (WIDTH - LEFT) / 2.0,
+        legend_y: HEIGHT + 18.0 + (k / 2) as f64 * 18.0,
+    });
+    let x_ticks = axis.ticks().into_iter().map(|ns| Tick { at: x(axis.share(ns)), label: span(Nanos(ns as i64)) });
+    let decades = (0..=ceiling.floor() as i32).map(|k| 10f64.powi(k));
+    let y_ticks = decades.map(|n| Tick { at: y(n), label: crate::format::count(n as u64) });
+    let entries = named.len().min(NAMES).div_ceil(2) + usize::from(named.len() > NAMES);
+    Drawing {
+        width: WIDTH,
+        height: HEIGHT + 12.0 + entries as f64 * 18.0,
+        paths: paths.collect(),
+        names: NAMES,
+        more: named.len().saturating_sub(NAMES),
+        x_ticks: x_ticks.collect(),
+        y_ticks: y_ticks.collect(),
+        x_title: "latency".to_owned(),
+        y_title: format!("samples per {}", span(Nanos(scale.width))),
+        description: format!(
+            "Histogram of {} {}: samples per {} over latency, both from {} to {}; the figures are in the summary table.",
+            named.len(),
+            if named.len() == 1 { "series" } else { "curves" },
+            span(Nanos(scale.width)),
+            span(Nanos(axis.from as i64)),
+            span(Nanos(scale.max)),
+        ),
+        plot,
+    }
+}
+
+/// The highest bin in each column; `None` where there are no samples.
+fn columns(curve: &Curve, width: i64, axis: &Axis) -> Vec<Option<u64>> {
+    let mut columns = vec![None; COLUMNS];
+    let column = |ns: i64| (axis.share(ns as f64) * COLUMNS as f64) as usize;
+    for Bin { low, width, count } in widened(&curve.bins, width) {
+        let first = column(low).min(COLUMNS - 1);
+        let last = column(low.saturating_add(width)).clamp(first + 1, COLUMNS);
+        for slot in &mut columns[first..last] {
+            *slot = (*slot).max(Some(count));
+        }
+    }
+    columns
+}
+
+/// A step line; it falls to the floor where there are no samples and is not drawn along it.
+fn path(columns: &[Option<u64>], x: impl Fn(f64) -> f64, y: impl Fn(u64) -> f64, floor: f64) -> String {
+    let mut d = String::new();
+    let at = |column: usize| x(column as f64 / COLUMNS as f64);
+    let mut before = None;
+    for (k, count) in columns.iter().chain([&None]).enumerate() {
+        if *count == before {
+            continue;
+        }
+        let left = at(k);
+        // Writing to a string cannot fail.
+        let _ = match (before, count) {
+            (None, Some(n)) => write!(d, "M{left:.1} {floor:.1}V{:.1}", y(*n)),
+            (Some(_), Some(n)) => write!(d, "H{left:.1}V{:.1}", y(*n)),
+            (_, None) => write!(d, "H{left:.1}V{floor:.1}"),
+        };
+        before = *count;
+    }
+    d
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_outlier_is_drawn() {
+        let bins = vec![Bin { low: 10_000, width: 1_000, count: 5_000 }, Bin { low: 6_000_000, width: 512, count: 1 }];
+        let curve = Curve { resolution: 1_000, body_width: 1_000, bins, negative: 0 };
+        let axis = Axis { log: false, from: 0.0, to: 6_100_000.0 };
+        let columns = columns(&curve, 1_000, &axis);
+        assert_eq!(columns.iter().flatten().collect::<Vec<_>>(), [&5_000, &1]);
+        let d = path(&columns, |x| x * 340.0, |n| n as f64, 0.0);
+        assert_eq!(d, "M0.0 0.0V5000.0H1.0V0.0M334.0 0.0V1.0H335.0V0.0");
+    }
+
+    #[test]
+    fn ticks_are_round() {
+        let axis = Axis { log: false, from: 0.0, to: 183_000.0 };
+        let ticks: Vec<String> = axis.ticks().into_iter().map(|ns| span(Nanos(ns as i64))).collect();
+        assert_eq!(ticks, ["0 ns", "50 µs", "100 µs", "150 µs"]);
+        let axis = Axis { log: true, from: 5_000.0, to: 6_000_000.0 };
+        assert_eq!(axis.ticks(), [1e4, 1e5, 1e6]);
+    }
+}

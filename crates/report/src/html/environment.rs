@@ -1,0 +1,130 @@
+//! The environment of the runs: of one run by sections; of several, what differs between them first.
+
+use super::ReportInput;
+use super::facts::{self, Known};
+use super::interrupts;
+use super::table::{Cell, Column, Table};
+use serde::Serialize;
+use serde_json::Value;
+
+/// Sections in the order in which they are wanted; others follow.
+const ORDER: [&str; 10] = [
+    "Kernel",
+    "Machine",
+    "Clock source",
+    "Real-time throttling",
+    "Topology",
+    "CPUs",
+    "Idle driver",
+    "Idle governor",
+    "Memory",
+    "Settings",
+];
+
+/// What the page shows of it.
+#[derive(Default, Serialize)]
+pub struct Environment {
+    /// Facts that are not the same in all bundles, a column for each.
+    pub differs: Option<Table>,
+    /// Facts by section; of several bundles, those that are the same.
+    pub sections: Vec<Table>,
+    /// Interrupts and stolen time during each run, under the label of the bundle.
+    pub interrupts: Vec<(String, Vec<Table>)>,
+    /// Bundles without environment.
+    pub without: Vec<String>,
+}
+
+/// A fact: its path, and what each bundle says.
+type Row = (Vec<String>, Vec<Option<Known>>);
+
+/// Of all bundles.
+pub fn environment(inputs: &[ReportInput<'_>], labels: &[String]) -> Environment {
+    let known: Vec<(usize, &Value)> =
+        inputs.iter().enumerate().filter_map(|(k, i)| Some((k, i.environment.as_ref()?))).collect();
+    let without =
+        (0..inputs.len()).filter(|k| !known.iter().any(|(place, _)| place == k)).map(|k| labels[k].clone()).collect();
+    let rows = compare(&known);
+    let same = |row: &&Row| row.1.iter().all(|v| v.is_some() && *v == row.1[0]);
+    let (equal, different): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(same);
+    let interrupts =
+        known.iter().filter_map(|(place, before)| Some((labels[*place].clone(), during(&inputs[*place], before)?)));
+    Environment {
+        differs: differing(&different, &known.iter().map(|(place, _)| labels[*place].as_str()).collect::<Vec<_>>()),
+        sections: sections(&equal),
+        interrupts: interrupts.collect(),
+        without,
+    }
+}
+
+/// All paths of all bundles, in order, with what each bundle says.
+fn compare(known: &[(usize, &Value)]) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut places = std::collections::HashMap::new();
+    for (column, (_, document)) in known.iter().enumerate() {
+        for line in facts::lines(document, &["before", "after"]) {
+            let place = *places.entry(line.path.clone()).or_insert_with(|| {
+                rows.push((line.path, vec![None; known.len()]));
+                rows.len() - 1
+            });
+            rows[place].1[column] = Some(line.known);
+        }
+    }
+    let rank =
+        |row: &Row| ORDER.iter().position(|name| row.0.first().is_some_and(|top| top == name)).unwrap_or(ORDER.len());
+    rows.sort_by_key(rank);
+    rows
+}
+
+fn cell(known: Option<&Known>) -> Cell {
+    known.map_or(Cell::missing("not in this bundle"), Known::cell)
+}
+
+fn differing(rows: &[&Row], labels: &[&str]) -> Option<Table> {
+    let mut columns = vec![Column::text("Fact")];
+    columns.extend(labels.iter().map(|label| Column::text(label)));
+    let row = |(path, values): &&Row| {
+        let mut cells = vec![Cell::text(path.join(" › "))];
+        cells.extend(values.iter().map(|v| cell(v.as_ref())));
+        cells
+    };
+    let rows: Vec<Vec<Cell>> = rows.iter().map(row).collect();
+    (!rows.is_empty()).then(|| Table {
+        caption: "What differs between the runs".to_owned(),
+        columns,
+        rows,
+        sortable: false,
+    })
+}
+
+fn sections(rows: &[&Row]) -> Vec<Table> {
+    let mut sections: Vec<Table> = Vec::new();
+    for (path, values) in rows {
+        let (top, rest) = match path.split_first() {
+            Some((top, rest)) if !rest.is_empty() => (top.as_str(), rest.join(" › ")),
+            _ => ("System", path.join(" › ")),
+        };
+        if !sections.iter().any(|table| table.caption == top) {
+            let columns = vec![Column::text("Fact"), Column::text("Value")];
+            sections.push(Table { caption: top.to_owned(), columns, rows: Vec::new(), sortable: false });
+        }
+        let section = sections.iter_mut().find(|table| table.caption == top);
+        section.into_iter().for_each(|table| {
+            table.rows.push(vec![Cell::text(&rest), cell(values.first().and_then(Option::as_ref))]);
+        });
+    }
+    sections
+}
+
+/// Interrupts during a run: both readings are in one document, or the later one is in a document of its own.
+fn during(input: &ReportInput<'_>, environment: &Value) -> Option<Vec<Table>> {
+    let before = facts::at(environment, &["before"])?;
+    let has_counts = |side: &&Value| facts::at(side, &["interrupts"]).is_some();
+    let end: Option<Value> = input.bundle.document("environment-end").ok().flatten();
+    let here = facts::at(environment, &["after"]).filter(has_counts);
+    let there = || {
+        let end = end.as_ref()?;
+        ["after", "before"].iter().find_map(|side| facts::at(end, &[side]).filter(has_counts))
+    };
+    let tables = interrupts::tables(before, here.or_else(there)?);
+    (!tables.is_empty()).then_some(tables)
+}

@@ -1,0 +1,317 @@
+//! A JSON document as lines "fact: value". The environment of a run is read here without knowing its fields, so that the
+//! report shows also what a later version adds. Facts that are unavailable, and those that nobody asked for, say so.
+
+use super::table::{Cell, Column, Table};
+use super::text::{clip, span};
+use punctual_core::{CpuSet, Nanos};
+use serde_json::{Map, Value};
+
+/// Lines beyond this are not shown.
+pub const MAX_LINES: usize = 800;
+/// A value is cut at this many characters.
+const MAX_VALUE: usize = 1_500;
+/// Entries of a list beyond this are not shown.
+const MAX_ENTRIES: usize = 64;
+/// What entries of a list are told apart by; entries that differ in nothing else are shown as one.
+const IDENTITIES: [&str; 3] = ["cpu", "node", "shared"];
+
+/// A line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Line {
+    /// Where it stands: `Kernel`, `Tick`, `Hz`.
+    pub path: Vec<String>,
+    /// What is known of it.
+    pub known: Known,
+}
+
+/// What is known of a fact.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Known {
+    /// Its value.
+    Value(String),
+    /// It could not be had.
+    Unavailable(String),
+    /// Nobody asked.
+    NotAsked,
+}
+
+impl Known {
+    /// As a cell of a table.
+    pub fn cell(&self) -> Cell {
+        match self {
+            Known::Value(text) => Cell::text(text),
+            Known::Unavailable(why) => Cell::missing("unavailable").sub(why),
+            Known::NotAsked => Cell::missing("not asked"),
+        }
+    }
+}
+
+/// A [`punctual_core::Fact`] in JSON.
+enum Fact<'a> {
+    Known(&'a Value),
+    Unavailable(&'a str),
+    NotAsked,
+}
+
+fn as_fact(value: &Value) -> Option<Fact<'_>> {
+    match value {
+        Value::String(word) if word == "not_asked" => Some(Fact::NotAsked),
+        Value::Object(fields) if fields.len() == 1 => {
+            let (name, inner) = fields.iter().next()?;
+            match (name.as_str(), inner) {
+                ("known", inner) => Some(Fact::Known(inner)),
+                ("unavailable", Value::String(why)) => Some(Fact::Unavailable(why)),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The value of a fact; the value itself where it is no fact.
+pub fn known(value: &Value) -> Option<&Value> {
+    match as_fact(value) {
+        Some(Fact::Known(inner)) => Some(inner),
+        Some(_) => None,
+        None => Some(value),
+    }
+}
+
+/// The value at a path of field names, through facts.
+pub fn at<'a>(document: &'a Value, path: &[&str]) -> Option<&'a Value> {
+    path.iter().try_fold(known(document)?, |value, name| known(value.get(name)?))
+}
+
+/// The text at a path of field names, through facts.
+pub fn text_at<'a>(document: &'a Value, path: &[&str]) -> Option<&'a str> {
+    at(document, path)?.as_str()
+}
+
+/// A document as a table.
+pub fn table(caption: &str, document: &Value) -> Table {
+    let row = |line: &Line| vec![Cell::text(line.path.join(" › ")), line.known.cell()];
+    Table {
+        caption: caption.to_owned(),
+        columns: vec![Column::text("Fact"), Column::text("Value")],
+        rows: lines(document, &[]).iter().map(row).collect(),
+        sortable: false,
+    }
+}
+
+/// All facts of a document, in its order, without the top fields named.
+pub fn lines(document: &Value, without: &[&str]) -> Vec<Line> {
+    let mut lines = Vec::new();
+    match known(document) {
+        Some(Value::Object(fields)) => {
+            for (name, value) in fields.iter().filter(|(name, _)| !without.contains(&name.as_str())) {
+                walk(&mut vec![label(name)], name, value, &mut lines);
+            }
+        }
+        _ => walk(&mut Vec::new(), "", document, &mut lines),
+    }
+    lines
+}
+
+fn walk(path: &mut Vec<String>, field: &str, value: &Value, lines: &mut Vec<Line>) {
+    let mut say = |known: Known| {
+        if lines.len() < MAX_LINES {
+            lines.push(Line { path: path.clone(), known });
+        }
+    };
+    let value = match as_fact(value) {
+        Some(Fact::Unavailable(why)) => return say(Known::Unavailable(clip(why, MAX_VALUE))),
+        Some(Fact::NotAsked) => return say(Known::NotAsked),
+        Some(Fact::Known(inner)) => inner,
+        None => value,
+    };
+    match value {
+        Value::Object(fields) if is_long_list_of_words(fields) => say(Known::Value(one_line(value, field))),
+        Value::Object(fields) if fields.is_empty() => say(Known::Value("none".to_owned())),
+        Value::Object(fields) => {
+            // A path of a file is shown as it is, not as a tree.
+            for (name, inner) in fields {
+                path.push(label(name));
+                walk(path, name, inner, lines);
+                path.pop();
+            }
+        }
+        Value::Array(entries) if entries.iter().any(Value::is_object) => walk_list(path, entries, lines),
+        other => say(Known::Value(one_line(other, field))),
+    }
+}
+
+/// `CONFIG_…` and the like: short values under many names.
+fn is_long_list_of_words(fields: &Map<String, Value>) -> bool {
+    let short =
+        |value: &Value| value.as_str().is_none_or(|text| text.len() < 24) && !value.is_object() && !value.is_array();
+    fields.len() > 12 && fields.values().all(short)
+}
+
+/// A list of objects: equal ones together, under what tells them apart; those that nothing does, on a line each.
+fn walk_list(path: &mut Vec<String>, entries: &[Value], lines: &mut Vec<Line>) {
+    let mut groups: Vec<(Vec<String>, &str, Value)> = Vec::new();
+    for entry in entries.iter().take(4_096) {
+        let Some(identity) = IDENTITIES.iter().find(|name| entry.get(**name).is_some()) else { continue };
+        let id = one_line(&entry[*identity], identity);
+        let rest = without_identity(entry, identity, &id);
+        match groups.iter_mut().find(|(_, name, other)| name == identity && *other == rest) {
+            Some((ids, ..)) => ids.push(id),
+            None => groups.push((vec![id], identity, rest)),
+        }
+    }
+    if groups.is_empty() {
+        let texts: Vec<String> = entries.iter().take(MAX_ENTRIES).map(|entry| one_line(entry, "")).collect();
+        let more = entries.len().saturating_sub(MAX_ENTRIES);
+        let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
+        lines.push(Line { path: path.clone(), known: Known::Value(clip(&(texts.join("\n") + &more), MAX_VALUE)) });
+        return;
+    }
+    for (ids, identity, rest) in groups.iter().take(MAX_ENTRIES) {
+        let what = if *identity == "shared" { "shared by CPU" } else { identity };
+        let ids = ids.join(",");
+        let ids = ids.parse::<CpuSet>().map_or(ids, |set| set.to_string());
+        path.push(format!("{} {}", label(what), clip(&ids, 60)));
+        match rest {
+            Value::Object(fields)
+                if fields.values().all(|v| known(v).is_some_and(|v| !v.is_object() && !v.is_array())) =>
+            {
+                lines.push(Line { path: path.clone(), known: Known::Value(one_line(rest, "")) });
+            }
+            rest => walk(path, "", rest, lines),
+        }
+        path.pop();
+    }
+}
+
+/// The entry without the field that tells it apart, and without its number in the paths of reasons.
+fn without_identity(entry: &Value, identity: &str, id: &str) -> Value {
+    let mut rest = entry.clone();
+    if let Some(fields) = rest.as_object_mut() {
+        fields.remove(identity);
+    }
+    fn rename(value: &mut Value, from: &str, to: &str) {
+        match value {
+            Value::String(text) if text.contains(from) => *text = text.replace(from, to),
+            Value::Array(inner) => inner.iter_mut().for_each(|v| rename(v, from, to)),
+            Value::Object(inner) => inner.values_mut().for_each(|v| rename(v, from, to)),
+            _ => {}
+        }
+    }
+    rename(&mut rest, &format!("/{identity}{id}/"), &format!("/{identity}N/"));
+    rest
+}
+
+/// A value on one line: `level 1, kind Data, size 48K`.
+fn one_line(value: &Value, field: &str) -> String {
+    let text = match (as_fact(value), value) {
+        (Some(Fact::Known(inner)), _) => one_line(inner, field),
+        (Some(Fact::Unavailable(_)), _) => "unavailable".to_owned(),
+        (Some(Fact::NotAsked), _) => "not asked".to_owned(),
+        (_, Value::Null) if field == "runtime" => "no limit".to_owned(),
+        (_, Value::Null) => "none".to_owned(),
+        (_, Value::Bool(yes)) => if *yes { "yes" } else { "no" }.to_owned(),
+        (_, Value::Number(number)) => number.as_i64().map_or(number.to_string(), |n| quantity(n, field)),
+        (_, Value::String(text)) if text.is_empty() => "(empty)".to_owned(),
+        (_, Value::String(text)) => text.clone(),
+        (_, Value::Array(entries)) if entries.is_empty() => "none".to_owned(),
+        (_, Value::Array(entries)) => {
+            entries.iter().take(MAX_ENTRIES).map(|v| one_line(v, field)).collect::<Vec<_>>().join(", ")
+        }
+        (_, Value::Object(fields)) => {
+            let word = |(name, v): (&String, &Value)| match v {
+                Value::String(text) if fields.len() > 12 => format!("{name}={text}"),
+                v => format!("{} {}", name.replace('_', " "), one_line(v, name)),
+            };
+            fields.iter().take(256).map(word).collect::<Vec<_>>().join(if fields.len() > 12 { " " } else { ", " })
+        }
+    };
+    clip(&text, MAX_VALUE)
+}
+
+/// A number with the unit that its field has in punctual's documents (docs/bundle.md).
+fn quantity(n: i64, field: &str) -> String {
+    let scaled = |base: f64, units: &[&str]| {
+        let power = (0..units.len()).rev().find(|k| n as f64 >= base.powi(*k as i32)).unwrap_or(0);
+        let value = n as f64 / base.powi(power as i32);
+        format!("{} {}", (value * 100.0).round() / 100.0, units[power])
+    };
+    match field {
+        "total" | "available" | "swap_total" | "swap_free" | "memory" => {
+            scaled(1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
+        }
+        "min" | "max" | "hardware_max" | "current" => scaled(1000.0, &["kHz", "MHz", "GHz"]),
+        "period" | "runtime" | "exit_latency" | "residency" => span(Nanos(n)),
+        _ => n.to_string(),
+    }
+}
+
+/// `command_line` → `Command line`; paths and the kernel's own names stay as they are.
+pub fn label(field: &str) -> String {
+    const KNOWN: [(&str, &str); 12] = [
+        ("cpu", "CPU"),
+        ("cpus", "CPUs"),
+        ("cpu_model", "CPU model"),
+        ("hz", "HZ"),
+        ("tsc", "TSC"),
+        ("smi", "SMIs"),
+        ("rt_throttling", "Real-time throttling"),
+        ("nohz_full", "nohz_full"),
+        ("clock", "Clock source"),
+        ("nodes", "Memory nodes"),
+        ("id", "Rule"),
+        ("os", "Operating system"),
+    ];
+    if let Some((_, label)) = KNOWN.iter().find(|(name, _)| *name == field) {
+        return (*label).to_owned();
+    }
+    let is_field = field.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-' | ' '));
+    let words = if is_field { field.replace(['_', '-'], " ") } else { return clip(field, 120) };
+    let mut letters = words.chars();
+    let first = letters.next().map(|c| c.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn printed(document: Value) -> String {
+        let line = |line: &Line| format!("{} = {:?}", line.path.join(" › "), line.known);
+        lines(&document, &["before"]).iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn three_ways_of_not_being_a_value() {
+        let document = json!({
+            "kernel": {"release": {"known": "6.1"}, "command_line": {"unavailable": "cannot read /proc/cmdline"}, "hz": "not_asked"},
+            "isolated": {"known": ""},
+            "before": {"interrupts": "not_asked"},
+            "rt_throttling": {"known": {"period": 1_000_000_000, "runtime": null}},
+            "memory": {"total": {"known": 25_276_076_032u64}, "swap_total": {"known": 0}},
+        });
+        insta::assert_snapshot!(printed(document), @r#"
+        Isolated = Value("(empty)")
+        Kernel › Command line = Unavailable("cannot read /proc/cmdline")
+        Kernel › HZ = NotAsked
+        Kernel › Release = Value("6.1")
+        Memory › Total = Value("23.54 GiB")
+        Memory › Swap total = Value("0 B")
+        Real-time throttling › Period = Value("1 s")
+        Real-time throttling › Runtime = Value("no limit")
+        "#);
+    }
+
+    #[test]
+    fn equal_cpus_are_shown_as_one() {
+        let cpu = |n: u64, governor: Value| json!({"cpu": n, "frequency": {"governor": governor, "max": {"known": 3_200_000}}});
+        let refused = |n: u64| json!({"unavailable": format!("cannot read /sys/cpu/cpu{n}/governor")});
+        let list = json!({"cpus": {"known": [cpu(0, refused(0)), cpu(1, refused(1)), cpu(2, json!({"known": "performance"}))]}});
+        insta::assert_snapshot!(printed(list), @r#"
+        CPUs › CPU 0-1 › Frequency › Governor = Unavailable("cannot read /sys/cpu/cpuN/governor")
+        CPUs › CPU 0-1 › Frequency › Max = Value("3.2 GHz")
+        CPUs › CPU 2 › Frequency › Governor = Value("performance")
+        CPUs › CPU 2 › Frequency › Max = Value("3.2 GHz")
+        "#);
+    }
+}

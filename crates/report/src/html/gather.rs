@@ -1,0 +1,265 @@
+//! Everything that the page shows of the series: read once, whatever size the page is then made in.
+
+use super::ReportInput;
+use super::curve::Curve;
+use super::over_time::{Source, phase_start};
+use super::style::Style;
+use super::text;
+use super::{MAX_SERIES, percentiles};
+use punctual_analyze::{Distribution, Timeline};
+use punctual_bundle::summary::SeriesSummary;
+use punctual_bundle::{Phase, Series};
+use punctual_core::{ClockNs, Nanos, Sample};
+use std::collections::{BTreeSet, HashMap};
+
+/// Stretches of time in the finest page.
+pub const STRETCHES: usize = 1_000;
+
+/// All series of all bundles, in groups.
+pub struct Content<'a> {
+    /// A group is a phase of a bundle.
+    pub groups: Vec<Group>,
+    /// The series, in order of their groups.
+    pub lines: Vec<Line<'a>>,
+    /// The label of each bundle, no two alike.
+    pub labels: Vec<String>,
+    /// Series that are left out of the plots, because they were too many.
+    pub left_out: usize,
+}
+
+/// A phase of a bundle.
+pub struct Group {
+    /// What tells it apart from the others.
+    pub name: String,
+    /// The place of its bundle among the inputs.
+    pub bundle: usize,
+    /// How its curve is drawn where it has but one.
+    pub style: Style,
+    /// The percentile curve of all its series together; empty where there is but one.
+    pub together: Vec<i64>,
+    /// The same corrected for coordinated omission; empty where it does not differ.
+    pub together_corrected: Vec<i64>,
+}
+
+/// A series.
+pub struct Line<'a> {
+    /// The place of its group.
+    pub group: usize,
+    /// Its name in the group.
+    pub short: String,
+    /// What tells it apart from all others.
+    pub full: String,
+    /// How its curves are drawn.
+    pub style: Style,
+    /// Its phase.
+    pub phase: &'a Phase,
+    /// The series.
+    pub series: &'a Series,
+    /// Its figures.
+    pub summary: &'a SeriesSummary,
+    /// All bins.
+    pub curve: Curve,
+    /// Latency by percentile.
+    pub percentiles: Vec<i64>,
+    /// The same corrected for coordinated omission; empty where it does not differ.
+    pub corrected: Vec<i64>,
+    /// Latency over time.
+    pub timeline: Timeline,
+    /// Where that comes from.
+    pub source: Source,
+    /// Why samples over time are missing.
+    pub trouble: Option<String>,
+    /// The zero of its time on its clock: the beginning of the phase, or of the series where the clocks do not tell.
+    pub zero: ClockNs,
+    /// Whether zero is the beginning of the phase.
+    pub since_phase: bool,
+}
+
+impl Line<'_> {
+    /// The worst samples, the latest first.
+    pub fn worst(&self) -> &[Sample] {
+        &self.series.state.data.worst
+    }
+
+    /// When a sample was due, since zero.
+    pub fn time(&self, due: ClockNs) -> Nanos {
+        due - self.zero
+    }
+
+    /// When a sample was due, in UTC.
+    pub fn instant(&self, due: ClockNs) -> Option<jiff::Timestamp> {
+        let since = jiff::SignedDuration::from_nanos(self.time(due).ns());
+        self.since_phase.then(|| self.phase.meta.started.checked_add(since).ok())?
+    }
+}
+
+/// Reads all series.
+pub fn gather<'a>(inputs: &'a [ReportInput<'a>]) -> Content<'a> {
+    let labels = distinct(inputs.iter().map(|input| text::name(&input.label)));
+    let naming = Naming::of(inputs);
+    let (mut groups, mut lines, mut left_out) = (Vec::new(), Vec::new(), 0);
+    for (place, input) in inputs.iter().enumerate() {
+        for (number, phase) in input.bundle.phases.iter().enumerate() {
+            let name = naming.group(&labels[place], &phase.meta.name);
+            let group = groups.len();
+            let first = lines.len();
+            for (k, series) in phase.series.iter().enumerate() {
+                let Some(summary) = summary_of(input, number, k, &phase.meta.name, &series.meta.name) else { continue };
+                if lines.len() < MAX_SERIES {
+                    lines.push(line(group, &name, &naming, phase, series, summary));
+                } else {
+                    left_out += 1;
+                }
+            }
+            let (together, together_corrected) = together(&lines[first..]);
+            groups.push(Group { name, bundle: place, style: Style::nth(group), together, together_corrected });
+        }
+    }
+    set_styles(&mut lines, groups.len());
+    Content { groups, lines, labels, left_out }
+}
+
+/// Each series its own hue, or, where several groups have several series, each group.
+fn set_styles(lines: &mut [Line<'_>], groups: usize) {
+    let by_group = groups > 1 && lines.len() > groups;
+    let mut number = 0;
+    for group in lines.chunk_by_mut(|a, b| a.group == b.group) {
+        let of = group.len();
+        for (k, line) in group.iter_mut().enumerate() {
+            line.style = if by_group { Style::in_group(line.group, k, of) } else { Style::nth(number) };
+            number += 1;
+        }
+    }
+}
+
+/// The figures of a series: at the same place where the names agree, else by name.
+fn summary_of<'a>(
+    input: &ReportInput<'a>,
+    phase: usize,
+    series: usize,
+    phase_name: &str,
+    name: &str,
+) -> Option<&'a SeriesSummary> {
+    let phases = &input.summary.phases;
+    let phase =
+        phases.get(phase).filter(|p| p.name == phase_name).or_else(|| phases.iter().find(|p| p.name == phase_name))?;
+    phase.series.get(series).filter(|s| s.name == name).or_else(|| phase.series.iter().find(|s| s.name == name))
+}
+
+fn line<'a>(
+    group: usize,
+    group_name: &str,
+    naming: &Naming,
+    phase: &'a Phase,
+    series: &'a Series,
+    summary: &'a SeriesSummary,
+) -> Line<'a> {
+    let data = &series.state.data;
+    let (timeline, source, trouble) = over_time(series);
+    let first =
+        timeline.buckets.first().map(|b| b.start).or(data.worst.iter().map(|s| s.due).min()).unwrap_or_default();
+    let zero = phase_start(&phase.meta, &series.meta, first);
+    let short = text::name(&series.meta.name);
+    Line {
+        group,
+        full: naming.full(group_name, &short),
+        short,
+        style: Style::nth(0),
+        phase,
+        series,
+        summary,
+        curve: Curve::of(data),
+        percentiles: percentiles::points(&Distribution::of(data)),
+        corrected: Distribution::corrected(data).map(|d| percentiles::points(&d)).unwrap_or_default(),
+        timeline,
+        source,
+        trouble,
+        zero: zero.unwrap_or(first),
+        since_phase: zero.is_some(),
+    }
+}
+
+fn over_time(series: &Series) -> (Timeline, Source, Option<String>) {
+    let log = match series.log() {
+        Ok(log) => log,
+        Err(error) => return (Timeline::default(), Source::Nothing, Some(error.to_string())),
+    };
+    let (kept, recorded) = (log.samples.len() as u64, series.state.data.losses.recorded);
+    let complete = kept >= recorded;
+    let source = match (kept, log.windows.is_empty()) {
+        (0, true) => Source::Nothing,
+        _ if complete => Source::Samples,
+        (kept, true) => Source::FirstSamples(kept),
+        _ => Source::Windows,
+    };
+    (Timeline::of(&log, complete, STRETCHES), source, None)
+}
+
+/// The percentile curves of several series as of one: plain, and corrected where any of them is.
+fn together(lines: &[Line<'_>]) -> (Vec<i64>, Vec<i64>) {
+    if lines.len() < 2 {
+        return (Vec::new(), Vec::new());
+    }
+    let data = || lines.iter().map(|line| &line.series.state.data);
+    let plain: Vec<Distribution> = data().map(Distribution::of).collect();
+    let corrected: Vec<Option<Distribution>> = data().map(Distribution::corrected).collect();
+    let differs = corrected.iter().any(Option::is_some);
+    let corrected = corrected.iter().zip(&plain).map(|(corrected, plain)| corrected.as_ref().unwrap_or(plain));
+    let corrected = if differs { percentiles::merged_points(&corrected.collect::<Vec<_>>()) } else { Vec::new() };
+    (percentiles::merged_points(&plain.iter().collect::<Vec<_>>()), corrected)
+}
+
+/// Which parts of a name tell series apart in this report; the others would only make legends long.
+struct Naming {
+    bundle: bool,
+    phase: bool,
+    series: bool,
+}
+
+impl Naming {
+    fn of(inputs: &[ReportInput<'_>]) -> Naming {
+        let phases = || inputs.iter().flat_map(|input| &input.bundle.phases);
+        let phase_names: BTreeSet<&str> = phases().map(|phase| phase.meta.name.as_str()).collect();
+        let series_names: BTreeSet<&str> = phases().flat_map(|p| &p.series).map(|s| s.meta.name.as_str()).collect();
+        let groups = phases().count();
+        Naming {
+            bundle: inputs.len() > 1,
+            phase: phase_names.len() > 1 || inputs.len() == 1,
+            series: series_names.len() > 1 || groups < 2,
+        }
+    }
+
+    fn group(&self, label: &str, phase: &str) -> String {
+        let phase = text::name(phase);
+        match (self.bundle, self.phase) {
+            (true, true) => format!("{label} · {phase}"),
+            (true, false) => label.to_owned(),
+            _ => phase,
+        }
+    }
+
+    fn full(&self, group: &str, series: &str) -> String {
+        if self.series { format!("{group} · {series}") } else { group.to_owned() }
+    }
+}
+
+/// The names, with numbers behind those that come twice.
+fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut number = |name: String| {
+        let times = seen.entry(name.clone()).and_modify(|n| *n += 1).or_insert(1);
+        if *times > 1 { format!("{name} ({times})") } else { name }
+    };
+    names.map(&mut number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_told_apart() {
+        let names = ["a", "b", "a"].map(str::to_owned);
+        assert_eq!(distinct(names.into_iter()), ["a", "b", "a (2)"]);
+    }
+}

@@ -1,0 +1,279 @@
+//! The top of the page: what was measured, where, when, how it ended, and what became of the requirements.
+
+use super::ReportInput;
+use super::facts;
+use super::figures::{figure_of, mark, verdict, workload};
+use super::gather::{Content, Line};
+use super::table::{Cell, Column, Table};
+use super::text::{clip, instant, name, span};
+use crate::format::{count, duration, micros_f64};
+use punctual_bundle::summary::{RequirementSummary, VerdictWord};
+use punctual_bundle::{Completeness, Outcome};
+use punctual_core::Nanos;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Sentences about requirements in the banner; the rest is in the table.
+const MAX_SENTENCES: usize = 12;
+/// Series in each of them.
+const MAX_PLACES: usize = 6;
+
+/// The top of the page.
+#[derive(Serialize)]
+pub struct Header {
+    title: String,
+    facts: Vec<(&'static str, Vec<String>)>,
+    tiles: Vec<Tile>,
+    banner: Option<Banner>,
+    /// Of several bundles, one row each.
+    bundles: Option<Table>,
+}
+
+/// A figure worth a second look.
+#[derive(Serialize)]
+struct Tile {
+    label: &'static str,
+    value: String,
+    unit: &'static str,
+    sub: String,
+    class: &'static str,
+}
+
+/// The verdict.
+#[derive(Serialize)]
+struct Banner {
+    class: &'static str,
+    mark: &'static str,
+    headline: String,
+    sentences: Vec<String>,
+    more: usize,
+}
+
+/// The top of a page about these bundles.
+pub fn header(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Header {
+    let mut experiments: Vec<String> = inputs.iter().map(|input| name(&input.summary.experiment)).collect();
+    experiments.dedup();
+    let title = match experiments.as_slice() {
+        [] => "nothing".to_owned(),
+        few if few.len() <= 3 => few.join(", "),
+        [first, rest @ ..] => format!("{first} and {} more", rest.len()),
+    };
+    let facts = match inputs {
+        [only] => vec![
+            ("Measured", measured(content)),
+            ("On", machine(only.environment.as_ref())),
+            ("When", when(only)),
+            ("Ended", vec![ended(only)]),
+        ],
+        _ => vec![("Measured", measured(content))],
+    };
+    let bundles = (inputs.len() > 1).then(|| bundle_table(inputs, content));
+    Header { title, facts, tiles: tiles(content), banner: banner(content), bundles }
+}
+
+/// What was measured: a line for each kind of series.
+fn measured(content: &Content<'_>) -> Vec<String> {
+    let mut kinds: Vec<String> = Vec::new();
+    for line in &content.lines {
+        let every = line.series.meta.period.map(|period| format!(", every {}", span(period))).unwrap_or_default();
+        let kind = format!("{}{every}, {}", workload(line), name(&line.series.meta.scheduling));
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    let more = kinds.len().saturating_sub(4);
+    kinds.truncate(4);
+    if more > 0 {
+        kinds.push(format!("and {more} more kinds"));
+    }
+    kinds
+}
+
+/// The machine in a few words.
+fn machine(environment: Option<&Value>) -> Vec<String> {
+    let Some(document) = environment else { return vec!["not recorded".to_owned()] };
+    let text = |path: &[&str]| facts::text_at(document, path).map(|text| clip(text, 120));
+    let cpus = facts::text_at(document, &["topology", "online"]).map(|online| format!("CPUs {}", clip(online, 60)));
+    let hardware = [text(&["machine", "cpu_model"]), text(&["machine", "board"]), cpus];
+    let model = text(&["kernel", "preemption", "model"]).map(|model| format!("preemption {model}"));
+    let kernel = [text(&["kernel", "release"]).map(|release| format!("Linux {release}")), model];
+    let guest = facts::at(document, &["machine", "hypervisor", "present"]).and_then(Value::as_bool).unwrap_or(false);
+    let guest = guest.then(|| match text(&["machine", "hypervisor", "name"]) {
+        Some(hypervisor) => format!("in a virtual machine of {hypervisor}"),
+        None => "in a virtual machine".to_owned(),
+    });
+    let joined = |parts: Vec<Option<String>>| parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let lines = [joined(hardware.into()), joined(kernel.into_iter().chain([guest]).collect())];
+    lines.into_iter().filter(|line| !line.is_empty()).collect()
+}
+
+fn when(input: &ReportInput<'_>) -> Vec<String> {
+    let phases = &input.summary.phases;
+    let phase = |p: &punctual_bundle::summary::PhaseSummary| match p.duration {
+        Some(ns) => format!("{} {}", name(&p.name), duration(Nanos(ns))),
+        None => format!("{} (duration not known)", name(&p.name)),
+    };
+    let shown: Vec<String> = phases.iter().take(6).map(phase).collect();
+    let more = phases.len().saturating_sub(6);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let phases =
+        if shown.is_empty() { "no phase was begun".to_owned() } else { format!("phases: {}{more}", shown.join(", ")) };
+    vec![instant(input.summary.created), phases]
+}
+
+fn ended(input: &ReportInput<'_>) -> String {
+    match (&input.bundle.manifest.ending, input.bundle.completeness) {
+        (Some(ending), Completeness::Whole) => clip(&format!("{} at {}", ending.outcome, instant(ending.at)), 400),
+        _ => "cut off: the run never said how it ended; what is shown is what was saved until then".to_owned(),
+    }
+}
+
+fn tiles(content: &Content<'_>) -> Vec<Tile> {
+    let lines = &content.lines;
+    let worst = lines.iter().filter_map(|line| Some((line.summary.max?, line))).max_by_key(|(max, _)| *max);
+    let mut tiles = Vec::new();
+    if let Some((max, line)) = worst {
+        let sub = line.full.clone();
+        tiles.push(Tile { label: "Worst latency", value: micros_f64(max as f64), unit: "µs", sub, class: "" });
+    }
+    if let Some((key, ns, line)) = highest_percentile(lines) {
+        let sub = format!("highest p{key}: {}", line.full);
+        tiles.push(Tile { label: "Nearly always below", value: micros_f64(ns as f64), unit: "µs", sub, class: "" });
+    }
+    let sum = |of: fn(&Line<'_>) -> u64| lines.iter().map(of).fold(0u64, u64::saturating_add);
+    let (samples, overruns, lost) = (sum(|l| l.summary.count), sum(|l| l.summary.overruns), sum(|l| l.summary.lost));
+    let sub = format!("{} series", lines.len());
+    tiles.push(Tile { label: "Samples", value: count(samples), unit: "", sub, class: "" });
+    let class = if overruns + lost > 0 { "warn" } else { "good" };
+    let sub = "missed periods · samples lost on the way".to_owned();
+    tiles.push(Tile {
+        label: "Overruns · lost",
+        value: format!("{} · {}", count(overruns), count(lost)),
+        unit: "",
+        sub,
+        class,
+    });
+    tiles
+}
+
+/// The rarest percentile that every series with samples supports, and where it is highest.
+fn highest_percentile<'a, 'b>(lines: &'a [Line<'b>]) -> Option<(&'a str, i64, &'a Line<'b>)> {
+    let with_samples: Vec<&Line<'b>> = lines.iter().filter(|line| line.summary.count > 0).collect();
+    let rarest = |line: &&'a Line<'b>| {
+        let numbers = line.summary.percentiles.keys().filter_map(|key| Some((key.parse::<f64>().ok()?, key.as_str())));
+        numbers.filter(|(p, _)| *p >= 99.0).max_by(|a, b| a.0.total_cmp(&b.0))
+    };
+    let each: Option<Vec<(f64, &str)>> =
+        lines.iter().filter(|line| line.summary.count > 0).map(|line| rarest(&line)).collect();
+    let (_, key) = each?.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let highest = with_samples.into_iter().filter_map(|line| Some((*line.summary.percentiles.get(key)?, line)));
+    highest.max_by_key(|(ns, _)| *ns).map(|(ns, line)| (key, ns, line))
+}
+
+fn banner(content: &Content<'_>) -> Option<Banner> {
+    let all: Vec<(&Line<'_>, &RequirementSummary)> =
+        content.lines.iter().flat_map(|line| line.summary.requirements.iter().map(move |r| (line, r))).collect();
+    let number = |word: VerdictWord| all.iter().filter(|(_, r)| r.verdict == word).count();
+    let (met, not_met, undecided) =
+        (number(VerdictWord::Met), number(VerdictWord::NotMet), number(VerdictWord::Undecided));
+    let worst = match (not_met, undecided) {
+        _ if all.is_empty() => return None,
+        (0, 0) => VerdictWord::Met,
+        (0, _) => VerdictWord::Undecided,
+        _ => VerdictWord::NotMet,
+    };
+    let of = all.len();
+    let headline = match worst {
+        VerdictWord::Met if of == 1 => "The requirement is met".to_owned(),
+        VerdictWord::Met => format!("All {of} requirements are met"),
+        VerdictWord::NotMet => format!("{not_met} of {of} requirements not met"),
+        VerdictWord::Undecided => format!("{undecided} of {of} requirements cannot be decided, {met} met"),
+    };
+    let open: Vec<_> = all.iter().filter(|(_, r)| r.verdict != VerdictWord::Met).copied().collect();
+    let sentences = sentences(&open);
+    let more = sentences.len().saturating_sub(MAX_SENTENCES);
+    let class = verdict(worst).1;
+    Some(Banner {
+        class,
+        mark: mark(worst),
+        headline,
+        sentences: sentences.into_iter().take(MAX_SENTENCES).collect(),
+        more,
+    })
+}
+
+/// A sentence for each requirement that is not met or not decided, with the series and their figures.
+fn sentences(open: &[(&Line<'_>, &RequirementSummary)]) -> Vec<String> {
+    let mut kinds: Vec<(String, Vec<String>)> = Vec::new();
+    for (line, r) in open {
+        let reason = r.reason.as_ref().map(|why| format!(" ({})", clip(why, 300))).unwrap_or_default();
+        let kind = format!("{} {}{reason}", name(&r.requirement), verdict(r.verdict).0);
+        let place = match figure_of(r) {
+            Some(figure) => format!("{} ({figure})", line.full),
+            None => line.full.clone(),
+        };
+        match kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, places)) => places.push(place),
+            None => kinds.push((kind, vec![place])),
+        }
+    }
+    let sentence = |(kind, places): (String, Vec<String>)| {
+        let more = places.len().saturating_sub(MAX_PLACES);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{kind}: {}{more}", places[..places.len().min(MAX_PLACES)].join(", "))
+    };
+    kinds.into_iter().map(sentence).collect()
+}
+
+/// One row for each bundle.
+fn bundle_table(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Table {
+    let stated = inputs.iter().any(|input| input.summary.verdict.is_some());
+    let same_experiment = inputs.iter().all(|input| input.summary.experiment == inputs[0].summary.experiment);
+    let mut columns = vec![
+        Column::text("Bundle"),
+        Column::text("Begun"),
+        Column::text("Kernel"),
+        Column::text("Preemption"),
+        Column::text("Ended"),
+        Column::figures("Samples"),
+        Column::figures("Worst, µs"),
+    ];
+    if stated {
+        columns.push(Column::text("Requirements"));
+    }
+    let row = |(place, input): (usize, &ReportInput<'_>)| {
+        let of_bundle = || content.lines.iter().filter(move |line| content.groups[line.group].bundle == place);
+        let environment = |path: &[&str]| {
+            let known = input.environment.as_ref().and_then(|document| facts::text_at(document, path));
+            known.map_or(Cell::missing("not known"), |text| Cell::text(clip(text, 80)))
+        };
+        let mut label = Cell::text(&content.labels[place]);
+        if !same_experiment && input.summary.experiment != input.label {
+            label = label.sub(name(&input.summary.experiment));
+        }
+        let ended = match (&input.bundle.manifest.ending, input.bundle.completeness) {
+            (Some(ending), Completeness::Whole) if ending.outcome == Outcome::Completed => Cell::text("completed"),
+            (Some(ending), Completeness::Whole) => Cell::text(clip(&ending.outcome.to_string(), 160)),
+            _ => Cell::default().badge("cut off", "warn"),
+        };
+        let samples = of_bundle().map(|line| line.summary.count).fold(0u64, u64::saturating_add);
+        let worst = of_bundle().filter_map(|line| line.summary.max).max();
+        let verdict_of = match input.summary.verdict {
+            Some(word) => Cell::default().badge(format!("{} {}", mark(word), verdict(word).0), verdict(word).1),
+            None => Cell::missing("none stated"),
+        };
+        let mut cells = vec![
+            label,
+            Cell::figure(instant(input.summary.created), input.summary.created.as_second() as f64),
+            environment(&["kernel", "release"]),
+            environment(&["kernel", "preemption", "model"]),
+            ended,
+            Cell::count(samples),
+            super::figures::time(worst.map(|ns| ns as f64)),
+        ];
+        cells.extend(stated.then_some(verdict_of));
+        cells
+    };
+    let rows = inputs.iter().enumerate().map(row).collect();
+    Table { caption: "The bundles in this report.".to_owned(), columns, rows, sortable: true }
+}

@@ -1,0 +1,164 @@
+//! Which interrupts came to which CPU during the run: the difference of the counts after and before it.
+
+use super::facts;
+use super::table::{Cell, Column, Table};
+use super::text::{name, span};
+use crate::format::count;
+use punctual_core::Nanos;
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+
+/// Lines in the table, the busiest first.
+const MAX_LINES: usize = 40;
+/// With more CPUs than this, only the sums are shown.
+const MAX_CPUS: usize = 16;
+
+/// Counts of one interrupt by CPU.
+struct Difference {
+    id: String,
+    description: String,
+    by_cpu: Vec<u64>,
+    total: u64,
+}
+
+/// What one document says before and after: interrupts, softirqs and stolen time, as far as both sides are known.
+pub fn tables(before: &Value, after: &Value) -> Vec<Table> {
+    let kinds = [("interrupts", "Hardware interrupts during the run"), ("softirqs", "Softirqs during the run")];
+    let mut tables: Vec<Table> = kinds.iter().filter_map(|(kind, title)| table(before, after, kind, title)).collect();
+    tables.extend(stolen(before, after));
+    tables
+}
+
+fn table(before: &Value, after: &Value, kind: &str, title: &str) -> Option<Table> {
+    let (before, after) = (facts::at(before, &[kind])?, facts::at(after, &[kind])?);
+    let cpus: Vec<u64> = after.get("cpus")?.as_array()?.iter().filter_map(Value::as_u64).collect();
+    let mut all = differences(before, after)?;
+    all.sort_by_key(|line| std::cmp::Reverse(line.total));
+    let quiet = all.iter().filter(|line| line.total == 0).count();
+    let shown: Vec<Difference> = all.into_iter().filter(|line| line.total > 0).take(MAX_LINES).collect();
+    let each = cpus.len() <= MAX_CPUS;
+    let mut columns = vec![Column::text("Interrupt"), Column::figures("All CPUs")];
+    if each {
+        columns.extend(cpus.iter().map(|cpu| Column::figures(&format!("CPU {cpu}"))));
+    }
+    let row = |line: &Difference| {
+        let mut cells = vec![Cell::text(name(&line.id)), Cell::count(line.total)];
+        if !line.description.is_empty() {
+            cells[0].sub = Some(name(&line.description));
+        }
+        // A count of the whole system is alone.
+        let of_cpu = |k: usize| {
+            line.by_cpu.get(k).filter(|_| line.by_cpu.len() > 1).map_or(Cell::default(), |n| Cell::count(*n))
+        };
+        cells.extend((0..if each { cpus.len() } else { 0 }).map(of_cpu));
+        cells
+    };
+    Some(Table {
+        caption: format!(
+            "{title}. {} did not come.",
+            if quiet == 1 { "One line".to_owned() } else { format!("{quiet} lines") }
+        ),
+        columns,
+        rows: shown.iter().map(row).collect(),
+        sortable: true,
+    })
+}
+
+fn differences(before: &Value, after: &Value) -> Option<Vec<Difference>> {
+    let lines = |of: &'static str, side: &Value| side.get(of).and_then(Value::as_array).cloned();
+    let earlier = lines("lines", before)?;
+    let earlier: HashMap<&str, Vec<u64>> =
+        earlier.iter().filter_map(|l| Some((l.get("id")?.as_str()?, counts(l)))).collect();
+    let later = lines("lines", after)?;
+    let difference = |line: &Value| {
+        let id = line.get("id")?.as_str()?.to_owned();
+        let was = earlier.get(id.as_str());
+        let since = |(k, now): (usize, u64)| now.saturating_sub(was.and_then(|w| w.get(k)).copied().unwrap_or(0));
+        let by_cpu: Vec<u64> = counts(line).into_iter().enumerate().map(since).collect();
+        let total = by_cpu.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
+        let description = line.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+        Some(Difference { id, description, by_cpu, total })
+    };
+    Some(later.iter().filter_map(difference).collect())
+}
+
+fn counts(line: &Value) -> Vec<u64> {
+    line.get("counts").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_u64).collect()
+}
+
+/// Time that the hypervisor took, and SMIs, by CPU.
+fn stolen(before: &Value, after: &Value) -> Option<Table> {
+    let by_cpu = |side: &Value, kind: &str| -> Option<BTreeMap<u64, u64>> {
+        let fields = facts::at(side, &[kind])?.as_object()?;
+        Some(fields.iter().filter_map(|(cpu, n)| Some((cpu.parse().ok()?, n.as_u64()?))).collect())
+    };
+    let since = |kind: &str| {
+        let (was, now) = (by_cpu(before, kind)?, by_cpu(after, kind)?);
+        Some(
+            now.into_iter()
+                .filter_map(|(cpu, n)| Some((cpu, n.saturating_sub(*was.get(&cpu)?))))
+                .collect::<BTreeMap<_, _>>(),
+        )
+    };
+    let (steal, smi) = (since("steal"), since("smi"));
+    let cpus: Vec<u64> = steal
+        .iter()
+        .chain(&smi)
+        .flat_map(|map| map.keys().copied())
+        .collect::<std::collections::BTreeSet<_>>()
+        .into_iter()
+        .collect();
+    if cpus.is_empty() {
+        return None;
+    }
+    let mut columns = vec![Column::text("CPU")];
+    columns.extend(steal.iter().map(|_| Column::figures("Stolen by the hypervisor")));
+    columns.extend(smi.iter().map(|_| {
+        Column::figures("SMIs").meaning("system management interrupts: time that the firmware takes and no kernel sees")
+    }));
+    let row = |cpu: &u64| {
+        let mut cells = vec![Cell::text(format!("CPU {cpu}"))];
+        let time = |ns: &u64| Cell::figure(span(Nanos(i64::try_from(*ns).unwrap_or(i64::MAX))), *ns as f64);
+        cells.extend(steal.iter().map(|m| m.get(cpu).map_or(Cell::missing("unknown"), time)));
+        cells.extend(
+            smi.iter().map(|m| m.get(cpu).map_or(Cell::missing("unknown"), |n| Cell::figure(count(*n), *n as f64))),
+        );
+        cells
+    };
+    let rows = cpus.iter().take(512).map(row).collect();
+    Some(Table {
+        caption: "Time taken from beneath the kernel during the run.".to_owned(),
+        columns,
+        rows,
+        sortable: true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn counts_of_the_run_are_differences() {
+        let side = |timer: [u64; 2], errors: u64| {
+            json!({"interrupts": {"known": {"cpus": [0, 1], "left_out": 0, "lines": [
+                {"id": "24", "counts": [5, 5], "description": "IO-APIC 5-edge ACPI:Ged"},
+                {"id": "LOC", "counts": timer, "description": "Local timer interrupts"},
+                {"id": "ERR", "counts": [errors], "description": ""},
+            ]}}, "softirqs": "not_asked", "steal": {"known": {"0": errors * 1_000_000}}, "smi": {"unavailable": "no"}})
+        };
+        let tables = tables(&side([100, 200], 0), &side([150, 1_200], 3));
+        let shown = |table: &Table| {
+            let rows = table.rows.iter().map(|r| r.iter().map(|c| c.text.as_str()).collect::<Vec<_>>().join(" | "));
+            format!("{}\n{}", table.caption, rows.collect::<Vec<_>>().join("\n"))
+        };
+        insta::assert_snapshot!(tables.iter().map(shown).collect::<Vec<_>>().join("\n"), @r"
+        Hardware interrupts during the run. One line did not come.
+        LOC | 1,050 | 50 | 1,000
+        ERR | 3 |  | 
+        Time taken from beneath the kernel during the run.
+        CPU 0 | 3 ms
+        ");
+    }
+}

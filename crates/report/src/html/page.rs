@@ -1,0 +1,161 @@
+//! The page itself: templates, style, script and data put together into one file that asks no network for anything.
+
+use super::curve::Curve;
+use super::gather::Content;
+use super::island::Island;
+use super::scale::Scale;
+use super::table::Table;
+use super::{
+    HtmlError, ReportInput, Size, documents, doubts, drawing, environment, facts, figures, header, loads, text, worst,
+};
+use base64::prelude::{BASE64_STANDARD, Engine};
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Serde, ValueKind};
+use minijinja::{Environment, UndefinedBehavior, Value, escape_formatter};
+use punctual_bundle::Completeness;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+/// uPlot, © Leon Sorokin, MIT licence; see assets/uplot/README.md.
+const UPLOT: &str = include_str!("assets/uplot/uPlot.iife.min.js");
+const UPLOT_STYLE: &str = include_str!("assets/uplot/uPlot.min.css");
+const UPLOT_LICENSE: &str = include_str!("assets/uplot/LICENSE");
+const STYLE: &str = include_str!("assets/report.css");
+/// The report's own script, in the order in which its parts build on each other.
+const SCRIPT: [&str; 8] = [
+    include_str!("assets/base.js"),
+    include_str!("assets/curves.js"),
+    include_str!("assets/chart.js"),
+    include_str!("assets/legend.js"),
+    include_str!("assets/histogram.js"),
+    include_str!("assets/percentiles.js"),
+    include_str!("assets/timeline.js"),
+    include_str!("assets/main.js"),
+];
+const TEMPLATES: [(&str, &str); 5] = [
+    ("page.html", include_str!("assets/page.html")),
+    ("header.html", include_str!("assets/header.html")),
+    ("doubts.html", include_str!("assets/doubts.html")),
+    ("table.html", include_str!("assets/table.html")),
+    ("drawing.html", include_str!("assets/drawing.html")),
+];
+
+/// What the templates are given. Values that are safe already are those made here, from no text but this program's own.
+#[derive(Serialize)]
+struct Page {
+    policy: Value,
+    header: header::Header,
+    doubts: doubts::Doubts,
+    summary: Table,
+    requirements: Option<Table>,
+    details: Table,
+    drawing: drawing::Drawing,
+    has_corrected: bool,
+    worst: Option<Table>,
+    cpu_load: Option<Table>,
+    loads: Option<Table>,
+    environment: environment::Environment,
+    checks: Vec<(String, Table)>,
+    documents: Vec<documents::Document>,
+    reductions: Vec<String>,
+    version: &'static str,
+    style: Value,
+    script: Value,
+    island: Value,
+}
+
+/// The page in one size.
+pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) -> Result<String, HtmlError> {
+    let curves: Vec<Curve> = content.lines.iter().map(|line| line.curve.reduced(size.bins)).collect();
+    let scale = Scale::of(content, &curves);
+    let island =
+        Island::of(content, &curves, scale, size).to_text().map_err(|why| HtmlError::Render(why.to_string()))?;
+    let cut_off = |bundle: usize| inputs[bundle].bundle.completeness == Completeness::CutOff;
+    let (style, script) = (format!("{UPLOT_STYLE}\n{STYLE}"), script());
+    let page = Page {
+        policy: Value::from_safe_string(policy(&style, &script)),
+        header: header::header(inputs, content),
+        doubts: doubts::doubts(inputs, &content.labels),
+        summary: figures::summary(content, cut_off),
+        requirements: figures::requirements(content),
+        details: figures::details(content),
+        drawing: drawing::draw(content, &curves, &scale),
+        has_corrected: content.lines.iter().any(|line| !line.corrected.is_empty()),
+        worst: worst::table(content, size.worst_rows, size.worst),
+        cpu_load: loads::cpu_load(inputs, content),
+        loads: loads::commands(inputs, content),
+        environment: environment::environment(inputs, &content.labels),
+        checks: checks(inputs, content),
+        documents: documents::documents(inputs, &content.labels, size.text, size.documents),
+        reductions: reductions(content, &curves, size),
+        version: env!("CARGO_PKG_VERSION"),
+        style: Value::from_safe_string(style),
+        script: Value::from_safe_string(script),
+        island: Value::from_safe_string(island),
+    };
+    let failed = |why: minijinja::Error| HtmlError::Render(format!("{why:#}"));
+    templates().and_then(|templates| templates.get_template("page.html")?.render(Serde(&page))).map_err(failed)
+}
+
+/// All templates escape; every text that goes into them is made visible on the way, whatever it is.
+fn templates() -> Result<Environment<'static>, minijinja::Error> {
+    let mut templates = Environment::new();
+    templates.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    templates.set_undefined_behavior(UndefinedBehavior::Strict);
+    for (name, source) in TEMPLATES {
+        templates.add_template(name, source)?;
+    }
+    templates.set_formatter(|out, state, value| match value.as_str() {
+        Some(text) if value.kind() == ValueKind::String && !value.is_safe() => {
+            escape_formatter(out, state, &Value::from(text::visible(text)))
+        }
+        _ => escape_formatter(out, state, value),
+    });
+    Ok(templates)
+}
+
+fn script() -> String {
+    let own = SCRIPT.join("\n");
+    format!("/* uPlot:\n{UPLOT_LICENSE}*/\n{UPLOT}\n(function () {{\n\"use strict\";\n{own}\n}})();\n")
+}
+
+/// What the page may do: run this one script, use this one style, and nothing else. No string becomes markup
+/// (Trusted Types), no request leaves (`default-src 'none'`).
+fn policy(style: &str, script: &str) -> String {
+    let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
+    format!(
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; img-src data:; base-uri 'none'; form-action 'none'; \
+         require-trusted-types-for 'script'; trusted-types 'none'",
+        hash(script),
+        hash(style)
+    )
+}
+
+/// The results of `punctual check` that are known, as lines of facts.
+fn checks(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<(String, Table)> {
+    let known =
+        inputs.iter().zip(&content.labels).filter_map(|(input, label)| Some((label.clone(), input.check.as_ref()?)));
+    known.map(|(label, document)| (label, facts::table("What punctual check found", document))).collect()
+}
+
+/// What is coarser than what was measured, in sentences.
+fn reductions(content: &Content<'_>, curves: &[Curve], size: &Size) -> Vec<String> {
+    let mut notes = Vec::new();
+    let coarser = content.lines.iter().zip(curves).filter(|(line, curve)| curve.body_width > line.curve.resolution);
+    let widest = coarser.clone().map(|(_, curve)| curve.body_width).max();
+    if let Some(widest) = widest {
+        let width = text::span(punctual_core::Nanos(widest));
+        let of = coarser.count();
+        notes.push(format!(
+            "The histograms of {of} series have bins of up to {width} in their body; their tails are as measured."
+        ));
+    }
+    let stretches = content.lines.iter().map(|line| line.timeline.buckets.len()).max().unwrap_or(0);
+    if stretches > size.stretches {
+        notes.push(format!("Latency over time is shown in at most {} stretches for each series.", size.stretches));
+    }
+    if content.left_out > 0 {
+        notes.push(format!("{} more series are not shown: too many for one page.", content.left_out));
+    }
+    notes
+}

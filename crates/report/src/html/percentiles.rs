@@ -1,0 +1,77 @@
+//! The percentile curve: latency over `log10(1 / (1 - p))`, where each further nine takes the same space.
+
+use punctual_analyze::{Distribution, percentiles};
+use punctual_core::Nanos;
+
+/// Points in each decade of rarity.
+pub const PER_DECADE: usize = 16;
+
+/// Latencies (ns) at `p = 1 - 10^(-k / PER_DECADE)` for k = 0, 1, … as far as one sample in `10^(k / PER_DECADE)` exists.
+/// The maximum stands at `log10(count)`, which is seldom on this grid: the caller adds it.
+pub fn points(distribution: &Distribution) -> Vec<i64> {
+    along(distribution.curve())
+}
+
+/// The same of several distributions together.
+pub fn merged_points(distributions: &[&Distribution]) -> Vec<i64> {
+    let mut steps: Vec<(Nanos, u64)> = Vec::new();
+    for distribution in distributions {
+        let mut below = 0;
+        steps.extend(distribution.curve().map(|(latency, cumulative)| {
+            let count = cumulative - below;
+            below = cumulative;
+            (latency, count)
+        }));
+    }
+    steps.sort_unstable();
+    let mut total = 0u64;
+    steps.iter_mut().for_each(|(_, count)| {
+        total = total.saturating_add(*count);
+        *count = total;
+    });
+    along(steps.into_iter())
+}
+
+/// Walks once along (latency, samples up to it).
+fn along(steps: impl Iterator<Item = (Nanos, u64)>) -> Vec<i64> {
+    let steps: Vec<(Nanos, u64)> = steps.collect();
+    let Some((_, count)) = steps.last().copied().filter(|(_, count)| *count > 0) else { return Vec::new() };
+    let last = ((count as f64).log10() * PER_DECADE as f64).floor() as usize;
+    let mut place = 0;
+    let point = |k: usize| {
+        let percentile = 100.0 * (1.0 - 10f64.powf(-(k as f64) / PER_DECADE as f64));
+        let rank = percentiles::rank(percentile, count);
+        while steps[place].1 < rank && place + 1 < steps.len() {
+            place += 1;
+        }
+        steps[place].0.ns()
+    };
+    (0..=last).map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::{ClockNs, Sample, SeriesData, SeriesShape};
+
+    fn distribution(latencies: impl Iterator<Item = i64>) -> Distribution {
+        let mut data = SeriesData::new(SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: None });
+        latencies.for_each(|ns| data.record(&Sample { seq: 0, due: ClockNs(0), woke: ClockNs(ns), cpu: 0 }, 0));
+        Distribution::of(&data)
+    }
+
+    #[test]
+    fn the_curve_ends_where_the_samples_end() {
+        let points = points(&distribution(1..=1_000));
+        assert_eq!(points.len(), 3 * PER_DECADE + 1);
+        assert_eq!((points[0], points[PER_DECADE], points[2 * PER_DECADE]), (1, 900, 990));
+        assert!(points.is_sorted());
+        assert!(super::points(&distribution(0..0)).is_empty());
+    }
+
+    #[test]
+    fn curves_of_several_series_add_up() {
+        let (odd, even) = (distribution((1..1_000).step_by(2)), distribution((2..=1_000).step_by(2)));
+        assert_eq!(merged_points(&[&odd, &even]), points(&distribution(1..=1_000)));
+    }
+}

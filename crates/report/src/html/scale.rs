@@ -1,0 +1,67 @@
+//! How the histograms are drawn at first: the width of a bin and the kind of latency axis. Script and drawing use the same.
+
+use super::curve::Curve;
+use super::gather::Content;
+use super::percentiles::PER_DECADE;
+use serde::Serialize;
+
+/// The scale.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Scale {
+    /// The finest width (ns) in which all curves can be compared.
+    pub finest: i64,
+    /// The width at first: a microsecond, as the plots of the field have it, unless everything happens within a few.
+    pub width: i64,
+    /// Whether the latency axis is logarithmic at first: where the worst latency would press the rest into a corner.
+    pub log: bool,
+    /// The largest latency.
+    pub max: i64,
+}
+
+impl Scale {
+    /// Fit for these curves.
+    pub fn of(content: &Content<'_>, curves: &[Curve]) -> Scale {
+        let finest = curves.iter().map(|curve| curve.body_width.max(1)).reduce(common).unwrap_or(1_000);
+        // Where the bulk ends: p99.9, or the last percentile of shorter series.
+        let bulk = |points: &[i64]| points.get(3 * PER_DECADE).or(points.last()).copied();
+        let body = content.lines.iter().filter_map(|line| bulk(&line.percentiles)).max().unwrap_or(0);
+        let max =
+            curves.iter().filter_map(|c| c.bins.last()).map(|bin| bin.low.saturating_add(bin.width)).max().unwrap_or(1);
+        let width = if body > 30_000 { at_least(finest, 1_000) } else { finest };
+        Scale { finest, width, log: max > body.saturating_mul(6), max }
+    }
+}
+
+/// The smallest width that both divide, as long as it is not much coarser than they are.
+fn common(a: i64, b: i64) -> i64 {
+    let (mut x, mut y) = (a, b);
+    while y != 0 {
+        (x, y) = (y, x % y);
+    }
+    let multiple = (a / x).saturating_mul(b);
+    if multiple <= a.max(b).saturating_mul(10) { multiple } else { a.max(b) }
+}
+
+/// The smallest of 1, 2, 5, 10, 20, … times `width` that is not below `floor`.
+fn at_least(width: i64, floor: i64) -> i64 {
+    let steps = (0..18).flat_map(|decade| [1, 2, 5].map(|step| step * 10i64.pow(decade)));
+    steps.map(|step| width.saturating_mul(step)).find(|w| *w >= floor).unwrap_or(width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_are_multiples_of_what_was_measured() {
+        assert_eq!(
+            [common(1_000, 1_000), common(1_000, 10_000), common(250, 1_000), common(1_000, 1_500)],
+            [1_000, 10_000, 1_000, 3_000]
+        );
+        assert_eq!(common(997, 1_009), 1_009, "no common width is near");
+        assert_eq!(
+            [at_least(1, 1_000), at_least(100, 1_000), at_least(250, 1_000), at_least(5_000, 1_000)],
+            [1_000, 1_000, 1_250, 5_000]
+        );
+    }
+}
