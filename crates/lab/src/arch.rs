@@ -31,12 +31,19 @@ impl Arch {
             Arch::Arm64 => "virt,dtb-randomness=off",
         }
     }
-    /// The CPU for `-cpu`: all that TCG can do, except what makes it slow (five-level page tables, QEMU's faithful
-    /// pointer authentication).
+    /// The CPU for `-cpu`: all that TCG can do, except what makes it slow (five-level page tables, QEMU's faithful pointer
+    /// authentication).
     pub(crate) fn cpu(self) -> &'static str {
         match self {
             Arch::Amd64 => "max,-la57",
             Arch::Arm64 => "max,pauth-impdef=on",
+        }
+    }
+    /// The same for virtual time: one without instructions for random numbers, which no two runs have alike.
+    pub(crate) fn repeatable_cpu(self) -> &'static str {
+        match self {
+            Arch::Amd64 => "max,-la57,-rdrand,-rdseed",
+            Arch::Arm64 => "cortex-a72",
         }
     }
     /// The kernel's name for the first serial line of that machine.

@@ -40,6 +40,10 @@ pub fn tree(guest: &Guest) -> Result<Tree, LabError> {
     if guest.share_host {
         tree.file("", &format!("/{OWN}/share-host"), script(""), 0o644)?;
         tree.directory(PAYLOAD);
+        if let Some(file) = guest.files.iter().find(|file| file.path.starts_with("/run/")) {
+            let why = "is not seen in a guest that shares the host's files: its /run is its own";
+            return Err(LabError::Request(format!("the file {} {why}", file.path)));
+        }
     }
     tree.file(layer, &format!("/{OWN}/job"), script(&guest.job.script()), 0o755)?;
     if let (Some(config), Some(release)) = (&guest.kernel.config, guest.kernel.release()) {

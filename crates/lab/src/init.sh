@@ -32,8 +32,7 @@ try mount -t devtmpfs devtmpfs /dev
 mkdir -p /dev/pts /dev/shm
 try mount -t devpts devpts /dev/pts
 try mount -t tmpfs -o mode=1777 tmpfs /dev/shm
-try mount -t tmpfs -o mode=755 tmpfs /run
-try mount -t tmpfs -o mode=1777 tmpfs /tmp
+chmod 1777 /tmp
 ln -s /proc/self/fd /dev/fd
 ln -s /proc/self/fd/0 /dev/stdin
 ln -s /proc/self/fd/1 /dev/stdout

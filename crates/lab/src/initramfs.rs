@@ -35,6 +35,9 @@ pub struct Tree {
 /// Directories that are links into /usr, as on every merged-usr system; files given for them land there.
 const MERGED: [&str; 4] = ["bin", "sbin", "lib", "lib64"];
 
+/// Where the init mounts the kernel's own file systems.
+const HIDDEN: [&str; 3] = ["proc", "sys", "dev"];
+
 /// A path in the guest as the tree keeps it: absolute, without `..`, with the merged directories resolved.
 fn tree_path(path: &str) -> Result<String, LabError> {
     let wrong = |why| LabError::Request(format!("the path `{path}` in the guest {why}"));
@@ -44,6 +47,9 @@ fn tree_path(path: &str) -> Result<String, LabError> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     if parts.is_empty() || parts.contains(&"..") || path.contains('\0') {
         return Err(wrong("names no file"));
+    }
+    if HIDDEN.contains(&parts[0]) {
+        return Err(wrong("would be hidden by what the kernel mounts there"));
     }
     let merged = if MERGED.contains(&parts[0]) && parts.len() > 1 { "usr/" } else { "" };
     Ok(format!("{merged}{}", parts.join("/")))
@@ -195,7 +201,7 @@ mod tests {
         let mut tree = Tree::new();
         let mut add = |path: &str| tree.file("", path, Source::Bytes(vec![]), 0o644);
         add("/etc/passwd").unwrap();
-        for wrong in ["", "/", "relative", "/../etc", "/etc/passwd/x", "/etc", "/a\0b", "/bin"] {
+        for wrong in ["", "/", "relative", "/../etc", "/etc/passwd/x", "/etc", "/a\0b", "/bin", "/dev/x"] {
             assert!(matches!(add(wrong), Err(LabError::Request(_))), "{wrong}");
         }
     }

@@ -2,10 +2,12 @@
 
 use crate::guest::Accel;
 use crate::{Arch, LabError, tools};
+use punctual_core::CpuSet;
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// The virtio ports, all from the guest to this machine; each is a file of its name in the run's directory.
@@ -86,8 +88,7 @@ impl Machine<'_> {
             Accel::Tcg => add(&format!("-accel tcg,thread=multi -cpu {}", self.arch.cpu())),
             Accel::VirtualTime => {
                 add("-accel tcg,thread=single -icount shift=3,sleep=off -rtc clock=vm,base=2026-01-01");
-                let no_random = if self.arch == Arch::Amd64 { ",-rdrand,-rdseed" } else { "" };
-                add(&format!("-cpu {}{no_random}", self.arch.cpu()));
+                add(&format!("-cpu {}", self.arch.repeatable_cpu()));
             }
         }
         add(&format!("-machine {} -smp {} -m {}", self.arch.machine(), self.cpus, self.memory_mb));
@@ -109,6 +110,12 @@ impl Machine<'_> {
     }
 }
 
+/// This machine's QEMU for an architecture.
+pub fn program(arch: Arch) -> Result<PathBuf, LabError> {
+    let (program, package) = arch.qemu();
+    tools::find(program, package)
+}
+
 /// QEMU running; killed when this is dropped.
 struct Running(Child);
 
@@ -120,22 +127,54 @@ impl Drop for Running {
     }
 }
 
-/// Runs QEMU in the run's directory until it ends, its time is up, or it has written too much.
+/// The programs that start QEMU in their place.
 ///
-/// setpriv(1) has the kernel kill QEMU when the calling thread dies, however that comes about (PR_SET_PDEATHSIG).
+/// setpriv(1) has the kernel kill it when the calling thread dies, however that comes about (PR_SET_PDEATHSIG).
+///
+/// In virtual time QEMU's threads share one CPU and do not preempt each other (SCHED_BATCH). QEMU's main loop looks whether
+/// the virtual CPU is idle and then skips to the next timer; when it looks just after a `hlt` and before the instructions
+/// up to there are counted (QEMU 7.2: icount_start_warp_timer against icount_process_data), they are counted on top, and
+/// the run parts from its repeats. On one CPU that look all but never falls in between.
+fn wrappers(accel: Accel) -> Result<Vec<OsString>, LabError> {
+    let tool = |name: &str, args: &[&str]| -> Result<Vec<OsString>, LabError> {
+        let program = tools::find(name, "util-linux")?.into_os_string();
+        Ok([program].into_iter().chain(args.iter().map(OsString::from)).collect())
+    };
+    let mut words = tool("setpriv", &["--pdeathsig", "KILL", "--"])?;
+    if accel == Accel::VirtualTime {
+        if let Some(cpu) = next_cpu() {
+            words.extend(tool("taskset", &["-c", &cpu.to_string()])?);
+        }
+        words.extend(tool("chrt", &["--batch", "0"])?);
+    }
+    Ok(words)
+}
+
+/// The CPUs that this process may use, in turn, so that guests at the same time have one each. None where /proc does not
+/// tell: the guest then runs as well, and parts more often.
+fn next_cpu() -> Option<usize> {
+    static TURN: AtomicUsize = AtomicUsize::new(0);
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    let allowed: Vec<usize> = allowed.parse::<CpuSet>().ok()?.iter().collect();
+    allowed.get(TURN.fetch_add(1, Ordering::Relaxed) % allowed.len().max(1)).copied()
+}
+
+/// Runs QEMU in the run's directory until it ends, its time is up, or it has written too much.
 pub fn run(machine: &Machine, dir: &Path, timeout: Duration) -> Result<Ended, LabError> {
-    let (program, package) = machine.arch.qemu();
-    let qemu = tools::find(program, package)?;
-    let setpriv = tools::find("setpriv", "util-linux")?;
+    let qemu = program(machine.arch)?;
+    let wrappers = wrappers(machine.accel)?;
     let said = dir.join(QEMU_STDERR);
     let stderr = fs::File::create(&said).map_err(LabError::io("create", &said))?;
-    let mut command = Command::new(&setpriv);
-    command.args(["--pdeathsig", "KILL", "--"]).arg(qemu).args(machine.args()?).current_dir(dir);
+    let mut words = wrappers.into_iter().chain([qemu.into_os_string()]).chain(machine.args()?);
+    let first = words.next().unwrap_or_default();
+    let mut command = Command::new(&first);
+    command.args(words).current_dir(dir);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
     let began = Instant::now();
-    let mut running = Running(command.spawn().map_err(LabError::io("start", &setpriv))?);
+    let mut running = Running(command.spawn().map_err(LabError::io("start", &first))?);
     let how = loop {
-        if let Some(status) = running.0.try_wait().map_err(LabError::io("wait for", &setpriv))? {
+        if let Some(status) = running.0.try_wait().map_err(LabError::io("wait for", &first))? {
             break How::Exited { success: status.success(), description: status.to_string() };
         }
         if began.elapsed() >= timeout {

@@ -7,7 +7,7 @@
 //! assert!(String::from_utf8_lossy(&result.stdout).starts_with("Linux version 6.1"));
 //! ```
 
-use crate::{Arch, Guest, GuestResult, Job, Kernel, LabError, Outcome};
+use crate::{Arch, Guest, GuestResult, Job, Kernel, LabError, Outcome, qemu};
 use std::path::Path;
 
 /// The value, or `None` after printing `SKIPPED: ` and what this machine lacks.
@@ -25,9 +25,16 @@ pub fn or_skip<T>(result: Result<T, LabError>) -> Option<T> {
     }
 }
 
-/// A guest with Debian's kernel of that name and nothing to do yet.
+/// A guest with Debian's amd64 kernel of that name and nothing to do yet.
 pub fn guest(kernel: &str) -> Option<Guest> {
-    let kernel = or_skip(Kernel::by_name(kernel, Arch::Amd64))?;
+    guest_for(Arch::Amd64, kernel)
+}
+
+/// The same for any architecture.
+pub fn guest_for(arch: Arch, kernel: &str) -> Option<Guest> {
+    // Before a kernel is fetched that nothing here could boot.
+    or_skip(qemu::program(arch))?;
+    let kernel = or_skip(Kernel::by_name(kernel, arch))?;
     Some(Guest::new(kernel, Job::Command(vec!["true".into()])))
 }
 
