@@ -1,38 +1,110 @@
-//! Bundles in the formats of other tools.
+//! Bundles in the formats of other tools. docs/formats.md says of each what it holds and what it cannot.
 
-use punctual_bundle::{Bundle, BundleError};
+mod csv;
+mod cyclictest;
+mod gnuplot;
+mod hdr;
+mod json;
+mod junit;
+mod lava;
+mod micros;
+mod parquet;
+mod systress;
+
+use punctual_bundle::{Bundle, BundleError, Series};
 use std::io::{self, Write};
 
-mod json;
+pub use systress::{Layout, file_name as systress_file_name, write_series as write_systress_series};
 
 /// A format to export to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
+    /// The result files of systress.
+    Systress,
+    /// The same with commas.
+    SystressCsv,
+    /// cyclictest's `--json`.
+    CyclictestJson,
+    /// cyclictest's `-h`.
+    CyclictestHistogram,
+    /// A gnuplot script with its data.
+    Gnuplot,
+    /// Every kept sample, one a row.
+    Csv,
+    /// The figures, one series a row.
+    CsvSummary,
+    /// HdrHistogram's interval log.
+    Hdr,
+    /// Every kept sample in Apache Parquet.
+    Parquet,
+    /// Verdicts as JUnit XML.
+    Junit,
+    /// Verdicts as LAVA's lines.
+    Lava,
     /// The summary as JSON.
     Json,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 1] = [Format::Json];
+    pub const ALL: [Format; 12] = [
+        Format::Systress,
+        Format::SystressCsv,
+        Format::CyclictestJson,
+        Format::CyclictestHistogram,
+        Format::Gnuplot,
+        Format::Csv,
+        Format::CsvSummary,
+        Format::Hdr,
+        Format::Parquet,
+        Format::Junit,
+        Format::Lava,
+        Format::Json,
+    ];
+
+    /// Its word on the command line and what it is in one line.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Format::Systress => {
+                ("systress", "histogram and summary in the layout of systress, one file a series with -o DIR")
+            }
+            Format::SystressCsv => ("systress-csv", "the same with commas"),
+            Format::CyclictestJson => ("cyclictest-json", "what cyclictest --json writes"),
+            Format::CyclictestHistogram => ("cyclictest-histogram", "what cyclictest -h prints"),
+            Format::Gnuplot => ("gnuplot", "a script with its data that draws the histograms"),
+            Format::Csv => ("csv", "every kept sample, one a row"),
+            Format::CsvSummary => ("csv-summary", "the figures, one series a row"),
+            Format::Hdr => ("hdr", "HdrHistogram V2 interval log, one tag a series"),
+            Format::Parquet => ("parquet", "every kept sample in Apache Parquet"),
+            Format::Junit => ("junit", "the requirements' verdicts as JUnit XML"),
+            Format::Lava => ("lava", "the requirements' verdicts as lines for LAVA"),
+            Format::Json => ("json", "the summary as JSON (docs/json.md)"),
+        }
+    }
 
     /// The word for it on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Format::Json => "json",
-        }
+        self.words().0
     }
 
     /// What it is, in one line.
     pub fn description(self) -> &'static str {
-        match self {
-            Format::Json => "the summary as JSON (docs/json.md)",
-        }
+        self.words().1
     }
 
     /// The format with this name.
     pub fn from_name(name: &str) -> Option<Format> {
         Format::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// Whether it is no text, and nothing for a terminal.
+    pub fn is_binary(self) -> bool {
+        self == Format::Parquet
+    }
+
+    /// Whether it is one file a series ([`export_files`]), where a directory can be written.
+    pub fn is_several_files(self) -> bool {
+        matches!(self, Format::Systress | Format::SystressCsv)
     }
 }
 
@@ -58,6 +130,39 @@ pub enum ExportError {
 /// Writes a bundle in a format as one stream.
 pub fn export(bundle: &Bundle, format: Format, out: &mut dyn Write) -> Result<(), ExportError> {
     match format {
-        Format::Json => json::write(bundle, out),
+        Format::Systress => systress::write(bundle, Layout::Txt, out)?,
+        Format::SystressCsv => systress::write(bundle, Layout::Csv, out)?,
+        Format::CyclictestJson => cyclictest::write_json(bundle, out)?,
+        Format::CyclictestHistogram => cyclictest::write_histogram(bundle, out)?,
+        Format::Gnuplot => gnuplot::write(bundle, out)?,
+        Format::Csv => csv::write_samples(bundle, out)?,
+        Format::CsvSummary => csv::write_summary(bundle, out)?,
+        Format::Hdr => hdr::write(bundle, out)?,
+        Format::Parquet => parquet::write(bundle, out)?,
+        Format::Junit => junit::write(bundle, out)?,
+        Format::Lava => lava::write(bundle, out)?,
+        Format::Json => json::write(bundle, out)?,
     }
+    Ok(())
+}
+
+/// The files of a format that is one file a series, each with its name; none for other formats.
+pub fn export_files(bundle: &Bundle, format: Format) -> Result<Vec<(String, Vec<u8>)>, ExportError> {
+    match format {
+        Format::Systress => Ok(systress::files(bundle, Layout::Txt)?),
+        Format::SystressCsv => Ok(systress::files(bundle, Layout::Csv)?),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// The name of a series outside its phase.
+fn full_name(phase: &str, series: &Series) -> String {
+    format!("{phase}/{}", series.meta.name)
+}
+
+/// The error of a format made of single samples, where none were kept.
+fn no_samples(format: Format) -> ExportError {
+    let why = "no samples were kept one by one (keep_samples in the experiment; imports have none); csv-summary, hdr and \
+               cyclictest-histogram are made of the statistics, which are always there";
+    ExportError::Impossible { format: format.name(), why: why.to_owned() }
 }

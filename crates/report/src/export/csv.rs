@@ -1,0 +1,83 @@
+//! Comma-separated values (RFC 4180), times in whole ns.
+
+use super::{ExportError, Format, no_samples};
+use punctual_bundle::Bundle;
+use punctual_bundle::summary::{PhaseSummary, SeriesSummary};
+use std::io::{self, Write};
+
+/// Every sample that was kept, one a row.
+pub fn write_samples(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportError> {
+    if bundle.series().all(|(_, series)| series.state.samples_kept == 0) {
+        return Err(no_samples(Format::Csv));
+    }
+    writeln!(out, "phase,series,seq,due_ns,woke_ns,latency_ns,cpu")?;
+    for (phase, series) in bundle.series() {
+        let (phase, name) = (field(phase), field(&series.meta.name));
+        for s in series.log()?.samples {
+            let latency = s.latency().ns();
+            writeln!(out, "{phase},{name},{},{},{},{latency},{}", s.seq, s.due.ns(), s.woke.ns(), s.cpu)?;
+        }
+    }
+    Ok(())
+}
+
+/// The figures of every series, one a row; what is not known is empty.
+pub fn write_summary(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
+    let summary = punctual_analyze::summarize(bundle);
+    let percentiles: Vec<String> =
+        punctual_analyze::percentiles::OFFERED.map(punctual_analyze::percentiles::key).into();
+    let columns: Vec<String> = percentiles.iter().map(|p| format!("p{p}_ns")).collect();
+    writeln!(
+        out,
+        "phase,series,cpus,scheduling,real_time,count,min_ns,mean_ns,max_ns,stddev_ns,{},overruns,lost,above_range,negative",
+        columns.join(",")
+    )?;
+    for phase in &summary.phases {
+        for series in &phase.series {
+            writeln!(out, "{}", row(phase, series, &percentiles).join(","))?;
+        }
+    }
+    Ok(())
+}
+
+fn row(phase: &PhaseSummary, series: &SeriesSummary, percentiles: &[String]) -> Vec<String> {
+    let whole = |ns: Option<i64>| ns.map_or(String::new(), |ns| ns.to_string());
+    let real = |ns: Option<f64>| ns.map_or(String::new(), |ns| format!("{ns:.3}"));
+    let mut row = vec![
+        field(&phase.name),
+        field(&series.name),
+        field(&series.cpus),
+        field(&series.scheduling),
+        series.real_time.to_string(),
+        series.count.to_string(),
+        whole(series.min),
+        real(series.mean),
+        whole(series.max),
+        real(series.stddev),
+    ];
+    row.extend(percentiles.iter().map(|p| whole(series.percentiles.get(p).copied())));
+    row.extend([series.overruns, series.lost, series.above_range, series.negative].map(|n| n.to_string()));
+    row
+}
+
+/// A text as a field. A spreadsheet would compute what begins like a formula: such a text gets an apostrophe before it (OWASP, "CSV
+/// Injection").
+fn field(text: &str) -> String {
+    let apostrophe = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
+    if apostrophe.is_empty() && !text.contains([',', '"', '\n', '\r', ';', '\t']) {
+        return text.to_owned();
+    }
+    format!("\"{apostrophe}{}\"", text.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::field;
+
+    #[test]
+    fn fields_are_quoted_and_formulas_disarmed() {
+        assert_eq!(field("cpu0"), "cpu0");
+        assert_eq!(field("a,\"b\"\nc"), "\"a,\"\"b\"\"\nc\"");
+        assert_eq!(field("=1+1"), "\"'=1+1\"");
+    }
+}

@@ -1,0 +1,196 @@
+//! What cyclictest writes, for the scripts that read it: every series of the bundle is a thread, in the order of phases.
+//!
+//! cyclictest knows no losses and no negative latencies: overruns and lost samples are left out, negative latencies count as 0.
+
+use super::{full_name, micros};
+use punctual_bundle::{Bundle, Series};
+use punctual_core::{Nanos, Sample};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// cyclictest's own date.
+const DATE: &str = "%a, %d %b %Y %H:%M:%S %z";
+
+/// The file of `--json`. What is not known is left out.
+#[derive(Serialize)]
+struct Document {
+    file_version: u32,
+    #[serde(rename = "cmdline:")]
+    cmdline: &'static str,
+    #[serde(rename = "rt_test_version:")]
+    version: String,
+    start_time: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_time: Option<String>,
+    return_code: u8,
+    sysinfo: BTreeMap<&'static str, Value>,
+    num_threads: usize,
+    resolution_in_ns: u8,
+    thread: Ordered<Thread>,
+}
+
+/// A thread, with the name and the scheduling of its series added to what cyclictest tells.
+#[derive(Serialize)]
+struct Thread {
+    histogram: Ordered<u64>,
+    cycles: u64,
+    min: i64,
+    max: i64,
+    avg: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu: Option<usize>,
+    name: String,
+    scheduling: String,
+}
+
+/// An object whose keys stand in the order of their numbers, as cyclictest's do.
+struct Ordered<T>(Vec<(u64, T)>);
+
+impl<T: Serialize> Serialize for Ordered<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
+    }
+}
+
+/// `--json`, file_version 1.
+pub fn write_json(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
+    let series: Vec<(&str, &Series)> = bundle.series().collect();
+    // In ns where a bin is no whole µs, as with cyclictest's -N.
+    let fine = series.iter().any(|(_, s)| s.state.data.exact.resolution.ns() % 1_000 != 0);
+    let ended = bundle.manifest.ending.as_ref();
+    let threads = series.iter().enumerate().map(|(k, (phase, series))| (k as u64, thread(phase, series, fine)));
+    let document = Document {
+        file_version: 1,
+        cmdline: "punctual export --format cyclictest-json",
+        version: format!("punctual {}", bundle.manifest.punctual),
+        start_time: bundle.manifest.created.strftime(DATE).to_string(),
+        end_time: ended.map(|ending| ending.at.strftime(DATE).to_string()),
+        return_code: ended.map_or(0, |ending| ending.exit_code),
+        sysinfo: sysinfo(bundle),
+        num_threads: series.len(),
+        resolution_in_ns: u8::from(fine),
+        thread: Ordered(threads.collect()),
+    };
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    out.write_all(b"\n")
+}
+
+fn thread(phase: &str, series: &Series, fine: bool) -> Thread {
+    let (meta, data) = (&series.meta, &series.state.data);
+    let unit = if fine { 1 } else { 1_000 };
+    let whole = |latency: Option<Nanos>| latency.map_or(0, |latency| latency.ns().max(0) / unit);
+    let bins = if fine {
+        data.exact.occupied().map(|(edge, n)| (edge.ns().max(0) as u64, n)).collect()
+    } else {
+        micros::occupied(&data.exact)
+    };
+    let mean = data.mean().unwrap_or(0.0).max(0.0) / unit as f64;
+    Thread {
+        histogram: Ordered(with_negative(bins, data.exact.below)),
+        cycles: data.count(),
+        min: whole(data.min),
+        max: whole(data.max),
+        avg: (mean * 100.0).round() / 100.0,
+        cpu: meta.cpus.first(),
+        name: full_name(phase, series),
+        scheduling: meta.scheduling.clone(),
+    }
+}
+
+/// What of the environment cyclictest tells, where it is known.
+fn sysinfo(bundle: &Bundle) -> BTreeMap<&'static str, Value> {
+    let environment: Option<Value> = bundle.document("environment").ok().flatten();
+    let known = |what: &str| environment.as_ref()?.pointer(&format!("/kernel/{what}/known")).cloned();
+    let real_time = known("preemption").and_then(|p| Some(u8::from(p.get("model")? == "real_time").into()));
+    let facts = [
+        ("sysname", Some("Linux".into())),
+        ("release", known("release")),
+        ("version", known("version")),
+        ("machine", known("architecture")),
+        ("realtime", real_time),
+    ];
+    facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// `-h`: rows of all latencies with the count of each thread, then minima, means, maxima and overflows. Which thread is which series is
+/// told in comments before the histogram.
+pub fn write_histogram(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
+    let all: Vec<(&str, &Series)> = bundle.series().collect();
+    for (k, (phase, series)) in all.iter().enumerate() {
+        writeln!(out, "# Column {k} is {}", crate::format::plain(&full_name(phase, series)))?;
+    }
+    writeln!(out, "# Histogram")?;
+    let bins: Vec<Vec<(u64, u64)>> = all
+        .iter()
+        .map(|(_, s)| with_negative(micros::occupied(&s.state.data.exact), s.state.data.exact.below))
+        .collect();
+    let rows = rows(&all, &bins);
+    let end = rows.last().map_or(0, |last| last + 1);
+    let in_rows = |k: usize| bins[k].iter().filter(|(us, _)| *us < end).map(|(_, n)| n).sum::<u64>();
+    let mut next: Vec<_> = bins.iter().map(|bins| bins.iter().copied().peekable()).collect();
+    for us in rows {
+        let count =
+            |bins: &mut std::iter::Peekable<_>| bins.next_if(|(bin, _)| *bin == us).map_or(0, |(_, n): (u64, u64)| n);
+        let counts: Vec<String> = next.iter_mut().map(|bins| format!("{:06}", count(bins))).collect();
+        writeln!(out, "{us:06} {}", counts.join("\t"))?;
+    }
+    let line = |out: &mut dyn Write, name: &str, number: &dyn Fn(usize, &Series) -> String| {
+        let numbers: Vec<String> = all.iter().enumerate().map(|(k, (_, series))| number(k, series)).collect();
+        writeln!(out, "# {name}: {}", numbers.join(" "))
+    };
+    let whole = |latency: Option<Nanos>| format!("{:05}", latency.map_or(0, micros::whole));
+    line(out, "Total", &|k, _| format!("{:09}", in_rows(k)))?;
+    line(out, "Min Latencies", &|_, s| whole(s.state.data.min))?;
+    line(out, "Avg Latencies", &|_, s| whole(s.state.data.mean().map(|mean| Nanos(mean as i64))))?;
+    line(out, "Max Latencies", &|_, s| whole(s.state.data.max))?;
+    line(out, "Histogram Overflows", &|k, s| format!("{:05}", overflows(s, in_rows(k))))?;
+    writeln!(out, "# Histogram Overflow at cycle number:")?;
+    for (k, (_, series)) in all.iter().enumerate() {
+        writeln!(out, "# Thread {k}:{}", overflowed(series, end, overflows(series, in_rows(k))))?;
+    }
+    Ok(())
+}
+
+/// The latencies in µs that have a row: every one of the longest histogram, and those of the others that hold something. cyclictest has
+/// one range for all threads, beyond which lie their overflows: where series have overflows, the shortest range of those holds for all.
+fn rows(all: &[(&str, &Series)], bins: &[Vec<(u64, u64)>]) -> Vec<u64> {
+    let exact = || all.iter().map(|(_, series)| &series.state.data.exact);
+    let longest = exact().max_by_key(|exact| exact.bins.len());
+    let mut rows: Vec<u64> = longest.into_iter().flat_map(micros::rows).collect();
+    rows.extend(bins.iter().flatten().map(|(us, _)| us));
+    rows.sort_unstable();
+    rows.dedup();
+    let end = exact().filter(|exact| exact.above > 0).map(|exact| micros::whole(exact.end())).min();
+    rows.retain(|us| end.is_none_or(|end| *us < end));
+    rows
+}
+
+/// The bins with negative latencies counted as 0.
+fn with_negative(mut bins: Vec<(u64, u64)>, below: u64) -> Vec<(u64, u64)> {
+    match bins.first_mut().filter(|(first, _)| *first == 0) {
+        Some((_, count)) => *count += below,
+        None if below > 0 => bins.insert(0, (0, below)),
+        None => {}
+    }
+    bins
+}
+
+/// Cycles that are in no row, also those of a source that kept no histogram at all.
+fn overflows(series: &Series, in_rows: u64) -> u64 {
+    series.state.data.count().saturating_sub(in_rows)
+}
+
+/// The cycles from `end` µs on whose number is known, and how many others there are.
+fn overflowed(series: &Series, end: u64, all: u64) -> String {
+    let beyond = |sample: &&Sample| micros::whole(sample.latency()) >= end;
+    let mut cycles: Vec<u64> = series.state.data.worst.iter().filter(beyond).map(|sample| sample.seq).collect();
+    cycles.sort_unstable();
+    let mut text: String = cycles.iter().map(|cycle| format!(" {cycle:05}")).collect();
+    let others = all.saturating_sub(cycles.len() as u64);
+    if others > 0 {
+        text += &format!(" # {others:05} others");
+    }
+    text
+}

@@ -1,0 +1,68 @@
+//! Verdicts for LAVA: one line a requirement, `name pass|fail value unit`; `name unknown` where the evidence does not decide, so that
+//! nothing undecided looks like a pass.
+
+use punctual_bundle::Bundle;
+use punctual_bundle::summary::{RequirementSummary, VerdictWord};
+use punctual_core::Requirement;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// Every requirement of every series.
+pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
+    let mut given: BTreeMap<String, u32> = BTreeMap::new();
+    for phase in punctual_analyze::summarize(bundle).phases {
+        for series in &phase.series {
+            for requirement in &series.requirements {
+                let mut name = id(&format!("{}-{}-{}", phase.name, series.name, requirement.requirement));
+                // Of two results with one name LAVA would show one.
+                let times = given.entry(name.clone()).and_modify(|times| *times += 1).or_insert(1);
+                if *times > 1 {
+                    name += &format!("-{times}");
+                }
+                writeln!(out, "{name} {}", result(requirement))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn result(requirement: &RequirementSummary) -> String {
+    let word = match requirement.verdict {
+        VerdictWord::Met => "pass",
+        VerdictWord::NotMet => "fail",
+        VerdictWord::Undecided => return "unknown".to_owned(),
+    };
+    figure(requirement).map_or(word.to_owned(), |figure| format!("{word} {figure}"))
+}
+
+/// The figure that was compared, with its unit: `28.543 us`, `10 count`.
+pub fn figure(requirement: &RequirementSummary) -> Option<String> {
+    let is_time = requirement.requirement.parse::<Requirement>().is_ok_and(|r| r.metric.is_time());
+    requirement
+        .figure
+        .map(|figure| if is_time { format!("{:.3} us", figure / 1e3) } else { format!("{figure:.0} count") })
+}
+
+/// A test case's name as LAVA takes it: letters, digits, `_`, `.` and `-`. Comparisons become words.
+fn id(name: &str) -> String {
+    let words = name.replace("<=", "le").replace(">=", "ge").replace("==", "eq").replace('<', "lt").replace('>', "gt");
+    let mut id = String::new();
+    for c in words.chars().take(200) {
+        let c = if c.is_ascii_alphanumeric() || matches!(c, '_' | '.') { c } else { '-' };
+        if c != '-' || !id.ends_with('-') {
+            id.push(c);
+        }
+    }
+    id.trim_matches('-').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::id;
+
+    #[test]
+    fn names_are_what_lava_takes() {
+        assert_eq!(id("idle-timer/cpu0-p99.9 <= 60us"), "idle-timer-cpu0-p99.9-le-60us");
+        assert_eq!(id("a\n\u{202e} b"), "a-b");
+    }
+}

@@ -1,0 +1,47 @@
+//! The exact histogram in bins of one microsecond, as the older tools have them: latencies cut down to whole µs.
+
+use punctual_core::{LinearHistogram, Nanos};
+
+/// The bins that are not empty: latency in µs and count, ascending.
+pub fn occupied(exact: &LinearHistogram) -> Vec<(u64, u64)> {
+    let mut bins: Vec<(u64, u64)> = Vec::new();
+    for (edge, n) in exact.occupied() {
+        let us = whole(edge);
+        match bins.last_mut().filter(|(last, _)| *last == us) {
+            Some((_, count)) => *count += n,
+            None => bins.push((us, n)),
+        }
+    }
+    bins
+}
+
+/// The rows of its bins in whole µs, ascending, the empty ones too: every bin where they are at least a µs wide, else every µs. Never
+/// more than it has bins.
+pub fn rows(exact: &LinearHistogram) -> impl Iterator<Item = u64> {
+    let width = exact.resolution.ns().max(1) as u64;
+    let end = exact.end().ns().max(0) as u64;
+    let (count, step) = if width >= 1_000 { (exact.bins.len() as u64, width) } else { (end.div_ceil(1_000), 1_000) };
+    (0..count).map(move |k| k.saturating_mul(step) / 1_000)
+}
+
+/// A latency in whole µs; negative ones count as 0.
+pub fn whole(latency: Nanos) -> u64 {
+    (latency.ns() / 1_000).max(0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_become_whole_microseconds() {
+        let mut fine = LinearHistogram::new(Nanos(2_500), Nanos(300));
+        [0, 299, 300, 900, 1_000, 1_200, 2_400].into_iter().for_each(|ns| fine.record(Nanos(ns)));
+        assert_eq!(occupied(&fine), [(0, 5), (1, 1), (2, 1)], "1,000 ns lie in the bin that begins at 900");
+        assert_eq!(rows(&fine).collect::<Vec<_>>(), [0, 1, 2]);
+        let mut wide = LinearHistogram::new(Nanos(5_000), Nanos(2_500));
+        [0, 2_500, 7_400].into_iter().for_each(|ns| wide.record(Nanos(ns)));
+        assert_eq!(occupied(&wide), [(0, 1), (2, 1), (5, 1)]);
+        assert_eq!(rows(&wide).collect::<Vec<_>>(), [0, 2, 5]);
+    }
+}

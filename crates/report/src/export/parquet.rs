@@ -1,0 +1,81 @@
+//! Every kept sample in Apache Parquet, one row group a series: `phase`, `series`, `seq`, `due_ns`, `woke_ns`, `latency_ns`, `cpu`.
+
+use super::{ExportError, Format, no_samples};
+use parquet::basic::Encoding;
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
+use punctual_bundle::Bundle;
+use punctual_core::Sample;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+const SCHEMA: &str = "message samples {
+    required binary phase (UTF8);
+    required binary series (UTF8);
+    required int64 seq (INTEGER(64,false));
+    required int64 due_ns;
+    required int64 woke_ns;
+    required int64 latency_ns;
+    required int32 cpu (INTEGER(32,false));
+}";
+/// Columns whose values rise steadily: their differences are small (Parquet's DELTA_BINARY_PACKED).
+const RISING: [&str; 4] = ["seq", "due_ns", "woke_ns", "latency_ns"];
+
+/// Writes the file. It is made in memory first, as its format needs to know where it is.
+pub fn write(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportError> {
+    if bundle.series().all(|(_, series)| series.state.samples_kept == 0) {
+        return Err(no_samples(Format::Parquet));
+    }
+    let schema = Arc::new(parse_message_type(SCHEMA).map_err(failed)?);
+    let mut file = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties())).map_err(failed)?;
+    for (phase, series) in bundle.series() {
+        let samples = series.log()?.samples;
+        let mut group = file.next_row_group().map_err(failed)?;
+        write_group(&mut group, phase, &series.meta.name, &samples).map_err(failed)?;
+        group.close().map_err(failed)?;
+    }
+    out.write_all(&file.into_inner().map_err(failed)?)?;
+    Ok(())
+}
+
+fn properties() -> WriterProperties {
+    let mut properties = WriterProperties::builder().set_created_by(format!("punctual {}", env!("CARGO_PKG_VERSION")));
+    for column in RISING {
+        let column = ColumnPath::from(column);
+        properties = properties
+            .set_column_dictionary_enabled(column.clone(), false)
+            .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+    }
+    properties.build()
+}
+
+fn failed(error: ParquetError) -> ExportError {
+    ExportError::Write(io::Error::other(error))
+}
+
+type Group<'a> = SerializedRowGroupWriter<'a, Vec<u8>>;
+
+/// The columns in the order of the schema.
+fn write_group(group: &mut Group, phase: &str, series: &str, samples: &[Sample]) -> Result<(), ParquetError> {
+    let text = |text: &str| vec![ByteArray::from(text); samples.len()];
+    let numbers = |number: fn(&Sample) -> i64| samples.iter().map(number).collect::<Vec<i64>>();
+    column::<ByteArrayType>(group, &text(phase))?;
+    column::<ByteArrayType>(group, &text(series))?;
+    // Unsigned numbers are stored in the signed type of the same width (Parquet's logical types).
+    column::<Int64Type>(group, &numbers(|s| s.seq as i64))?;
+    column::<Int64Type>(group, &numbers(|s| s.due.ns()))?;
+    column::<Int64Type>(group, &numbers(|s| s.woke.ns()))?;
+    column::<Int64Type>(group, &numbers(|s| s.latency().ns()))?;
+    column::<Int32Type>(group, &samples.iter().map(|s| s.cpu as i32).collect::<Vec<i32>>())
+}
+
+fn column<T: DataType>(group: &mut Group, values: &[T::T]) -> Result<(), ParquetError> {
+    let missing = || ParquetError::General("the schema has fewer columns than are written".to_owned());
+    let mut column = group.next_column()?.ok_or_else(missing)?;
+    column.typed::<T>().write_batch(values, None, None)?;
+    column.close()
+}

@@ -1,0 +1,150 @@
+//! The result files of systress: two columns (latency in µs, count) from 0 to the range, then `#` lines with the summary, so that
+//! scripts written for them still plot them.
+//!
+//! One file a series where a directory can be written. As one stream, the series stand one after the other, each headed by a comment
+//! with its name and set apart by two blank lines: gnuplot reads them by `index 0`, `index 1`, ….
+
+use super::{full_name, micros};
+use punctual_bundle::state::State;
+use punctual_bundle::{Bundle, SeriesMeta};
+use punctual_core::Nanos;
+use std::io::{self, Write};
+
+/// How columns are set apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layout {
+    /// By blanks (`stats.format txt`).
+    Txt,
+    /// By commas (`stats.format csv`).
+    Csv,
+}
+
+const COLUMNS: [&str; 11] =
+    ["Index", "TID", "Samples", "L_min", "L_max", "L_avg", "Samples_H", "L_avg_H", "L_med_H", "L_std_H", "L_mode_H"];
+
+/// The name that systress gives the file of a timer thread without a name of its own.
+pub fn file_name(index: usize, layout: Layout) -> String {
+    let ending = if layout == Layout::Csv { "csv" } else { "txt" };
+    format!("timer_thread{index:02}.{ending}")
+}
+
+/// Every series in one stream.
+pub fn write(bundle: &Bundle, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+    for (k, (phase, series)) in bundle.series().enumerate() {
+        if k > 0 {
+            out.write_all(b"\n\n")?;
+        }
+        writeln!(out, "# {}", crate::format::plain(&full_name(phase, series)))?;
+        write_series(k, &series.meta, &series.state, layout, out)?;
+    }
+    Ok(())
+}
+
+/// One file a series: `timer_thread00.txt`, and with several phases `000-timer_thread00.txt`, the number of the phase before it.
+pub fn files(bundle: &Bundle, layout: Layout) -> io::Result<Vec<(String, Vec<u8>)>> {
+    let mut files = Vec::new();
+    for (place, phase) in bundle.phases.iter().enumerate() {
+        for (index, series) in phase.series.iter().enumerate() {
+            let prefix = if bundle.phases.len() > 1 { format!("{place:03}-") } else { String::new() };
+            let mut bytes = Vec::new();
+            write_series(index, &series.meta, &series.state, layout, &mut bytes)?;
+            files.push((format!("{prefix}{}", file_name(index, layout)), bytes));
+        }
+    }
+    Ok(files)
+}
+
+/// One series: its histogram and its summary.
+pub fn write_series(
+    index: usize,
+    meta: &SeriesMeta,
+    state: &State,
+    layout: Layout,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let bins = micros::occupied(&state.data.exact);
+    let between = if layout == Layout::Csv { "," } else { " " };
+    let mut occupied = bins.iter().copied().peekable();
+    for us in micros::rows(&state.data.exact) {
+        let count = occupied.next_if(|(bin, _)| *bin == us).map_or(0, |(_, n)| n);
+        writeln!(out, "{us}{between}{count}")?;
+    }
+    let row = summary(index, meta, state, &bins);
+    writeln!(out, "#\n# SUMMARY (latencies in us; columns ending in _H are of the samples within the histogram)")?;
+    match layout {
+        Layout::Csv => writeln!(out, "# {}\n# {}", COLUMNS.join(","), row.join(",")),
+        Layout::Txt => {
+            let line = |cells: &[String]| cells.iter().map(|cell| format!(" {cell:>10}")).collect::<String>();
+            writeln!(out, "#{}\n#{}", line(&COLUMNS.map(String::from)), line(&row))
+        }
+    }
+}
+
+/// The cells of the summary row; `-` where there is nothing to tell.
+fn summary(index: usize, meta: &SeriesMeta, state: &State, bins: &[(u64, u64)]) -> Vec<String> {
+    let data = &state.data;
+    let cell = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+    let whole = |latency: Option<Nanos>| cell(latency.map(|latency| latency.ns().div_euclid(1_000).to_string()));
+    let inside = Inside::of(bins);
+    // Commas would be columns.
+    let modes = inside.modes.iter().map(u64::to_string).collect::<Vec<_>>().join("/");
+    vec![
+        index.to_string(),
+        cell(meta.tid.map(|tid| tid.to_string())),
+        data.count().to_string(),
+        whole(data.min),
+        whole(data.max),
+        cell(data.mean().map(|ns| format!("{:.2}", ns / 1e3))),
+        inside.count.to_string(),
+        cell(inside.mean.map(|us| format!("{us:.2}"))),
+        cell(inside.median.map(|us| us.to_string())),
+        cell(inside.stddev.map(|us| format!("{us:.2}"))),
+        cell(Some(modes).filter(|modes| !modes.is_empty())),
+    ]
+}
+
+/// Figures over the bins, in µs.
+struct Inside {
+    count: u64,
+    mean: Option<f64>,
+    median: Option<u64>,
+    stddev: Option<f64>,
+    modes: Vec<u64>,
+}
+
+impl Inside {
+    fn of(bins: &[(u64, u64)]) -> Inside {
+        let count: u64 = bins.iter().map(|(_, n)| n).sum();
+        let weighted =
+            |value: &dyn Fn(f64) -> f64| bins.iter().map(|(us, n)| value(*us as f64) * *n as f64).sum::<f64>();
+        let mean = (count > 0).then(|| weighted(&|us| us) / count as f64);
+        let stddev = mean.map(|mean| (weighted(&|us| (us - mean).powi(2)) / count as f64).sqrt());
+        let fullest = bins.iter().map(|(_, n)| *n).max();
+        let mut below = 0;
+        let mut median = None;
+        for (us, n) in bins {
+            below += n;
+            // The lower of the two in the middle, as in all of punctual's percentiles.
+            if median.is_none() && below >= count.div_ceil(2) {
+                median = Some(*us);
+            }
+        }
+        let modes = bins.iter().filter(|(_, n)| Some(*n) == fullest).map(|(us, _)| *us).collect();
+        Inside { count, mean, median, stddev, modes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_over_bins_are_those_of_their_samples() {
+        let inside = Inside::of(&[(2, 1), (4, 3), (5, 2), (7, 1), (9, 1)]);
+        assert_eq!((inside.count, inside.mean, inside.stddev), (8, Some(5.0), Some(2.0)));
+        assert_eq!((inside.median, inside.modes), (Some(4), vec![4]));
+        let nothing = Inside::of(&[]);
+        assert_eq!((nothing.count, nothing.mean, nothing.median, nothing.stddev), (0, None, None, None));
+        assert_eq!(Inside::of(&[(3, 2), (8, 2)]).modes, [3, 8]);
+    }
+}

@@ -1,0 +1,330 @@
+//! Every export of every fixture bundle, read back by readers that are not punctual's wherever there are any.
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use punctual_bundle::import::{ImportOptions, import};
+use punctual_bundle::summary::Summary;
+use punctual_bundle::{Bundle, Series};
+use punctual_core::Sample;
+use punctual_report::export::{ExportError, Format, export, export_files};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const BUNDLES: [&str; 5] = ["good", "cut-off", "lossy", "hostile", "imported"];
+
+fn open(name: &str) -> Bundle {
+    Bundle::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles").join(name)).unwrap()
+}
+
+fn exported(name: &str, format: Format) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    export(&open(name), format, &mut bytes).unwrap();
+    bytes
+}
+
+fn text(name: &str, format: Format) -> String {
+    String::from_utf8(exported(name, format)).unwrap()
+}
+
+/// Runs a program on an input; `None`, said aloud, where it is not there.
+fn run(program: &str, arguments: &[&str], input: &[u8]) -> Option<(bool, String)> {
+    let child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut child) = child else {
+        println!("SKIPPED: {program} is not installed");
+        return None;
+    };
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_owned();
+    // Beside reading: a program may answer before it has read everything.
+    let writer = std::thread::spawn(move || stdin.write_all(&input));
+    let output = child.wait_with_output().unwrap();
+    let _ = writer.join().unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    Some((output.status.success(), said))
+}
+
+#[test]
+fn every_format_of_every_bundle_is_written_or_refused_with_a_reason() {
+    for name in BUNDLES {
+        let bundle = open(name);
+        for format in Format::ALL {
+            let mut bytes = Vec::new();
+            match export(&bundle, format, &mut bytes) {
+                Ok(()) => assert!(format == Format::Lava || !bytes.is_empty(), "{name} {}", format.name()),
+                Err(ExportError::Impossible { why, .. }) => {
+                    assert_eq!(name, "imported", "{}: {why}", format.name());
+                    assert!(matches!(format, Format::Csv | Format::Parquet));
+                }
+                Err(error) => panic!("{name} {}: {error}", format.name()),
+            }
+        }
+    }
+}
+
+#[test]
+fn formats_are_found_by_their_names() {
+    for format in Format::ALL {
+        assert_eq!(Format::from_name(format.name()), Some(format));
+    }
+    assert_eq!(Format::from_name("excel"), None);
+}
+
+/// The rows and the last line of a file of systress.
+fn read_systress(text: &str, between: char) -> (BTreeMap<u64, u64>, Vec<String>) {
+    let row = |line: &str| {
+        let (us, count) = line.split_once(between).unwrap();
+        (us.parse().unwrap(), count.parse().unwrap())
+    };
+    let rows = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).map(row).collect();
+    let last = text.lines().last().unwrap().trim_start_matches('#').trim();
+    let cells = last.split([',', ' ']).filter(|cell| !cell.is_empty()).map(String::from).collect();
+    (rows, cells)
+}
+
+#[test]
+fn files_of_systress_hold_the_histogram_and_the_summary() {
+    for (format, between) in [(Format::Systress, ' '), (Format::SystressCsv, ',')] {
+        let bundle = open("good");
+        let files = export_files(&bundle, format).unwrap();
+        for ((name, bytes), (_, series)) in files.iter().zip(bundle.series()) {
+            let (rows, cells) = read_systress(std::str::from_utf8(bytes).unwrap(), between);
+            let data = &series.state.data;
+            let bins: Vec<u64> = rows.values().copied().collect();
+            assert_eq!(bins, data.exact.bins, "{name}");
+            assert_eq!(rows.keys().copied().collect::<Vec<_>>(), (0..=1_000).collect::<Vec<_>>());
+            assert_eq!(cells[2], data.count().to_string());
+            assert_eq!(cells[3], (data.min.unwrap().ns() / 1_000).to_string());
+            assert_eq!(cells[6], data.exact.inside().to_string());
+            let mean: f64 = rows.iter().map(|(us, n)| us * n).sum::<u64>() as f64 / data.exact.inside() as f64;
+            assert_eq!(cells[7], format!("{mean:.2}"));
+        }
+        let names: Vec<&str> = files.iter().map(|(name, _)| name.split('.').next().unwrap()).collect();
+        assert_eq!(names, ["000-timer_thread00", "000-timer_thread01", "001-timer_thread00", "001-timer_thread01"]);
+    }
+    let lossy = export_files(&open("lossy"), Format::Systress).unwrap();
+    assert_eq!(lossy[0].0, "timer_thread00.txt");
+    let summary: String =
+        String::from_utf8(lossy[0].1.clone()).unwrap().lines().skip(1_001).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!(summary, @r#"
+    #
+    # SUMMARY (latencies in us; columns ending in _H are of the samples within the histogram)
+    #      Index        TID    Samples      L_min      L_max      L_avg  Samples_H    L_avg_H    L_med_H    L_std_H   L_mode_H
+    #          0       4000       3000          2       7300      10.99       2997       6.94          5      12.41          3
+    "#);
+}
+
+#[test]
+fn the_stream_of_systress_is_one_data_set_a_series_for_gnuplot() {
+    let script = text("good", Format::Systress);
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data.txt");
+    std::fs::write(&data, script).unwrap();
+    let commands = format!(
+        "set terminal dumb; plot for [i=0:3] '{0}' index i using 1:2 with steps; stats '{0}' using 1:2 nooutput; print STATS_blocks",
+        data.display()
+    );
+    if let Some((success, said)) = run("gnuplot", &["-e", &commands], b"") {
+        assert!(success, "{said}");
+        assert!(said.trim_end().ends_with('4'), "{said}");
+    }
+}
+
+/// What of a series survives in cyclictest's formats: bins below `end`, all beyond, count, smallest and largest in whole µs.
+fn essence(series: &Series, end: i64) -> (BTreeMap<i64, u64>, u64, u64, i64, i64) {
+    let data = &series.state.data;
+    let mut bins: BTreeMap<i64, u64> =
+        data.exact.occupied().map(|(edge, n)| (edge.ns(), n)).filter(|(edge, _)| *edge < end).collect();
+    if data.exact.below > 0 {
+        *bins.entry(0).or_default() += data.exact.below;
+    }
+    let beyond = data.count() - bins.values().sum::<u64>();
+    let whole = |latency: Option<punctual_core::Nanos>| latency.map_or(0, |l| l.ns().max(0) / 1_000);
+    (bins, beyond, data.count(), whole(data.min), whole(data.max))
+}
+
+#[test]
+fn what_is_exported_for_cyclictest_is_imported_as_the_same() {
+    for name in ["good", "cut-off", "lossy", "imported"] {
+        for format in [Format::CyclictestJson, Format::CyclictestHistogram] {
+            let place = tempfile::tempdir().unwrap();
+            let directory = place.path().join("b");
+            let bytes = exported(name, format);
+            let options = ImportOptions { name: name.into(), ..ImportOptions::default() };
+            import(&mut bytes.as_slice(), &directory, &options, punctual_analyze::summarize).unwrap();
+            let (before, after) = (open(name), Bundle::open(&directory).unwrap());
+            // The text has one range for all threads; one of the lossy ones overflows from 21 µs on.
+            let end = if name == "lossy" && format == Format::CyclictestHistogram { 21_000 } else { i64::MAX };
+            let essences = |bundle: &Bundle| bundle.series().map(|(_, s)| essence(s, end)).collect::<Vec<_>>();
+            assert_eq!(essences(&after), essences(&before), "{name} {}", format.name());
+        }
+    }
+}
+
+#[test]
+fn python_reads_every_json_and_xml() {
+    for name in BUNDLES {
+        for format in [Format::Json, Format::CyclictestJson] {
+            if let Some((success, said)) =
+                run("python3", &["-c", "import json,sys; json.load(sys.stdin)"], &exported(name, format))
+            {
+                assert!(success, "{name} {}: {said}", format.name());
+            }
+        }
+        let count = "import sys; import xml.etree.ElementTree as e; print(len(e.parse(sys.stdin.buffer).findall('.//testcase')))";
+        if let Some((success, said)) = run("python3", &["-c", count], &exported(name, Format::Junit)) {
+            let stated: usize = open(name).series().map(|(_, series)| series.meta.requirements.len()).sum();
+            assert!(success && said.trim() == stated.to_string(), "{name}: {said}");
+        }
+    }
+}
+
+#[test]
+fn json_is_the_summary() {
+    for name in BUNDLES {
+        let read: Summary = serde_json::from_str(&text(name, Format::Json)).unwrap();
+        assert!(read == punctual_analyze::summarize(&open(name)), "{name} is not read as it was written");
+    }
+}
+
+#[test]
+fn gnuplot_draws_the_script_and_runs_nothing_of_its_names() {
+    for name in BUNDLES {
+        let draw = ["-e", "set terminal svg", "-"];
+        let Some((success, said)) = run("gnuplot", &draw, &exported(name, Format::Gnuplot)) else { return };
+        let drawn = open(name).series().filter(|(_, series)| series.state.data.exact.inside() > 0).count();
+        assert!(success, "{name}: {said}");
+        assert_eq!(said.matches("<g id=\"gnuplot_plot_").count(), drawn, "{name}");
+        assert!(!said.contains("uid="), "`id` was run");
+    }
+}
+
+#[test]
+fn csv_holds_every_kept_sample() {
+    for name in ["good", "cut-off", "lossy", "hostile"] {
+        let python = "import csv,sys; rows=list(csv.reader(sys.stdin)); \
+                      assert all(len(r)==7 for r in rows); print(len(rows)-1, sum(int(r[5]) for r in rows[1:]))";
+        let samples: Vec<Sample> = open(name).series().flat_map(|(_, series)| series.log().unwrap().samples).collect();
+        let sum: i128 = samples.iter().map(|s| i128::from(s.latency().ns())).sum();
+        if let Some((success, said)) = run("python3", &["-c", python], &exported(name, Format::Csv)) {
+            assert!(success, "{name}: {said}");
+            assert_eq!(said.trim(), format!("{} {sum}", samples.len()), "{name}");
+        }
+    }
+    let head: Vec<String> = text("good", Format::Csv).lines().take(3).map(String::from).collect();
+    insta::assert_snapshot!(head.join("\n"), @r#"
+    phase,series,seq,due_ns,woke_ns,latency_ns,cpu
+    idle,timer/cpu0,0,5000000000000,5000000001911,1911,0
+    idle,timer/cpu0,1,5000001000000,5000001005069,5069,0
+    "#);
+    insta::assert_snapshot!(text("lossy", Format::CsvSummary), @r#"
+    phase,series,cpus,scheduling,real_time,count,min_ns,mean_ns,max_ns,stddev_ns,p50_ns,p75_ns,p90_ns,p95_ns,p99_ns,p99.9_ns,p99.99_ns,p99.999_ns,overruns,lost,above_range,negative
+    main,overruns,0,SCHED_FIFO 80,true,3000,2501,10994.393,7300000,140862.511,5347,8191,12183,15351,28543,,,,10,0,3,0
+    main,dropped,1,SCHED_FIFO 80,true,2000,2501,7129.256,265975,10107.859,5199,8083,12303,15055,24255,,,,0,130,0,0
+    main,negative,2,SCHED_FIFO 80,true,1000,-1000000,6176.470,146340,32967.946,5283,8187,12503,15799,27679,,,,0,0,24,2
+    main,time-sharing,3,SCHED_OTHER,false,1000,0,4828.000,192000,9226.181,4001,8003,8003,12007,24015,,,,0,0,0,0
+    main,empty,3,SCHED_FIFO 80,true,0,,,,,,,,,,,,,0,0,0,0
+    "#);
+}
+
+#[test]
+fn the_hdr_log_is_read_by_its_own_reader() {
+    for name in BUNDLES {
+        let (bundle, bytes) = (open(name), exported(name, Format::Hdr));
+        let mut read: Vec<(String, Histogram<u64>)> = Vec::new();
+        for entry in IntervalLogIterator::new(&bytes) {
+            if let LogEntry::Interval(interval) = entry.unwrap() {
+                use base64::prelude::{BASE64_STANDARD, Engine};
+                let encoded = BASE64_STANDARD.decode(interval.encoded_histogram()).unwrap();
+                let tag = interval.tag().unwrap().as_str().to_owned();
+                read.push((tag, Deserializer::new().deserialize(&mut encoded.as_slice()).unwrap()));
+            }
+        }
+        let plain: Vec<&Histogram<u64>> =
+            read.iter().filter(|(tag, _)| !tag.ends_with("/corrected")).map(|(_, h)| h).collect();
+        let expected: Vec<&Histogram<u64>> = bundle.series().map(|(_, s)| &s.state.data.whole).collect();
+        assert_eq!(plain, expected, "{name}");
+    }
+}
+
+#[test]
+fn parquet_is_read_back_exactly() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::RowAccessor;
+    for name in ["good", "lossy", "hostile"] {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&exported(name, Format::Parquet)).unwrap();
+        let reader = SerializedFileReader::new(file).unwrap();
+        let mut rows = reader.get_row_iter(None).unwrap();
+        for (phase, series) in open(name).series() {
+            for sample in series.log().unwrap().samples {
+                let row = rows.next().unwrap().unwrap();
+                assert_eq!(
+                    (row.get_string(0).unwrap().as_str(), row.get_string(1).unwrap().as_str()),
+                    (phase, series.meta.name.as_str())
+                );
+                assert_eq!((row.get_ulong(2).unwrap(), row.get_long(3).unwrap()), (sample.seq, sample.due.ns()));
+                assert_eq!(
+                    (row.get_long(4).unwrap(), row.get_long(5).unwrap()),
+                    (sample.woke.ns(), sample.latency().ns())
+                );
+                assert_eq!(row.get_uint(6).unwrap(), sample.cpu);
+            }
+        }
+        assert!(rows.next().is_none());
+    }
+}
+
+#[test]
+fn verdicts_for_ci() {
+    insta::assert_snapshot!(text("lossy", Format::Lava), @r#"
+    main-overruns-max-lt-1ms fail 7300.000 us
+    main-overruns-p99-lt-100us pass 28.543 us
+    main-overruns-overruns-eq-0 fail 10 count
+    main-overruns-corrected-p99-lt-100us pass 54.495 us
+    main-overruns-p99.999-lt-1ms unknown
+    main-dropped-max-lt-10ms unknown
+    main-dropped-lost-eq-0 fail 130 count
+    main-time-sharing-max-lt-10ms unknown
+    main-empty-max-lt-1ms unknown
+    "#);
+    insta::assert_snapshot!(text("lossy", Format::Junit), @r#"
+    <?xml version="1.0" encoding="UTF-8"?>
+    <testsuites name="lossy" tests="9" skipped="0" failures="3" errors="4">
+        <testsuite name="main" tests="9" skipped="0" errors="4" failures="3">
+            <testcase name="max &lt; 1ms" classname="main/overruns">
+                <failure message="measured 7300.000 us" type="not-met"/>
+            </testcase>
+            <testcase name="p99 &lt; 100us" classname="main/overruns"/>
+            <testcase name="overruns == 0" classname="main/overruns">
+                <failure message="measured 10 count" type="not-met"/>
+            </testcase>
+            <testcase name="corrected p99 &lt; 100us" classname="main/overruns"/>
+            <testcase name="p99.999 &lt; 1ms" classname="main/overruns">
+                <error message="p99.999 needs 1000000 samples and there are 3000" type="undecided"/>
+            </testcase>
+            <testcase name="max &lt; 10ms" classname="main/dropped">
+                <error message="130 samples were lost: they could have been anything" type="undecided"/>
+            </testcase>
+            <testcase name="lost == 0" classname="main/dropped">
+                <failure message="measured 130 count" type="not-met"/>
+            </testcase>
+            <testcase name="max &lt; 10ms" classname="main/time-sharing">
+                <error message="it ran as SCHED_OTHER, not with the real-time scheduling asked for" type="undecided"/>
+            </testcase>
+            <testcase name="max &lt; 1ms" classname="main/empty">
+                <error message="nothing was measured" type="undecided"/>
+            </testcase>
+        </testsuite>
+    </testsuites>
+    "#);
+    let hostile = text("hostile", Format::Lava);
+    assert!(hostile.is_ascii() && hostile.lines().all(|line| matches!(line.split(' ').count(), 2 | 4)), "{hostile}");
+}
