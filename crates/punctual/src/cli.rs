@@ -36,6 +36,8 @@ pub enum Command {
     /// Read another tool's results into a bundle
     #[cfg(any())]
     Import(commands::import::Args),
+    /// Give CPUs to real time, and take them back
+    Isolate(commands::isolate::Args),
     /// Print the TOML that means the same as a systress file
     Convert(commands::convert::Args),
     /// Print a completion script for a shell
@@ -48,6 +50,9 @@ pub enum Command {
 impl Command {
     /// Does it.
     pub fn run(self) -> Ending {
+        if !matches!(self, Command::Isolate(_) | Command::Completions(_)) {
+            commands::isolate::tell_leftovers();
+        }
         match self {
             Command::Run(args) => commands::run::run(args),
             Command::Show(args) => commands::show::run(args),
@@ -56,6 +61,7 @@ impl Command {
             Command::Export(args) => commands::export::run(args),
             #[cfg(any())]
             Command::Import(args) => commands::import::run(args),
+            Command::Isolate(args) => commands::isolate::run(args),
             Command::Convert(args) => commands::convert::run(args),
             Command::Completions(args) => commands::completions::run(args),
             #[cfg(any())]

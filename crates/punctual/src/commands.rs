@@ -5,6 +5,7 @@ pub mod convert;
 pub mod export;
 #[cfg(any())]
 pub mod import;
+pub mod isolate;
 #[cfg(any())]
 pub mod man;
 #[cfg(any())]

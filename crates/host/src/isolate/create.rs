@@ -131,7 +131,7 @@ impl Maker<'_, '_> {
                 let noted = self.noted.note_all(files, journal, name).map_err(|error| error.to_string())?;
                 return noted.map_err(|error| error.to_string());
             }
-            Change::MoveTasks { to } => {
+            Change::MoveTasks { to, .. } => {
                 let evicted =
                     evict::evict(files, journal, &self.plan.machine, &mut self.noted, to, &self.request.leave);
                 self.done.tasks = evicted.map_err(|error| error.to_string())?;

@@ -47,17 +47,12 @@ pub struct StayedTask {
 }
 
 /// Threads of processes that are to stay where they are.
-pub fn threads_to_leave(files: &dyn Files, leave: &[i32]) -> HashSet<i32> {
+fn threads_to_leave(files: &dyn Files, leave: &[i32]) -> HashSet<i32> {
     leave.iter().flat_map(|pid| tasks::threads_of(files, *pid).unwrap_or_default()).collect()
 }
 
 /// The tasks, by number, in cgroups whose CPUs overlap with the partition's, other than `to`. Version 1.
-pub fn candidates(
-    files: &dyn Files,
-    machine: &Machine,
-    to: &str,
-    leave: &[i32],
-) -> Result<Vec<(i32, String)>, FileError> {
+fn candidates(files: &dyn Files, machine: &Machine, to: &str, leave: &[i32]) -> Result<Vec<(i32, String)>, FileError> {
     let mut overlaps: HashMap<String, bool> = HashMap::new();
     let left = threads_to_leave(files, leave);
     let mut found: Vec<(i32, String)> = Vec::new();
@@ -71,6 +66,13 @@ pub fn candidates(
     }
     found.sort_unstable();
     Ok(found)
+}
+
+/// How many tasks would be tried to be moved now. Version 1.
+pub fn movable(files: &dyn Files, machine: &Machine, to: &str, leave: &[i32]) -> Result<usize, FileError> {
+    let candidates = candidates(files, machine, to, leave)?;
+    let free = |(tid, _): &&(i32, String)| tasks::stat(files, *tid).is_ok_and(|stat| !stat.is_bound());
+    Ok(candidates.iter().filter(free).count())
 }
 
 fn shares_cpus(files: &dyn Files, cpusets: &Cpusets, cgroup: &str, rt: &CpuSet) -> bool {

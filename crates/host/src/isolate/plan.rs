@@ -3,7 +3,7 @@
 use super::machine::Machine;
 use super::request::Request;
 use super::tweaks::{self, Draft, Phase};
-use super::{Refusal, others};
+use super::{Refusal, evict, others};
 use crate::files::Files;
 use crate::journal::record::Write;
 use punctual_core::CpuSet;
@@ -54,6 +54,8 @@ pub enum Change {
     MoveTasks {
         /// Its directory.
         to: String,
+        /// How many there are now.
+        now: usize,
     },
     /// Tasks that may still run on the partition's CPUs are kept off by their affinity.
     ConfineTasks,
@@ -140,7 +142,8 @@ impl Maker<'_> {
         let nodes = |own: &Option<CpuSet>| own.clone().unwrap_or_else(|| machine.nodes.clone());
         cpuset(plan, "housekeeping", nrt, &machine.housekeeping, &nodes(&machine.nrt_nodes));
         self.settings(plan, Phase::First);
-        plan.steps.push(step("tasks", Change::MoveTasks { to: nrt.to_owned() }));
+        let now = evict::movable(self.files, machine, nrt, &self.request.leave)?;
+        plan.steps.push(step("tasks", Change::MoveTasks { to: nrt.to_owned(), now }));
         self.replug(plan)?;
         cpuset(plan, "partition", rt, &machine.rt, &nodes(&machine.rt_nodes));
         if self.request.wants(tweaks::LOAD_BALANCE) {

@@ -1,0 +1,92 @@
+//! `punctual isolate`: CPUs given to real time, and taken back.
+
+mod create;
+mod enter;
+mod list;
+mod status;
+mod tweaks;
+mod undo;
+
+use crate::exit::{Ending, Failure};
+use punctual_host::files::Root;
+use punctual_host::isolate::{Pending, Standing, pending};
+use punctual_host::journal::record::Purpose;
+use punctual_host::journal::{Directory, JournalError};
+
+/// Give CPUs to real time, and take them back
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  punctual isolate create 3\n  punctual isolate run --fifo 80 rt -- ./control-loop\n  \
+                        punctual isolate status\n  punctual isolate undo"
+)]
+pub struct Args {
+    /// What to do
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Make a partition and keep everything else off its CPUs
+    Create(create::Args),
+    /// Bring back what was before, also after a crash half way
+    Undo(undo::Args),
+    /// What is in force, and who visits the partition all the same
+    Status(status::Args),
+    /// The partitions with their CPUs and tasks
+    List(list::Args),
+    /// Run a command in a partition
+    Run(enter::RunArgs),
+    /// Move running tasks into a partition
+    Move(enter::MoveArgs),
+    /// The tweaks of `create`, with what each does in the kernel
+    Tweaks(tweaks::Args),
+}
+
+/// Does it.
+pub fn run(args: Args) -> Ending {
+    match args.action {
+        Action::Create(args) => create::run(args),
+        Action::Undo(args) => undo::run(args),
+        Action::Status(args) => status::run(args),
+        Action::List(args) => list::run(args),
+        Action::Run(args) => enter::run(args),
+        Action::Move(args) => enter::run_move(args),
+        Action::Tweaks(args) => tweaks::run(args),
+    }
+}
+
+/// The running system and its journals.
+fn system() -> (Root, Directory) {
+    (Root::system(), Directory::system())
+}
+
+/// Journals that cannot be used keep anything from being started.
+fn journal_failure(error: JournalError) -> Failure {
+    match error {
+        JournalError::Store { .. } => Failure::failed(error),
+        other => Failure::refused(other),
+    }
+}
+
+/// Tells the user of another command what a process that was killed has left behind.
+pub fn tell_leftovers() {
+    leftovers().iter().for_each(|left| eprintln!("note: {left}"));
+}
+
+/// `None` where there is nothing, or no right to know.
+fn leftovers() -> Option<String> {
+    let (files, store) = system();
+    let left = pending(&store, &files).ok()?.into_iter().find(Pending::is_leftover)?;
+    let what = match left.purpose {
+        Some(Purpose::Fix) => "`check --fix`",
+        Some(Purpose::Partition(_)) | None => "a partition",
+    };
+    let how = match left.standing {
+        Standing::HalfUndone => "were undone half way only",
+        Standing::Abandoned => "were left by an experiment that was killed",
+        Standing::HalfMade | Standing::InForce => "were left by a process that was killed",
+    };
+    let flag = if matches!(left.purpose, Some(Purpose::Fix)) { " --fixes" } else { "" };
+    Some(format!("the changes of {what} ({}) {how}; `punctual isolate undo{flag}` takes them back", left.journal))
+}

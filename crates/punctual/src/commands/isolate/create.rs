@@ -1,0 +1,172 @@
+//! `punctual isolate create`.
+
+use super::tweaks::Without;
+use super::{journal_failure, system};
+use crate::exit::{Ending, Exit, Failure};
+use crate::output;
+use punctual_host::isolate::{self, Change, CreateError, Partition, Plan, Request, Step, Target, parse_cpus};
+use punctual_host::journal::{Applied, Effect};
+use punctual_report::format::plain;
+use std::fmt::Write;
+
+/// Make a partition and keep everything else off its CPUs
+///
+/// Every change is noted in /run/punctual before it is made; `punctual isolate undo` takes all of them back, also after a crash.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  punctual isolate create 3\n  punctual isolate create 2-3 --dry-run\n  \
+                        punctual isolate create 0xc --no-replug --no-governor\n  punctual isolate create --node 1")]
+pub struct Args {
+    /// The CPUs: a list (`3`, `2-3`, `0,4`), or a hexadecimal mask with its `0x` (`0x8`) or in 32-bit words with commas
+    /// (`1,00000000` is CPU 32). A bare number is a list.
+    #[arg(required_unless_present = "node", conflicts_with = "node")]
+    cpus: Option<String>,
+    /// All CPUs of a NUMA node, together with its memory
+    #[arg(long, value_name = "N")]
+    node: Option<usize>,
+    /// The name of the real-time cgroup
+    #[arg(long, value_name = "NAME", default_value = "rt")]
+    rt_name: String,
+    /// The name of the housekeeping cgroup
+    #[arg(long, value_name = "NAME", default_value = "nrt")]
+    nrt_name: String,
+    /// A process that stays where it is, with all its threads (version 1 cgroups); may be given several times
+    #[arg(long, value_name = "PID")]
+    leave: Vec<i32>,
+    /// Print the exact writes, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print everything that was done as JSON
+    #[arg(long, conflicts_with = "dry_run")]
+    json: bool,
+    #[command(flatten)]
+    without: Without,
+}
+
+/// Makes it, or says what it would do.
+pub fn run(args: Args) -> Ending {
+    let request = request(&args)?;
+    let (files, store) = system();
+    if args.dry_run {
+        let plan = isolate::plan(&files, &request).map_err(Failure::refused)?;
+        output::print(&planned(&plan))?;
+        return Ok(Exit::Done);
+    }
+    let partition = isolate::create(&request, &files, &store).map_err(|error| match error {
+        CreateError::Refused(refusal) => Failure::refused(refusal),
+        CreateError::Journal(error) => journal_failure(error),
+        failed @ CreateError::Failed { .. } => Failure::failed(failed),
+    })?;
+    if args.json {
+        output::print_json(&partition)?
+    } else {
+        output::print(&made(&partition))?
+    }
+    Ok(Exit::Done)
+}
+
+fn request(args: &Args) -> Result<Request, Failure> {
+    let target = match (&args.cpus, args.node) {
+        (_, Some(node)) => Target::Node(node),
+        (Some(text), None) => Target::Cpus(parse_cpus(text).map_err(Failure::refused)?),
+        (None, None) => return Err(Failure::refused("which CPUs?")),
+    };
+    Ok(Request {
+        rt_name: args.rt_name.clone(),
+        nrt_name: args.nrt_name.clone(),
+        without: args.without.0.clone(),
+        leave: args.leave.clone(),
+        ..Request::new(target)
+    })
+}
+
+/// The plan, a line a change, as it would be made.
+fn planned(plan: &Plan) -> String {
+    let mut text = format!("CPU {} for real time, {} for the rest\n", plan.machine.rt, plan.machine.housekeeping);
+    for step in &plan.steps {
+        let _ = writeln!(text, "  {:<22} {}", step.name, change(step));
+    }
+    if !plan.skipped.is_empty() {
+        text += "skipped\n";
+    }
+    for skipped in &plan.skipped {
+        let _ = writeln!(text, "  {:<22} {}", skipped.tweak, plain(&skipped.reason));
+    }
+    text
+}
+
+fn change(step: &Step) -> String {
+    let about = step.about.as_ref().map(|about| format!(" ({})", plain(about))).unwrap_or_default();
+    match &step.change {
+        Change::NoteAffinities => "note the affinity of every task".into(),
+        Change::EnableController { path } => format!("write `+cpuset` to {path}"),
+        Change::MakeCgroup { path } => format!("mkdir {path}"),
+        Change::Write(write) if write.old.is_empty() => format!("write `{}` to {}{about}", write.new, write.path),
+        Change::Write(write) => {
+            format!("write `{}` to {}{about}, which holds `{}`", write.new, write.path, plain(&write.old))
+        }
+        Change::MoveTasks { to, now } => {
+            format!("write the numbers of tasks ({now} at present), one by one, to {to}/tasks")
+        }
+        Change::ConfineTasks => "take the CPUs from the affinity of tasks that still have them".into(),
+        Change::Replug { cpu, may_change } => {
+            let restored =
+                if may_change.is_empty() { String::new() } else { format!("; restore {}", may_change.join(", ")) };
+            format!("write `0`, then `1` to /sys/devices/system/cpu/cpu{cpu}/online{restored}")
+        }
+        Change::BecomePartition { path, kinds } => format!("write `{}` to {path}", kinds.join("` or else `")),
+        Change::Verify { path, kinds } => format!("wait until {path} holds `{}`", kinds.join("` or `")),
+    }
+}
+
+/// What was done.
+fn made(partition: &Partition) -> String {
+    let note = &partition.note;
+    let changed = partition.applied.iter().filter(|one| matches!(one.effect, Effect::Changed { .. })).count();
+    let tasks = &partition.tasks;
+    let mut text = format!(
+        "partition {}: CPU {}; housekeeping {}: CPU {}\n{changed} changes made, {} tasks moved, {} kept off by their affinity\n",
+        note.rt, note.cpus, note.nrt, note.housekeeping, tasks.moved, tasks.confined
+    );
+    let refused: Vec<&Applied> = partition.refused().collect();
+    section(&mut text, "refused by the kernel", refused.iter().map(|one| refusal(one)));
+    let skipped = partition.skipped.iter().map(|one| format!("{:<22} {}", one.tweak, plain(&one.reason)));
+    section(&mut text, "skipped", skipped);
+    let visiting = tasks.stayed.iter().filter(|task| task.may_visit);
+    let visiting = visiting.map(|task| format!("{:>7} {:<28} {}", task.tid, plain(&task.name), task.why));
+    section(&mut text, "tasks that may still run on the partition's CPUs", visiting);
+    let elsewhere = tasks.stayed.iter().filter(|task| !task.may_visit).count();
+    if elsewhere > 0 {
+        let _ =
+            writeln!(text, "{elsewhere} more tasks could not be moved, and run on other CPUs only (--json lists them)");
+    }
+    if tasks.restless {
+        text += "new tasks kept appearing while they were moved: run `punctual isolate status` to see who visits\n";
+    }
+    let advice = partition.advice.iter().map(|one| match &one.remedy {
+        Some(remedy) => format!("{}: {remedy}", plain(&one.message)),
+        None => plain(&one.message),
+    });
+    section(&mut text, "advice", advice);
+    let aside = partition.put_aside.iter().map(|name| format!("{name}: left by an earlier boot"));
+    section(&mut text, "put aside", aside);
+    text + "taken back by: punctual isolate undo\n"
+}
+
+fn refusal(one: &Applied) -> String {
+    let why = match &one.effect {
+        Effect::Refused { why, .. } | Effect::HalfMade { why } => plain(why),
+        Effect::Ignored { value } => format!("took it and kept `{}`", plain(value)),
+        Effect::Changed { .. } | Effect::Already => String::new(),
+    };
+    format!("{:<22} `{}` to {}: {why}", one.step, one.wanted, plain(&one.path))
+}
+
+/// A heading with its lines; nothing without lines.
+pub fn section(text: &mut String, heading: &str, lines: impl Iterator<Item = String>) {
+    for (place, line) in lines.enumerate() {
+        if place == 0 {
+            let _ = writeln!(text, "{heading}");
+        }
+        let _ = writeln!(text, "  {line}");
+    }
+}

@@ -1,0 +1,50 @@
+//! `punctual isolate list`.
+
+use super::system;
+use crate::exit::{Ending, Exit, Failure};
+use crate::output;
+use punctual_host::isolate::{self, PartitionView};
+use punctual_report::format::plain;
+use std::fmt::Write;
+
+/// The partitions with their CPUs and tasks
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only count the tasks
+    #[arg(short, long)]
+    quiet: bool,
+    /// Print them as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists every cgroup that has been given CPUs of its own.
+pub fn run(args: Args) -> Ending {
+    let (files, store) = system();
+    let views = isolate::list(&files, &store).map_err(Failure::refused)?;
+    if args.json {
+        output::print_json(&views)?;
+        return Ok(Exit::Done);
+    }
+    let mut text = String::new();
+    views.iter().for_each(|view| tell(&mut text, view, args.quiet));
+    if views.is_empty() {
+        text += "no cgroup has CPUs of its own\n";
+    }
+    output::print(&text)?;
+    Ok(Exit::Done)
+}
+
+fn tell(text: &mut String, view: &PartitionView, quiet: bool) {
+    let claim = view.claim.as_ref().map(|claim| format!(", {}", plain(claim))).unwrap_or_default();
+    let own = match view.half {
+        Some("rt") => ", made by punctual for real time",
+        Some(_) => ", made by punctual for housekeeping",
+        None => "",
+    };
+    let tasks = view.tasks.len();
+    let _ = writeln!(text, "Name: {}  CPUs: {}  tasks: {tasks}{claim}{own}", plain(&view.name), view.cpus);
+    for task in view.tasks.iter().filter(|_| !quiet) {
+        let _ = writeln!(text, "  {:>7} {}", task.tid, plain(&task.name));
+    }
+}

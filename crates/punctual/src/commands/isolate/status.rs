@@ -1,0 +1,166 @@
+//! `punctual isolate status`.
+
+use super::create::section;
+use super::{journal_failure, system};
+use crate::exit::{Ending, Exit, Failure};
+use crate::output;
+use punctual_core::{CpuSet, Fact, Nanos};
+use punctual_host::isolate::{self, CpuVisits, InterruptVisits, Sampling, Standing, Status, TaskVisits, Visits};
+use punctual_report::format::plain;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// What is in force, and who visits the partition all the same
+///
+/// Interrupts and context switches are counted over the interval; tasks are seen by looking at them again and again: one that
+/// comes and goes between two looks is not seen.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  punctual isolate status --interval 10s\n  punctual isolate status --cpus 3 --json"
+)]
+pub struct Args {
+    /// How long to count visits; 0 for not at all
+    #[arg(long, default_value = "2s", value_name = "DURATION")]
+    interval: Nanos,
+    /// How often to look at the tasks
+    #[arg(long, default_value = "50ms", value_name = "DURATION")]
+    period: Nanos,
+    /// Count visits to these CPUs instead of the partition's
+    #[arg(long, value_name = "CPUS")]
+    cpus: Option<String>,
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// All that is known.
+#[derive(Serialize)]
+struct Answer {
+    /// The partition, if there is one.
+    partition: Option<Status>,
+    /// Who visited.
+    visits: Fact<Visits>,
+}
+
+/// Looks, counts and tells.
+pub fn run(args: Args) -> Ending {
+    let (files, store) = system();
+    let partition = isolate::status(&files, &store).map_err(journal_failure)?;
+    let cpus = match &args.cpus {
+        Some(text) => isolate::parse_cpus(text).map_err(Failure::refused)?,
+        None => partition.as_ref().map(|status| status.note.cpus.clone()).unwrap_or_default(),
+    };
+    let members = partition.as_ref().map(|status| status.members.clone()).unwrap_or_default();
+    let sampling = Sampling { interval: args.interval, period: args.period };
+    let visits = match cpus.is_empty() || args.interval <= Nanos::ZERO {
+        true => Fact::NotAsked,
+        false => Fact::Known(isolate::sample(&files, &cpus, &members, sampling)),
+    };
+    let answer = Answer { partition, visits };
+    if args.json {
+        output::print_json(&answer)?
+    } else {
+        output::print(&told(&answer, &cpus))?
+    }
+    Ok(Exit::Done)
+}
+
+fn told(answer: &Answer, cpus: &CpuSet) -> String {
+    let mut text = String::new();
+    match &answer.partition {
+        Some(status) => tell_partition(&mut text, status),
+        None => text += "no partition that punctual made\n",
+    }
+    if let Some(visits) = answer.visits.known() {
+        tell_visits(&mut text, visits, cpus);
+    }
+    text
+}
+
+fn tell_partition(text: &mut String, status: &Status) {
+    let note = &status.note;
+    let kind = status.kind.known().map(|kind| format!(", {}", plain(kind))).unwrap_or_default();
+    let _ = writeln!(
+        text,
+        "partition {}: CPU {}{kind}; housekeeping {}: CPU {}",
+        note.rt, note.cpus, note.nrt, note.housekeeping
+    );
+    let standing = match status.journal.standing {
+        Standing::InForce => None,
+        Standing::HalfMade => Some("it was never finished: its maker was killed"),
+        Standing::HalfUndone => Some("it was undone half way only"),
+        Standing::Abandoned => Some("the experiment that it was made for was killed"),
+    };
+    section(text, "run `punctual isolate undo`", standing.into_iter().map(str::to_owned));
+    let in_force = status.in_force.iter().filter(|one| one.in_force).count();
+    let _ = writeln!(text, "{in_force} of {} settings in force", status.in_force.len());
+    let changed = status.in_force.iter().filter(|one| !one.in_force).map(|one| {
+        let holds = match &one.holds {
+            Fact::Known(value) => format!("`{}`", plain(value)),
+            Fact::Unavailable(why) => plain(why),
+            Fact::NotAsked => "?".into(),
+        };
+        format!("{:<22} {}: {holds}, not `{}`", one.step, plain(&one.path), plain(&one.set_to))
+    });
+    section(text, "changed since", changed);
+    let budgets = status.without_rt_budget.iter();
+    let budgets = budgets.map(|(cgroup, tasks)| format!("{}/cpu.rt_runtime_us is 0: {tasks} tasks", plain(cgroup)));
+    section(text, "cgroups without a real-time budget: SCHED_FIFO and SCHED_RR are refused there", budgets);
+}
+
+fn tell_visits(text: &mut String, visits: &Visits, cpus: &CpuSet) {
+    let _ = writeln!(text, "visits to CPU {cpus} in {:.3} s:", visits.interval.as_secs_f64());
+    for cpu in &visits.cpus {
+        tell_cpu(text, cpu);
+    }
+    match &visits.tasks {
+        Fact::Known(tasks) => {
+            let of_others = tasks.iter().filter(|task| !task.member).map(visit);
+            section(text, &format!("  tasks seen in {} looks", visits.samples), of_others);
+            let members = tasks.iter().filter(|task| task.member).count();
+            let _ = writeln!(text, "  {members} tasks of the partition ran");
+        }
+        Fact::Unavailable(why) => {
+            let _ = writeln!(text, "  tasks: unavailable: {}", plain(why));
+        }
+        Fact::NotAsked => {}
+    }
+    if visits.tasks_left_out > 0 {
+        let _ = writeln!(text, "  {} more visits by tasks beyond those kept", visits.tasks_left_out);
+    }
+}
+
+fn tell_cpu(text: &mut String, cpu: &CpuVisits) {
+    let count = |fact: &Fact<u64>| match fact {
+        Fact::Known(count) => count.to_string(),
+        Fact::Unavailable(why) => format!("unavailable ({})", plain(why)),
+        Fact::NotAsked => "not counted".into(),
+    };
+    let (timers, switches) = (count(&cpu.timer_interrupts), count(&cpu.context_switches));
+    let _ = writeln!(
+        text,
+        "  CPU {}: timer interrupts (ticks among them): {timers}; context switches: {switches}",
+        cpu.cpu
+    );
+    for (what, fact) in [("interrupt", &cpu.interrupts), ("softirq", &cpu.softirqs)] {
+        match fact {
+            Fact::Known(all) => all.iter().for_each(|one| tell_interrupt(text, what, one)),
+            Fact::Unavailable(why) => drop(writeln!(text, "    {what}s: unavailable: {}", plain(why))),
+            Fact::NotAsked => {}
+        }
+    }
+}
+
+fn tell_interrupt(text: &mut String, what: &str, one: &InterruptVisits) {
+    let _ = writeln!(text, "    {:>8} × {what} {} {}", one.count, plain(&one.id), plain(&one.name));
+}
+
+fn visit(task: &TaskVisits) -> String {
+    let kind = match (task.kernel, task.bound) {
+        (_, true) => "kernel thread, bound to its CPUs",
+        (true, _) => "kernel thread",
+        _ => "task",
+    };
+    let (seen, ran) = (task.seen, task.run_time.as_micros_f64());
+    format!("  {:>7} {:<24} seen {seen} times, ran at most {ran:.0} µs; {kind}", task.tid, plain(&task.name))
+}

@@ -1,0 +1,53 @@
+//! The tweaks on the command line: `punctual isolate tweaks`, and `--no-NAME` for each.
+
+use crate::exit::{Ending, Exit};
+use crate::output;
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
+use punctual_host::isolate::tweaks;
+use std::fmt::Write;
+
+/// The tweaks of `create`, with what each does in the kernel
+#[derive(clap::Args)]
+pub struct Args {}
+
+/// Prints them.
+pub fn run(Args {}: Args) -> Ending {
+    let mut text = String::new();
+    for tweak in tweaks::all() {
+        let _ = writeln!(text, "{}\n  {}\n  {}", tweak.name, tweak.doc, tweak.source);
+    }
+    output::print(&text)?;
+    Ok(Exit::Done)
+}
+
+/// The tweaks that are not wanted: a flag for each in the table.
+pub struct Without(pub Vec<String>);
+
+/// The name of a flag. clap wants names that live as long as the program; this is called once a tweak and use.
+fn flag(tweak: &str) -> &'static str {
+    format!("no-{tweak}").leak()
+}
+
+impl clap::Args for Without {
+    fn augment_args(command: Command) -> Command {
+        tweaks::all().fold(command, |command, tweak| {
+            let flag = flag(tweak.name);
+            let arg = Arg::new(flag).long(flag).action(ArgAction::SetTrue).help_heading("Tweaks to leave out");
+            command.arg(arg.help(tweak.doc))
+        })
+    }
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Without {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Without, clap::Error> {
+        let unwanted = tweaks::all().filter(|tweak| matches.get_flag(&format!("no-{}", tweak.name)));
+        Ok(Without(unwanted.map(|tweak| tweak.name.to_owned()).collect()))
+    }
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Without::from_arg_matches(matches)?;
+        Ok(())
+    }
+}

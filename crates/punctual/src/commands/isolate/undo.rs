@@ -1,0 +1,94 @@
+//! `punctual isolate undo`.
+
+use super::create::section;
+use super::{journal_failure, system};
+use crate::exit::{Ending, Exit};
+use crate::output;
+use punctual_host::journal::record::Purpose;
+use punctual_host::journal::undo::JournalReport;
+use punctual_host::journal::{IfChanged, Saved, UndoReport, undo};
+use punctual_report::format::plain;
+use std::fmt::Write;
+
+/// Bring back what was before, also after a crash half way
+///
+/// Goes through the journal backwards. What somebody else has changed since is reported and left alone; then the journal stays,
+/// and the exit code is 1.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Restore the old value also of what somebody else has changed since
+    #[arg(long, conflicts_with = "keep")]
+    force: bool,
+    /// Leave what cannot be restored as it is, and forget the journal
+    #[arg(long)]
+    keep: bool,
+    /// Take back the changes of `punctual check --fix` instead
+    #[arg(long)]
+    fixes: bool,
+    /// Take back everything, partition and fixes
+    #[arg(long, conflicts_with = "fixes")]
+    all: bool,
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Does it.
+pub fn run(args: Args) -> Ending {
+    let (files, store) = system();
+    let if_changed = match (args.force, args.keep) {
+        (true, _) => IfChanged::Overwrite,
+        (_, true) => IfChanged::Keep,
+        _ => IfChanged::Report,
+    };
+    let wanted = |saved: &Saved| {
+        let fix = saved.begin.as_ref().is_some_and(|begin| begin.purpose == Purpose::Fix);
+        args.all || fix == args.fixes
+    };
+    let report = undo(&store, &files, if_changed, wanted).map_err(journal_failure)?;
+    if args.json {
+        output::print_json(&report)?
+    } else {
+        output::print(&told(&report))?
+    }
+    Ok(if report.is_complete() { Exit::Done } else { Exit::Failed })
+}
+
+fn told(report: &UndoReport) -> String {
+    let mut text = String::new();
+    let aside = report.put_aside.iter().map(|name| format!("{name}: left by an earlier boot, whose changes are gone"));
+    section(&mut text, "put aside", aside);
+    if report.journals.is_empty() {
+        text += "nothing to undo\n";
+    }
+    report.journals.iter().for_each(|journal| tell(&mut text, journal));
+    text
+}
+
+fn tell(text: &mut String, journal: &JournalReport) {
+    let (name, restored) = (&journal.name, journal.restored.len());
+    let _ = writeln!(text, "{name}: {restored} settings restored, {} tasks sent back", journal.tasks_returned);
+    if journal.affinities_restored + journal.affinities_left > 0 {
+        let (restored, left) = (journal.affinities_restored, journal.affinities_left);
+        let _ = writeln!(text, "{restored} affinities restored; {left} that were chosen since are left");
+    }
+    let changed = journal.changed_hands.iter().map(|one| {
+        let what = if one.overwritten { "overwritten with" } else { "left; before it was" };
+        format!(
+            "{}: `{}`, not `{}`; {what} `{}`",
+            plain(&one.path),
+            plain(&one.found),
+            one.expected,
+            plain(&one.before)
+        )
+    });
+    section(text, "changed by somebody else meanwhile", changed);
+    let failed = journal.failed.iter().map(|one| format!("{}: {}", plain(&one.path), plain(&one.why)));
+    section(text, "not restored", failed);
+    if !journal.damaged.is_empty() {
+        let _ = writeln!(text, "lines {:?} of the journal cannot be read: a change may be left", journal.damaged);
+    }
+    if !journal.complete {
+        *text += "the journal stays; --force restores what somebody else has changed, --keep leaves it and forgets the journal\n";
+    }
+}
