@@ -13,7 +13,7 @@ try() {
     echo "problem $*: $(tr '\n' ' ' <$said)" >>/punctual/problems
 }
 
-# The device of the port with this name (Documentation/ABI/testing/sysfs-bus-... : virtio-ports/*/name).
+# The device of the port with this name (drivers/char/virtio_console.c: the attribute `name`).
 port() {
     for dir in /sys/class/virtio-ports/*; do
         if [ -e "$dir/name" ] && [ "$(cat "$dir/name")" = "punctual.$1" ]; then
