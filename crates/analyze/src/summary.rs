@@ -98,9 +98,14 @@ fn overall<'a>(requirements: impl Iterator<Item = &'a RequirementSummary>, whole
     Some(if worst == VerdictWord::Met && !whole { VerdictWord::Undecided } else { worst })
 }
 
+/// What the figures say and a run knows better, by what the run calls it: it has the kernel's answer.
+const SAID_BETTER: [(&str, &str); 1] = [("not-real-time", "scheduling-refused")];
+
 /// The findings of the run and those of the figures, the weightiest first. A finding computed anew replaces the saved one of the same
 /// kind and subject.
-fn merge(found: &[Finding], born: Vec<Finding>) -> Vec<Finding> {
+fn merge(found: &[Finding], mut born: Vec<Finding>) -> Vec<Finding> {
+    let better = |b: &Finding, f: &Finding| SAID_BETTER.contains(&(&b.id, &f.id)) && b.subject == f.subject;
+    born.retain(|b| !found.iter().any(|f| better(b, f)));
     let is_born = |f: &Finding| born.iter().any(|b| b.id == f.id && b.subject == f.subject);
     let mut all: Vec<Finding> = found.iter().filter(|f| !is_born(f)).cloned().collect();
     all.extend(born);

@@ -40,7 +40,8 @@ fn not_real_time(summary: &Summary) -> Option<(Tone, String)> {
     let (count, without) = (all.clone().count(), all.filter(|series| !series.real_time).count());
     let which =
         if without == count { "these figures are".to_owned() } else { format!("{without} of {count} series are") };
-    let as_wanted = !summary.findings.iter().any(|f| f.id == "not-real-time");
+    let refused = |id: &str| ["not-real-time", "scheduling-refused"].contains(&id);
+    let as_wanted = !summary.findings.iter().any(|f| refused(&f.id));
     let tone = if as_wanted { Tone::Doubtful } else { Tone::Bad };
     (without > 0).then(|| (tone, format!("NOT REAL-TIME: {which} not known to be those of a real-time thread")))
 }
