@@ -1,8 +1,9 @@
 //! `NNNN.state.json`: the statistics of a series as of a checkpoint, from which [`SeriesData`] comes back whole.
 
-use crate::hdr;
+use crate::hdr::{Counts, Pairs};
 use punctual_core::{ClockNs, Fact, LinearHistogram, Losses, Nanos, Sample, SeriesData};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
+use std::io::{self, Write};
 
 /// A bound on what is believed of a file: bins of the exact histogram.
 pub const MAX_BINS: usize = 1 << 24;
@@ -33,15 +34,14 @@ pub struct State {
     pub log_bytes: u64,
 }
 
-/// The JSON of [`State`].
+/// The JSON of [`State`]: histograms are borrowed for writing and read as pairs that are not yet believed.
 #[derive(Serialize, Deserialize)]
-struct StateDoc {
+struct StateDoc<E, H> {
     period: Option<Nanos>,
-    exact: ExactDoc,
-    /// Base64 of the HdrHistogram V2 compressed format.
-    hdr: String,
-    #[serde(default)]
-    corrected_hdr: Option<String>,
+    exact: E,
+    /// (lower edge in ns, count) of the buckets that are not empty.
+    hdr: H,
+    corrected_hdr: Option<H>,
     min: Option<Nanos>,
     max: Option<Nanos>,
     /// As texts: JSON's numbers end at 2^53 in most readers.
@@ -55,22 +55,32 @@ struct StateDoc {
 }
 
 #[derive(Serialize, Deserialize)]
-struct ExactDoc {
+struct ExactDoc<C> {
     resolution: Nanos,
     bins: usize,
     above: u64,
     below: u64,
     /// (bin, count) of the bins that are not empty.
-    counts: Vec<(usize, u64)>,
+    counts: C,
 }
 
-impl ExactDoc {
-    fn of(exact: &LinearHistogram) -> ExactDoc {
-        let counts = exact.bins.iter().copied().enumerate().filter(|(_, n)| *n > 0).collect();
-        let (resolution, above, below) = (exact.resolution, exact.above, exact.below);
-        ExactDoc { resolution, bins: exact.bins.len(), above, below, counts }
-    }
+/// The bins that are not empty, written without being collected.
+struct Bins<'a>(&'a [u64]);
 
+impl Serialize for Bins<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().enumerate().filter(|(_, n)| **n > 0))
+    }
+}
+
+impl ExactDoc<Bins<'_>> {
+    fn of(exact: &LinearHistogram) -> ExactDoc<Bins<'_>> {
+        let (resolution, above, below) = (exact.resolution, exact.above, exact.below);
+        ExactDoc { resolution, bins: exact.bins.len(), above, below, counts: Bins(&exact.bins) }
+    }
+}
+
+impl ExactDoc<Vec<(usize, u64)>> {
     fn restore(self) -> Result<LinearHistogram, String> {
         if self.bins == 0 || self.bins > MAX_BINS || self.resolution < Nanos(1) {
             return Err(format!("{} bins of {} are not a histogram", self.bins, self.resolution));
@@ -84,14 +94,14 @@ impl ExactDoc {
 }
 
 impl State {
-    /// The JSON text.
-    pub fn encode(&self) -> Result<String, String> {
+    /// Writes the JSON text.
+    pub fn write(&self, out: impl Write) -> io::Result<()> {
         let d = &self.data;
         let doc = StateDoc {
             period: d.period,
             exact: ExactDoc::of(&d.exact),
-            hdr: hdr::encode(&d.whole)?,
-            corrected_hdr: d.corrected.as_ref().map(hdr::encode).transpose()?,
+            hdr: Counts(&d.whole),
+            corrected_hdr: d.corrected.as_ref().map(Counts),
             min: d.min,
             max: d.max,
             sum: d.sum.to_string(),
@@ -102,12 +112,13 @@ impl State {
             samples_kept: self.samples_kept,
             log_bytes: self.log_bytes,
         };
-        serde_json::to_string(&doc).map_err(|e| e.to_string())
+        Ok(serde_json::to_writer(out, &doc)?)
     }
 
     /// Reads the JSON text; anything that does not fit together is an error, never a default.
     pub fn decode(text: &str) -> Result<State, String> {
-        let doc: StateDoc = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        let doc: StateDoc<ExactDoc<Vec<(usize, u64)>>, Pairs> =
+            serde_json::from_str(text).map_err(|e| e.to_string())?;
         let worst = doc.worst.into_iter().map(|(seq, due, woke, cpu)| Sample {
             seq,
             due: ClockNs(due),
@@ -117,8 +128,8 @@ impl State {
         let data = SeriesData {
             period: doc.period,
             exact: doc.exact.restore()?,
-            whole: hdr::decode(&doc.hdr)?,
-            corrected: doc.corrected_hdr.as_deref().map(hdr::decode).transpose()?,
+            whole: doc.hdr.restore()?,
+            corrected: doc.corrected_hdr.map(Pairs::restore).transpose()?,
             min: doc.min,
             max: doc.max,
             sum: doc.sum.parse().map_err(|_| "the sum is not a number")?,
@@ -162,6 +173,12 @@ mod tests {
     use proptest::prelude::*;
     use punctual_core::SeriesShape;
 
+    fn encoded(state: &State) -> String {
+        let mut text = Vec::new();
+        state.write(&mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
     proptest! {
         #[test]
         fn a_state_comes_back_whole(latencies in proptest::collection::vec(-500i64..5_000_000, 0..100)) {
@@ -173,7 +190,7 @@ mod tests {
                 data.record(&sample, (latency / 1_000_000).max(0) as u64);
             }
             let state = State { data, usage: Fact::NotAsked, samples_kept: 7, log_bytes: 99 };
-            let back = State::decode(&state.encode().unwrap()).unwrap();
+            let back = State::decode(&encoded(&state)).unwrap();
             prop_assert_eq!(&back.data.exact, &state.data.exact);
             prop_assert_eq!(&back.data.whole, &state.data.whole);
             prop_assert_eq!(&back.data.corrected, &state.data.corrected);

@@ -10,7 +10,7 @@ use punctual_core::{Finding, Sample};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// A bundle being written.
@@ -20,14 +20,23 @@ pub struct BundleWriter {
 }
 
 /// Replaces a file in one step: a reader, or a later life, sees the old text or the new one.
-fn replace(path: &Path, bytes: &[u8]) -> Result<(), BundleError> {
+fn replace_with(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<(), BundleError> {
     let beside = path.with_extension("new");
-    let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, path));
+    let written = File::create(&beside).and_then(|file| {
+        let mut out = BufWriter::new(file);
+        fill(&mut out)?;
+        out.flush()?;
+        fs::rename(&beside, path)
+    });
     written.map_err(|source| {
         // Half a file on a full disk only takes more of its space.
         let _ = fs::remove_file(&beside);
         BundleError::Io { action: "write", path: path.to_owned(), source }
     })
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), BundleError> {
+    replace_with(path, |out| out.write_all(bytes))
 }
 
 fn replace_json(path: &Path, value: &impl Serialize) -> Result<(), BundleError> {
@@ -220,7 +229,6 @@ impl SeriesWriter {
 
     /// Replaces the checkpoint.
     pub fn checkpoint(&self, state: &State) -> Result<(), BundleError> {
-        let text = state.encode().map_err(|why| BundleError::damaged(&self.state_path, why))?;
-        replace(&self.state_path, text.as_bytes())
+        replace_with(&self.state_path, |out| state.write(out))
     }
 }

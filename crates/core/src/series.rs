@@ -49,7 +49,7 @@ pub struct SeriesData {
     pub losses: Losses,
 }
 
-/// An empty HDR histogram of punctual's precision.
+/// An empty HDR histogram of punctual's precision, which grows as it must.
 pub fn empty_hdr() -> Histogram<u64> {
     let mut hdr = Histogram::new(HDR_DIGITS).expect("HDR_DIGITS is between 0 and 5");
     hdr.auto(true);

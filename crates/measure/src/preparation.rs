@@ -19,8 +19,7 @@ pub fn prepare(lock_memory: bool, dma_latency: Option<Nanos>, last: Option<Prepa
     if last.is_some() {
         memory::unlock_all();
     }
-    // What this cannot do costs memory, nothing else.
-    let _ = memory::release_setup();
+    memory::release_setup();
     let mut findings = Vec::new();
     if lock_memory && let Err(why) = memory::lock_all() {
         let finding = Finding::new("memory-not-locked", Severity::Warning, "system", "memory could not be locked");

@@ -12,11 +12,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
 
-/// The stack of a measuring thread. Touched whole before the first sample.
+/// The stack of a measuring thread.
 const STACK: usize = 256 * 1024;
-const TOUCHED: usize = 96 * 1024;
+/// How much of it is touched before the first sample: far more than the loop uses.
+const TOUCHED: usize = 32 * 1024;
 /// The ring holds what comes in this time, so that a conductor that is kept off the CPU for so long loses nothing.
-const RING_SPAN: Nanos = Nanos::from_secs(4);
+const RING_SPAN: Nanos = Nanos::from_secs(2);
 /// Bounds of the ring in samples (24 bytes each).
 const RING_SAMPLES: std::ops::RangeInclusive<i64> = 1_024..=262_144;
 /// Sleeps before the first sample, through the same code: they bring in the pages and lines that a sample needs.

@@ -20,7 +20,7 @@ use punctual_core::{CpuSet, Finding, Severity};
 use punctual_host::check;
 use punctual_host::environment::{self, Environment};
 use punctual_host::files::Root;
-use punctual_host::task::{attributes, signals};
+use punctual_host::task::{attributes, memory, signals};
 use punctual_measure::load::Guarded;
 use punctual_measure::preparation::Preparation;
 use punctual_plan::Plan;
@@ -50,15 +50,20 @@ pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Resul
     writer.write_experiment(loaded.kept_as(), &loaded.bytes).map_err(Failure::failed)?;
     writer.write_plan(&plan.to_toml()).map_err(Failure::failed)?;
 
+    // Each step of setting up leaves pages that measuring does not need.
+    memory::release_setup();
     let guard = guard_for(plan)?;
     let mut run = Run { plan, writer, findings: Vec::new(), guard, preparation: None, interrupts };
     check_host(&mut run, &files)?;
     signals::prepare_waking().map_err(|why| Failure::failed(format!("cannot install a signal handler: {why}")))?;
     bind_conductor(&mut run);
+    memory::release_setup();
 
     let (phases, outcome) = phase::run_all(&mut run, watcher);
 
     run.preparation = None;
+    memory::unlock_all();
+    memory::release_setup();
     close_environment(&run.writer, &files);
     Ok(ending::end(run, phases, outcome))
 }
@@ -82,6 +87,7 @@ fn close_environment(writer: &BundleWriter, files: &Root) {
 fn check_host(run: &mut Run, files: &Root) -> Result<(), Failure> {
     let environment = environment::capture(files);
     run.writer.write_document("environment", &environment).map_err(Failure::failed)?;
+    memory::release_setup();
     let measured = run.plan.phases.iter().flat_map(|phase| &phase.measures);
     let cpus = measured.fold(CpuSet::new(), |all, measure| all.union(&measure.cpus));
     // Who measures everywhere has set no CPU apart.

@@ -32,6 +32,10 @@ pub struct Snapshot<'a> {
 
 /// Somebody who watches.
 pub trait Watcher {
+    /// Whether there is anybody to show anything to.
+    fn watches(&self) -> bool {
+        true
+    }
     /// Shows how things stand.
     fn refresh(&mut self, snapshot: &Snapshot);
     /// The run is over: leaves the terminal as it was.
@@ -42,6 +46,9 @@ pub trait Watcher {
 struct Nobody;
 
 impl Watcher for Nobody {
+    fn watches(&self) -> bool {
+        false
+    }
     fn refresh(&mut self, _: &Snapshot) {}
 }
 

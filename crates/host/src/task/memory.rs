@@ -3,6 +3,11 @@
 use super::check;
 use std::io;
 
+/// Left below the frame when the stack's unused pages are given back.
+const KEPT_STACK: usize = 16 * 1024;
+/// A caller farther from the stack's begin is on another stack.
+const MAIN_STACK: usize = 64 << 20;
+
 /// Locks what is mapped and will be mapped, each page from its first touch on (MCL_ONFAULT, Linux 4.4): pages that the process never
 /// uses, such as most of a large binary, do not become resident. What the measured path uses must be touched before.
 ///
@@ -49,20 +54,33 @@ pub fn resident_bytes() -> io::Result<u64> {
 /// [`lock_all`], because locked pages are not given back.
 ///
 /// Only mappings of files without a single page of our own are touched (`Anonymous: 0 kB` in /proc/self/smaps): their content is the
-/// file's.
-pub fn release_setup() -> io::Result<()> {
+/// file's. What cannot be given back costs memory and nothing else, so nothing is said of it.
+pub fn release_setup() {
     // SAFETY: malloc_trim may be called at any time.
     #[cfg(target_env = "gnu")]
     unsafe {
         libc::malloc_trim(0)
     };
-    let text = std::fs::read_to_string("/proc/self/smaps")?;
+    let text = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+    release_stack(&text);
     for (start, end) in clean_file_mappings(&text) {
         // SAFETY: the range is a whole mapping of a file, readable and not writable, none of whose pages differs from the file: what
         // MADV_DONTNEED drops is read again unchanged.
-        check(unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) }.into())?;
+        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
     }
-    Ok(())
+}
+
+/// Gives back the pages of the main thread's stack below the caller's frame: setting up goes deeper than what follows.
+fn release_stack(smaps: &str) {
+    let stack = smaps.lines().find(|line| line.ends_with("[stack]")).and_then(|line| line.split('-').next());
+    let Some(start) = stack.and_then(|hex| usize::from_str_radix(hex, 16).ok()) else { return };
+    let here = &raw const start as usize;
+    // A distance below this frame stays: this function's own calls need it.
+    let end = here.saturating_sub(KEPT_STACK) & !4095;
+    if start < end && here - start < MAIN_STACK {
+        // SAFETY: below the stack pointer, further than any red zone or running call reaches, lies nothing that is read again.
+        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
+    }
 }
 
 /// The mappings of files in a text of smaps(5) that can be dropped without loss.
@@ -99,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_program_goes_on_after_releasing() {
-        release_setup().unwrap();
+        release_setup();
         assert!(resident_bytes().unwrap() > 0);
     }
 }

@@ -237,7 +237,7 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
                 current.series.iter_mut().for_each(SeriesRun::checkpoint);
                 next_checkpoint = now + CHECKPOINT;
             }
-            if now >= next_refresh {
+            if now >= next_refresh && self.watcher.watches() {
                 self.refresh(current);
                 next_refresh = now + refresh;
             }

@@ -28,7 +28,7 @@ pub struct RunArgs {
     /// SCHED_RR with this priority, 1 to 99
     #[arg(short, long, value_name = "P", group = "policy")]
     rr: Option<u8>,
-    /// SCHED_DEADLINE with runtime, deadline and period (`1ms,5ms,10ms`)
+    /// SCHED_DEADLINE with runtime, deadline and period (`1ms,5ms,10ms`); such a task cannot start others (sched(7))
     #[arg(short, long, value_name = "R,D,T", group = "policy")]
     deadline: Option<String>,
     /// SCHED_OTHER
