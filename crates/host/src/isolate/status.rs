@@ -81,9 +81,14 @@ fn settings(files: &dyn Files, saved: &Saved) -> Vec<InForce> {
 }
 
 /// With CONFIG_RT_GROUP_SCHED a version 1 `cpu` cgroup has no real-time budget unless it is given one
-/// (Documentation/scheduler/sched-rt-group.rst): SCHED_FIFO and SCHED_RR get EPERM in it.
+/// (Documentation/scheduler/sched-rt-group.rst): SCHED_FIFO and SCHED_RR get EPERM in it, unless throttling is off altogether
+/// (kernel/sched/rt.c, rt_bandwidth_enabled).
 pub(super) fn without_rt_budget(files: &dyn Files, tids: &HashSet<i32>) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
+    let throttling = files.read_trimmed("/proc/sys/kernel/sched_rt_runtime_us");
+    if throttling.is_ok_and(|runtime| runtime.starts_with('-')) {
+        return found;
+    }
     let Some(mount) = Cpusets::v1_mount_of(files, "cpu") else { return found };
     for tid in tids {
         let text = files.read(&format!("/proc/{tid}/cgroup")).unwrap_or_default();

@@ -15,6 +15,7 @@
 pub mod apply;
 pub mod homecoming;
 pub mod record;
+pub mod report;
 pub mod saved;
 pub mod store;
 pub mod tasks;
@@ -22,9 +23,10 @@ pub mod undo;
 pub mod value;
 
 pub use apply::{Applied, Effect};
+pub use report::UndoReport;
 pub use saved::{Saved, put_aside_stale, read_all};
 pub use store::{Directory, Lock, Store};
-pub use undo::{IfChanged, UndoReport, undo};
+pub use undo::{IfChanged, undo};
 
 use crate::files::{FileError, Files};
 use record::{Begin, Event, Purpose, Record, VERSION};

@@ -3,13 +3,13 @@
 use super::apply::{TRIES, bring_online, online_file, write_patiently};
 use super::homecoming::{Homes, Return, restore_affinity};
 use super::record::{Action, Event, FileValue, Hierarchy, Purpose, TaskAffinity, TaskPlace, Write};
+use super::report::{ChangedHands, Failed, JournalReport, UndoReport};
 use super::saved::{Entry, Outcome, Saved, put_aside_stale, read_all};
 use super::tasks;
 use super::value::{meaning, same};
 use super::{Journal, JournalError, Store, boot_id, in_store, lock};
 use crate::files::Files;
 use punctual_core::CpuSet;
-use serde::Serialize;
 use std::time::Duration;
 
 /// How long is waited, [`TRIES`] times at most, for a step on the way to take effect.
@@ -25,73 +25,6 @@ pub enum IfChanged {
     Overwrite,
     /// Leave it, report it, and forget the journal, as well where something could not be restored.
     Keep,
-}
-
-/// What [`undo`] did.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct UndoReport {
-    /// Each journal that was taken back, the newest first.
-    pub journals: Vec<JournalReport>,
-    /// Journals of an earlier boot, whose changes are gone; under their new names.
-    pub put_aside: Vec<String>,
-}
-
-impl UndoReport {
-    /// Whether everything is as it was.
-    pub fn is_complete(&self) -> bool {
-        self.journals.iter().all(|journal| journal.complete)
-    }
-}
-
-/// What became of one journal.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct JournalReport {
-    /// Its file's name.
-    pub name: String,
-    /// `partition` or `fix`.
-    pub purpose: &'static str,
-    /// Files that hold their old value again because it was written, with that value.
-    pub restored: Vec<FileValue>,
-    /// Changes of which nothing was left to take back.
-    pub already: usize,
-    /// Tasks that were sent back where they came from.
-    pub tasks_returned: usize,
-    /// Tasks whose affinity the kernel had forgotten and that have it again.
-    pub affinities_restored: usize,
-    /// Tasks whose affinity somebody else has chosen since; they keep it.
-    pub affinities_left: usize,
-    /// What somebody else has changed since.
-    pub changed_hands: Vec<ChangedHands>,
-    /// What could not be restored.
-    pub failed: Vec<Failed>,
-    /// Lines of the journal that could not be read.
-    pub damaged: Vec<usize>,
-    /// Whether nothing is left to be done, and the journal is gone.
-    pub complete: bool,
-}
-
-/// A file, or a task, that is not as the journal left it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct ChangedHands {
-    /// The file, or the task.
-    pub path: String,
-    /// What the journal's change had left there.
-    pub expected: String,
-    /// What is there now.
-    pub found: String,
-    /// What was there before the journal's change.
-    pub before: String,
-    /// Whether that has been written now, because it was asked for.
-    pub overwritten: bool,
-}
-
-/// Something that could not be restored.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Failed {
-    /// The file, the cgroup or the task.
-    pub path: String,
-    /// Why, in words.
-    pub why: String,
 }
 
 /// Takes back every journal that `wanted` picks, the newest first.
@@ -243,7 +176,12 @@ impl<'a> Undoing<'a> {
                 self.report.tasks_returned += sent;
                 true
             }
-            Err(error) => self.fail(path, error.to_string()),
+            Err(error) => {
+                let inside = tasks::cgroups(self.files, path).unwrap_or_default();
+                let others =
+                    inside.get(1).map(|first| format!(" (somebody has made {first} in it)")).unwrap_or_default();
+                self.fail(path, format!("{error}{others}"))
+            }
         }
     }
 

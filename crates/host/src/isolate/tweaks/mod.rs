@@ -145,7 +145,7 @@ const TABLE: [Tweak; 20] = [
     Tweak {
         name: "workqueue-writeback",
         doc: "Keeps the writing back of dirty pages off the partition's CPUs, and switches its NUMA affinity off where the \
-              kernel has that switch (before 6.5).",
+              kernel has that switch (before 6.6).",
         source: "kernel/workqueue.c, wq_cpumask_store; mm/backing-dev.c, bdi_wq",
         phase: Phase::First,
         settings: workqueue::writeback,

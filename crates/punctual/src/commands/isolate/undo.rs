@@ -5,7 +5,7 @@ use super::{journal_failure, system};
 use crate::exit::{Ending, Exit};
 use crate::output;
 use punctual_host::journal::record::Purpose;
-use punctual_host::journal::undo::JournalReport;
+use punctual_host::journal::report::JournalReport;
 use punctual_host::journal::{IfChanged, Saved, UndoReport, undo};
 use punctual_report::format::plain;
 use std::fmt::Write;

@@ -1,0 +1,26 @@
+//! docs/isolate.md says what the table of tweaks says.
+
+use punctual_host::isolate::tweaks;
+
+#[test]
+fn the_documented_tweaks_are_those_that_there_are() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/isolate.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (_, rest) = text.split_once("equal -->\n").unwrap();
+    let (table, _) = rest.split_once("<!-- end of tweaks -->").unwrap();
+    assert_eq!(table, tweaks::markdown(), "make docs/isolate.md's table again from the one in tweaks/mod.rs");
+}
+
+#[test]
+fn every_tweak_has_a_name_for_a_flag_and_its_place_in_the_kernel() {
+    for tweak in tweaks::all() {
+        assert!(tweak.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{}", tweak.name);
+        assert!(
+            tweak.source.contains(".c") && tweak.source.contains(", ") && tweak.doc.ends_with('.'),
+            "{}",
+            tweak.name
+        );
+        assert!(!tweak.doc.contains('|') && !tweak.source.contains('|'), "{}", tweak.name);
+        assert_eq!(tweaks::all().filter(|other| other.name == tweak.name).count(), 1, "{}", tweak.name);
+    }
+}
