@@ -140,7 +140,10 @@ fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary 
         modes: data.exact.modes().into_iter().map(Nanos::ns).collect(),
         percentiles: figures(&plain, &supported),
         unsupported_percentiles: unsupported,
-        corrected: corrected.as_ref().and_then(|c| corrected_summary(c, view, &supported)),
+        corrected: corrected
+            .as_ref()
+            .filter(|corrected| corrected.count() > plain.count())
+            .and_then(|corrected| corrected_summary(corrected, view, &supported)),
         expected: data.losses.recorded.saturating_add(data.losses.overruns).saturating_add(data.losses.dropped),
         overruns: data.losses.overruns,
         lost: data.losses.dropped,
