@@ -29,13 +29,13 @@ pub enum Command {
     /// Show a bundle in the terminal
     Show(commands::show::Args),
     /// Write one HTML file about one bundle or several
-    #[cfg(any())]
     Report(commands::report::Args),
     /// Write a bundle in another tool's format
     Export(commands::export::Args),
     /// Read another tool's results into a bundle
-    #[cfg(any())]
     Import(commands::import::Args),
+    /// Say whether this system is ready for real time, rule by rule
+    Check(commands::check::Args),
     /// Give CPUs to real time, and take them back
     Isolate(commands::isolate::Args),
     /// Print the TOML that means the same as a systress file
@@ -43,7 +43,6 @@ pub enum Command {
     /// Print a completion script for a shell
     Completions(commands::completions::Args),
     /// Write the man pages of all subcommands into a directory
-    #[cfg(any())]
     Man(commands::man::Args),
 }
 
@@ -56,15 +55,13 @@ impl Command {
         match self {
             Command::Run(args) => commands::run::run(args),
             Command::Show(args) => commands::show::run(args),
-            #[cfg(any())]
             Command::Report(args) => commands::report::run(args),
             Command::Export(args) => commands::export::run(args),
-            #[cfg(any())]
             Command::Import(args) => commands::import::run(args),
+            Command::Check(args) => commands::check::run(args),
             Command::Isolate(args) => commands::isolate::run(args),
             Command::Convert(args) => commands::convert::run(args),
             Command::Completions(args) => commands::completions::run(args),
-            #[cfg(any())]
             Command::Man(args) => commands::man::run(args),
         }
     }

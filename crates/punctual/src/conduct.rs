@@ -3,6 +3,7 @@
 mod ending;
 pub mod interrupt;
 mod mapping;
+mod partition;
 mod phase;
 pub mod request;
 mod series;
@@ -36,6 +37,8 @@ pub struct Run<'a> {
     pub findings: Vec<Finding>,
     /// The loads' guard, where the plan has loads.
     pub guard: Option<Guarded>,
+    /// The partition, where the plan asks for one.
+    pub partition: Option<partition::Held>,
     /// Memory locks and idle states, from the first measurement to the last.
     pub preparation: Option<Preparation>,
     /// What the user asked for by signals.
@@ -46,6 +49,8 @@ pub struct Run<'a> {
 pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Result<Conducted, Failure> {
     let files = Root::system();
     let interrupts = Interrupts::listen()?;
+    // Dropped at any early return, and then undone.
+    let (partition, found) = plan.partition.as_ref().map(partition::Held::make).transpose()?.unzip();
     let mut writer = BundleWriter::create(&plan.output, &plan.name, "run").map_err(Failure::refused)?;
     writer.write_experiment(loaded.kept_as(), &loaded.bytes).map_err(Failure::failed)?;
     writer.write_plan(&plan.to_toml()).map_err(Failure::failed)?;
@@ -53,15 +58,17 @@ pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Resul
     // Each step of setting up leaves pages that measuring does not need.
     memory::release_setup();
     let guard = guard_for(plan)?;
-    let mut run = Run { plan, writer, findings: Vec::new(), guard, preparation: None, interrupts };
+    let mut run =
+        Run { plan, writer, findings: found.unwrap_or_default(), guard, partition, preparation: None, interrupts };
     check_host(&mut run, &files)?;
     signals::prepare_waking().map_err(|why| Failure::failed(format!("cannot install a signal handler: {why}")))?;
-    bind_conductor(&mut run);
     memory::release_setup();
 
     let (phases, outcome) = phase::run_all(&mut run, watcher);
 
     run.preparation = None;
+    let left = run.partition.take().and_then(partition::Held::undo);
+    run.findings.extend(left);
     memory::unlock_all();
     memory::release_setup();
     close_environment(&run.writer, &files);

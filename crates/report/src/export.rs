@@ -9,7 +9,7 @@ mod junit;
 mod lava;
 mod micros;
 mod parquet;
-mod systress;
+pub mod systress;
 
 use punctual_bundle::{Bundle, BundleError, Series};
 use std::io::{self, Write};

@@ -22,7 +22,7 @@ pub mod tasks;
 pub mod undo;
 pub mod value;
 
-pub use apply::{Applied, Effect};
+pub use apply::{Applied, Effect, WantedWrite};
 pub use report::UndoReport;
 pub use saved::{Saved, put_aside_stale, read_all};
 pub use store::{Directory, Lock, Store};

@@ -35,7 +35,7 @@ fn format_parser() -> impl clap::builder::TypedValueParser<Value = Format> {
 /// Opens, converts, writes.
 pub fn run(args: Args) -> Ending {
     let bundle = open(&args.bundle)?;
-    if false && args.output.is_none() && std::io::stdout().is_terminal() {
+    if args.format.is_binary() && args.output.is_none() && std::io::stdout().is_terminal() {
         return Err(Failure::refused("this format is binary: name a file with -o, or send it to a pipe"));
     }
     let mut bytes = Vec::new();

@@ -3,6 +3,8 @@
 use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use punctual_bundle::import::{ImportFormat, ImportOptions, import};
+use std::fs::File;
 use std::path::PathBuf;
 
 /// Read another tool's results into a bundle
@@ -18,21 +20,33 @@ pub struct Args {
     /// The bundle's directory; it must not exist [default: the file's name without its ending, in the current directory]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// The name of the experiment [default: the file's name without its ending]
+    #[arg(long)]
+    name: Option<String>,
+    /// The format; recognised by content without
+    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
+    format: Option<ImportFormat>,
+    /// The figures of a histogram text are in ns (cyclictest -N): the text itself does not say
+    #[arg(long)]
+    nanoseconds: bool,
+}
+
+fn format_parser() -> impl clap::builder::TypedValueParser<Value = ImportFormat> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser};
+    let names = PossibleValuesParser::new(ImportFormat::ALL.map(ImportFormat::name));
+    names.map(|name| ImportFormat::from_name(&name).expect("clap lets only the listed names through"))
 }
 
 /// Reads, writes, says where.
 pub fn run(args: Args) -> Ending {
-    let directory = match args.output {
-        Some(directory) => directory,
-        None => default_directory(&args.file)?,
-    };
-    punctual_bundle::import::import(&args.file, &directory).map_err(Failure::refused)?;
+    let stem = args.file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let stem = stem.ok_or_else(|| Failure::refused("this file has no name: say --output DIR"))?;
+    let directory = args.output.unwrap_or_else(|| PathBuf::from(format!("punctual-{stem}")));
+    let cannot_read = |why| Failure::refused(format!("cannot read {}: {why}", shown(&args.file)));
+    let mut input = File::open(&args.file).map_err(cannot_read)?;
+    let options = ImportOptions { name: args.name.unwrap_or(stem), format: args.format, nanoseconds: args.nanoseconds };
+    import(&mut input, &directory, &options, punctual_analyze::summarize)
+        .map_err(|why| Failure::refused(format!("{}: {why}", shown(&args.file))))?;
     output::print(&format!("{}\n", shown(&directory)))?;
     Ok(Exit::Done)
-}
-
-fn default_directory(file: &std::path::Path) -> Result<PathBuf, Failure> {
-    let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let stem = stem.ok_or_else(|| Failure::refused("this file has no name: say --output DIR"))?;
-    Ok(PathBuf::from(format!("punctual-{stem}")))
 }

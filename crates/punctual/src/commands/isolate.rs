@@ -12,6 +12,7 @@ use punctual_host::files::Root;
 use punctual_host::isolate::{Pending, Standing, pending};
 use punctual_host::journal::record::Purpose;
 use punctual_host::journal::{Directory, JournalError};
+use std::io::ErrorKind;
 
 /// Give CPUs to real time, and take them back
 #[derive(clap::Args)]
@@ -63,9 +64,12 @@ fn system() -> (Root, Directory) {
 
 /// Journals that cannot be used keep anything from being started.
 fn journal_failure(error: JournalError) -> Failure {
-    match error {
+    match &error {
+        JournalError::Store { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            Failure::refused(format!("{error}: root is needed"))
+        }
         JournalError::Store { .. } => Failure::failed(error),
-        other => Failure::refused(other),
+        _ => Failure::refused(error),
     }
 }
 

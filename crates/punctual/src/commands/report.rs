@@ -45,14 +45,7 @@ pub fn write(bundles: &[Bundle], path: &Path) -> Result<(), Failure> {
 
 fn render(bundles: &[Bundle]) -> Result<String, Failure> {
     let summaries: Vec<_> = bundles.iter().map(punctual_analyze::summarize).collect();
-    // A document that cannot be read is left out of the report; the bundle's other parts are not.
-    let document = |bundle: &Bundle, name| bundle.document(name).ok().flatten();
-    let inputs = bundles.iter().zip(&summaries).map(|(bundle, summary)| ReportInput {
-        bundle,
-        summary,
-        label: bundle.directory.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
-        environment: document(bundle, "environment"),
-        check: document(bundle, "check"),
-    });
-    html::report(&inputs.collect::<Vec<_>>()).map_err(Failure::failed)
+    let inputs = bundles.iter().zip(&summaries).map(|(bundle, summary)| ReportInput::of(bundle, summary));
+    let inputs = inputs.collect::<Result<Vec<_>, _>>().map_err(Failure::failed)?;
+    html::report(&inputs).map_err(Failure::failed)
 }

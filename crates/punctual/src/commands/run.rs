@@ -6,6 +6,8 @@ use crate::exit::{Ending, Exit, Failure};
 use crate::{live, output};
 use punctual_bundle::Bundle;
 use punctual_core::Nanos;
+use punctual_plan::SystressFormat;
+use punctual_report::export::systress::{self, Layout};
 use punctual_report::export::{self, Format};
 use punctual_report::terminal;
 use std::path::{Path, PathBuf};
@@ -75,7 +77,6 @@ pub fn run(args: Args) -> Ending {
     if let Some(trouble) = conducted.trouble {
         return Err(trouble);
     }
-    #[cfg(any())]
     write_beside(&args, &plan, &conducted)?;
     Ok(conducted.exit)
 }
@@ -96,7 +97,6 @@ fn show(conducted: &Conducted, json: bool) -> Result<(), Failure> {
     ))
 }
 
-#[cfg(any())]
 /// The files that were asked for beside the bundle.
 fn write_beside(args: &Args, plan: &punctual_plan::Plan, conducted: &Conducted) -> Result<(), Failure> {
     let bundle = Bundle::open(&conducted.directory).map_err(Failure::failed)?;
@@ -111,14 +111,12 @@ fn write_beside(args: &Args, plan: &punctual_plan::Plan, conducted: &Conducted) 
     systress_files(plan, &bundle)
 }
 
-#[cfg(any())]
 fn write_export(bundle: &Bundle, format: Format, path: &Path) -> Result<(), Failure> {
     let mut bytes = Vec::new();
     export::export(bundle, format, &mut bytes).map_err(Failure::failed)?;
     output::write_to(Some(path), &bytes)
 }
 
-#[cfg(any())]
 /// The files that systress would have left, in the current directory.
 fn systress_files(plan: &punctual_plan::Plan, bundle: &Bundle) -> Result<(), Failure> {
     for (planned, measured) in plan.phases.iter().zip(&bundle.phases) {
@@ -126,8 +124,13 @@ fn systress_files(plan: &punctual_plan::Plan, bundle: &Bundle) -> Result<(), Fai
         for (thread, file) in wanted {
             let series = measured.series.iter().find(|series| series.meta.name == thread.name);
             if let (Some(file), Some(series)) = (file, series) {
-                let csv = file.format == punctual_plan::SystressFormat::Csv;
-                output::write_to(Some(&file.path), export::systress::file(file.index, series, csv).as_bytes())?;
+                let layout = match file.format {
+                    SystressFormat::Csv => Layout::Csv,
+                    SystressFormat::Txt => Layout::Txt,
+                };
+                let mut bytes = Vec::new();
+                systress::write_series(file.index as usize, &series.meta, &series.state, layout, &mut bytes)?;
+                output::write_to(Some(&file.path), &bytes)?;
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use punctual_bundle::SeriesMeta;
 use punctual_bundle::load::{CpuLoad, Shares};
-use punctual_core::{Clock, Nanos};
+use punctual_core::Nanos;
 use punctual_host::cpu_time::{CpuTimes, TimeShares};
 use punctual_host::task::attributes::{Deadline, Scheduling};
 use punctual_measure::load::{LoadSpec, OnExit};
@@ -52,12 +52,6 @@ pub fn thread(series: u32, measure: &MeasurePlan, thread: &plan::ThreadPlan, loc
         stop_above: measure.stop_above,
         lock_memory,
     }
-}
-
-/// The clock of a measure's samples.
-pub fn clock(measure: &MeasurePlan) -> Clock {
-    let Workload::Timer(timer) = measure.workload;
-    timer.clock
 }
 
 /// The period that samples are expected at; a relative sleep has none, what it misses is not there to be missed.

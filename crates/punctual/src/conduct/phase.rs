@@ -131,6 +131,7 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
     fn measure(&mut self, current: &mut PhaseRun) -> Step {
         self.write_phase(current)?;
         self.prepare(current)?;
+        super::bind_conductor(self.run);
         self.start_loads()?;
         self.hold_resources();
         let keep = self.run.plan.keep_samples > 0;
@@ -153,7 +154,11 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
             for planned in &measure.threads {
                 let number = current.series.len();
                 let thread_plan = mapping::thread(number as u32, measure, planned, plan.memory_lock);
-                let waiting = thread::prepare(thread_plan, Arc::clone(&self.stop)).map_err(|why| why.to_string())?;
+                let prepare = || thread::prepare(thread_plan, Arc::clone(&self.stop)).map_err(|why| why.to_string());
+                let waiting = match self.run.partition.as_ref().filter(|p| planned.cpus.is_subset(p.cpus())) {
+                    Some(partition) => partition.within(prepare)??,
+                    None => prepare()?,
+                };
                 let subject = format!("{}/{}", self.phase.name, planned.name);
                 self.run.findings.extend(series::findings(&subject, planned, &waiting.prepared));
                 let meta = mapping::meta(measure, planned, &waiting.prepared);

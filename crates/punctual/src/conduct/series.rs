@@ -18,8 +18,6 @@ pub struct SeriesRun {
     pub state: State,
     /// What came in since the last look.
     pub recent: Option<Recent>,
-    /// The name of the measure that it belongs to.
-    pub measure: String,
     collector: Option<Collector>,
     writer: SeriesWriter,
     thread: Thread,
@@ -43,7 +41,6 @@ impl SeriesRun {
             meta,
             state: State { data, usage: Fact::NotAsked, samples_kept: 0, log_bytes: 0 },
             recent: None,
-            measure: measure.name.clone(),
             collector: None,
             writer,
             thread: Thread::Waiting(Some(waiting)),

@@ -36,8 +36,8 @@ pub struct Args {
 /// All that is known.
 #[derive(Serialize)]
 struct Answer {
-    /// The partition, if there is one.
-    partition: Option<Status>,
+    /// The partition, if there is one; unavailable without the right to read the journals.
+    partition: Fact<Option<Status>>,
     /// Who visited.
     visits: Fact<Visits>,
 }
@@ -45,12 +45,15 @@ struct Answer {
 /// Looks, counts and tells.
 pub fn run(args: Args) -> Ending {
     let (files, store) = system();
-    let partition = isolate::status(&files, &store).map_err(journal_failure)?;
-    let cpus = match &args.cpus {
-        Some(text) => isolate::parse_cpus(text).map_err(Failure::refused)?,
-        None => partition.as_ref().map(|status| status.note.cpus.clone()).unwrap_or_default(),
+    let wanted = args.cpus.as_deref().map(|text| isolate::parse_cpus(text).map_err(Failure::refused)).transpose()?;
+    let partition = match isolate::status(&files, &store) {
+        // Whoever names the CPUs can count visits without any right.
+        Err(error) if wanted.is_some() => Fact::Unavailable(error.to_string()),
+        other => Fact::Known(other.map_err(journal_failure)?),
     };
-    let members = partition.as_ref().map(|status| status.members.clone()).unwrap_or_default();
+    let standing = partition.known().and_then(Option::as_ref);
+    let cpus = wanted.or_else(|| standing.map(|status| status.note.cpus.clone())).unwrap_or_default();
+    let members = standing.map(|status| status.members.clone()).unwrap_or_default();
     let sampling = Sampling { interval: args.interval, period: args.period };
     let visits = match cpus.is_empty() || args.interval <= Nanos::ZERO {
         true => Fact::NotAsked,
@@ -68,8 +71,9 @@ pub fn run(args: Args) -> Ending {
 fn told(answer: &Answer, cpus: &CpuSet) -> String {
     let mut text = String::new();
     match &answer.partition {
-        Some(status) => tell_partition(&mut text, status),
-        None => text += "no partition that punctual made\n",
+        Fact::Known(Some(status)) => tell_partition(&mut text, status),
+        Fact::Unavailable(why) => drop(writeln!(text, "partition: unavailable: {}", plain(why))),
+        Fact::Known(None) | Fact::NotAsked => text += "no partition that punctual made\n",
     }
     if let Some(visits) = answer.visits.known() {
         tell_visits(&mut text, visits, cpus);

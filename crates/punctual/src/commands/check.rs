@@ -1,0 +1,156 @@
+//! `punctual check`: whether this system is ready for real time.
+
+use super::show::show_options;
+use crate::exit::{Ending, Exit, Failure};
+use crate::output;
+use punctual_core::CpuSet;
+use punctual_core::words::nearest;
+use punctual_host::check::{self, Context, RuleResult, Verdict};
+use punctual_host::files::Root;
+use punctual_host::isolate::parse_cpus;
+use punctual_host::journal::{Applied, Directory, Effect, Journal, WantedWrite};
+use punctual_report::format::plain;
+use punctual_report::terminal::{CheckRow, CheckVerdict, check_table};
+
+/// Say whether this system is ready for real time, rule by rule
+///
+/// Each rule shows its evidence (file and value), why it matters, and what mends it. With --fix, what can be mended at run time is
+/// mended through a journal; `punctual isolate undo --fixes` takes it back.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  punctual check\n  punctual check --cpus 2-3 --json | jq '.rules[] | select(.verdict == \"bad\")'\n  \
+                        punctual check --fix --dry-run\n  punctual check --explain rt-throttling\n  punctual check --fail-on bad"
+)]
+pub struct Args {
+    /// The CPUs that shall be real-time: a list, or a mask with its `0x` [default: isolated ones; without any, all]
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<String>,
+    /// Apply what can be mended at run time
+    #[arg(long)]
+    fix: bool,
+    /// With --fix: print the exact writes, and change nothing
+    #[arg(long, requires = "fix")]
+    dry_run: bool,
+    /// Print {"rules": [{"id", "verdict", "evidence", "why", "fix", …}]} (docs/json.md)
+    #[arg(long, conflicts_with = "fix")]
+    json: bool,
+    /// Say what one rule wants, why, and where that is written
+    #[arg(long, value_name = "RULE", exclusive = true)]
+    explain: Option<String>,
+    /// End with exit code 3 when a rule is this bad, or worse
+    #[arg(long, value_name = "VERDICT", value_parser = ["advice", "warning", "bad"])]
+    fail_on: Option<String>,
+}
+
+/// Checks, and mends or shows.
+pub fn run(args: Args) -> Ending {
+    if let Some(rule) = &args.explain {
+        return explain(rule);
+    }
+    let files = Root::system();
+    let context = Context::new(&files, cpus(args.cpus.as_deref())?);
+    let results = check::run(&context);
+    if args.fix {
+        return fix(&files, &results, args.dry_run);
+    }
+    if args.json {
+        output::print_json(&serde_json::json!({ "rules": results }))?;
+    } else {
+        output::print(&check_table(&results.iter().map(row).collect::<Vec<_>>(), &show_options()))?;
+    }
+    Ok(if fails(&results, args.fail_on.as_deref()) { Exit::NotMet } else { Exit::Done })
+}
+
+fn explain(rule: &str) -> Ending {
+    let text = check::explain(rule).ok_or_else(|| {
+        let near = nearest(rule, check::rules().map(|rule| rule.id));
+        let near = near.map(|near| format!(": did you mean `{near}`?")).unwrap_or_default();
+        Failure::refused(format!("there is no rule `{}`{near}", plain(rule)))
+    })?;
+    output::print(&text)?;
+    Ok(Exit::Done)
+}
+
+fn cpus(text: Option<&str>) -> Result<Option<CpuSet>, Failure> {
+    text.map(|text| parse_cpus(text).map_err(Failure::refused)).transpose()
+}
+
+fn fails(results: &[RuleResult], limit: Option<&str>) -> bool {
+    let worst_allowed = match limit {
+        Some("advice") => Verdict::Advice,
+        Some("warning") => Verdict::Warning,
+        Some(_) => Verdict::Bad,
+        None => return false,
+    };
+    let badness = |verdict| match verdict {
+        Verdict::Ok | Verdict::Unknown => 0,
+        Verdict::Advice => 1,
+        Verdict::Warning => 2,
+        Verdict::Bad => 3,
+    };
+    results.iter().any(|result| badness(result.verdict) >= badness(worst_allowed))
+}
+
+/// A rule's result as the table wants it.
+pub fn row(result: &RuleResult) -> CheckRow {
+    let verdict = match result.verdict {
+        Verdict::Ok if !result.applies => CheckVerdict::NotApplicable,
+        Verdict::Ok => CheckVerdict::Good,
+        Verdict::Advice => CheckVerdict::Advice,
+        Verdict::Warning => CheckVerdict::Warning,
+        Verdict::Bad => CheckVerdict::Bad,
+        Verdict::Unknown => CheckVerdict::Unknown,
+    };
+    CheckRow {
+        group: result.group.clone(),
+        id: result.id.clone(),
+        verdict,
+        evidence: format!("{}: {}", result.message, result.evidence),
+        why: result.why.clone(),
+        fix: result.fix.clone().unwrap_or_default(),
+    }
+}
+
+/// Applies the writes of every rule that is not satisfied.
+fn fix(files: &Root, results: &[RuleResult], dry_run: bool) -> Ending {
+    let unsatisfied = results.iter().filter(|result| !matches!(result.verdict, Verdict::Ok | Verdict::Unknown));
+    let wanted: Vec<WantedWrite> = unsatisfied
+        .flat_map(|result| result.writes.iter().map(|write| (result.id.clone(), write)))
+        .map(|(step, write)| WantedWrite { step, path: write.path.clone(), value: write.value.clone() })
+        .collect();
+    if wanted.is_empty() {
+        output::print(
+            "nothing to mend at run time; `punctual check` shows what needs another boot or another machine\n",
+        )?;
+        return Ok(Exit::Done);
+    }
+    if dry_run {
+        let lines = wanted
+            .iter()
+            .map(|one| format!("{:<28} write `{}` to {}\n", one.step, plain(&one.value), plain(&one.path)));
+        output::print(&lines.collect::<String>())?;
+        return Ok(Exit::Done);
+    }
+    let applied = Journal::apply_writes(&Directory::system(), files, &wanted).map_err(Failure::failed)?;
+    output::print(&told(&applied))?;
+    let all = applied.iter().all(|one| one.effect.is_as_wanted());
+    Ok(if all { Exit::Done } else { Exit::Failed })
+}
+
+fn told(applied: &[Applied]) -> String {
+    let line = |one: &Applied| {
+        let what = match &one.effect {
+            Effect::Changed { old, now } => format!("`{}` → `{}`", plain(old), plain(now)),
+            Effect::Already => "was so already".to_owned(),
+            Effect::Ignored { value } => format!("the kernel kept `{}`", plain(value)),
+            Effect::Refused { why, .. } | Effect::HalfMade { why } => format!("refused: {}", plain(why)),
+        };
+        format!("{:<28} {}: {what}\n", one.step, plain(&one.path))
+    };
+    let changed = applied.iter().filter(|one| matches!(one.effect, Effect::Changed { .. })).count();
+    let end = match changed {
+        0 => "nothing was changed\n".to_owned(),
+        n => format!("{n} settings changed; taken back by: punctual isolate undo --fixes\n"),
+    };
+    applied.iter().map(line).collect::<String>() + &end
+}

@@ -1,0 +1,98 @@
+//! The partition that an experiment asks for: made before anything else, undone after the last phase.
+
+use crate::exit::Failure;
+use punctual_core::{CpuSet, Finding, Severity};
+use punctual_host::files::Root;
+use punctual_host::isolate::{self, CreateError, Entry, Membership, Request, Target, move_process};
+use punctual_host::journal::record::{CgroupVersion, PartitionNote};
+use punctual_host::journal::{Directory, IfChanged};
+use punctual_host::task::attributes;
+use punctual_plan::PartitionPlan;
+
+/// A partition that stands as long as this lives. After kill -9 the next command tells of it, and `punctual isolate undo` undoes it.
+pub struct Held {
+    note: PartitionNote,
+    standing: bool,
+}
+
+impl Held {
+    /// Makes the partition; the findings tell what it lacks.
+    pub fn make(plan: &PartitionPlan) -> Result<(Held, Vec<Finding>), Failure> {
+        let request = Request {
+            rt_name: plan.name.clone(),
+            nrt_name: format!("{}-housekeeping", plan.name),
+            without: plan.disable.clone(),
+            for_this_process: true,
+            ..Request::new(Target::Cpus(plan.cpus.clone()))
+        };
+        let made = isolate::create(&request, &Root::system(), &Directory::system()).map_err(|error| match error {
+            failed @ CreateError::Failed { .. } => Failure::failed(failed),
+            refused => Failure::refused(refused),
+        })?;
+        let mut findings = made.advice.clone();
+        let refused: Vec<String> = made.refused().map(|one| format!("{} ({})", one.path, one.step)).collect();
+        if !refused.is_empty() {
+            let message = format!("{} settings of the partition were refused by the kernel", refused.len());
+            let finding = Finding::new("partition-incomplete", Severity::Advice, "system", message);
+            findings.push(
+                finding.evidence(refused.join(", ")).remedy("`punctual isolate status` shows who still visits it"),
+            );
+        }
+        Ok((Held { note: made.note, standing: true }, findings))
+    }
+
+    /// Its CPUs.
+    pub fn cpus(&self) -> &CpuSet {
+        &self.note.cpus
+    }
+
+    fn is_v1(&self) -> bool {
+        self.note.hierarchy.version == CgroupVersion::V1
+    }
+
+    /// Does something from within the partition: threads that are started meanwhile are born in it. In version 1 this thread comes
+    /// back; a process of version 2 cannot be split, so all of it stays.
+    pub fn within<T>(&self, what: impl FnOnce() -> T) -> Result<T, String> {
+        self.go(&self.note.rt)?;
+        let done = what();
+        if self.is_v1() {
+            self.go(&self.note.nrt)?;
+        }
+        Ok(done)
+    }
+
+    fn go(&self, name: &str) -> Result<(), String> {
+        let entry = Entry { partition: name.to_owned(), ..Entry::default() };
+        let membership = if self.is_v1() { Membership::Thread } else { Membership::Process };
+        let me = if self.is_v1() { attributes::tid() } else { std::process::id() as i32 };
+        let moved = move_process(&Root::system(), &Directory::system(), me, membership, &entry);
+        moved.map(drop).map_err(|why| format!("cannot enter the partition: {why}"))
+    }
+
+    /// Takes it back and says what could not be.
+    pub fn undo(mut self) -> Option<Finding> {
+        self.take_back()
+    }
+
+    fn take_back(&mut self) -> Option<Finding> {
+        if !std::mem::take(&mut self.standing) {
+            return None;
+        }
+        let why = match isolate::undo(&Directory::system(), &Root::system(), IfChanged::Report) {
+            Ok(report) if report.is_complete() => return None,
+            Ok(_) => "something changed hands while the experiment ran".to_owned(),
+            Err(why) => why.to_string(),
+        };
+        let finding =
+            Finding::new("partition-not-undone", Severity::Bad, "system", "the partition could not be undone whole");
+        Some(finding.evidence(why).remedy("`punctual isolate undo` shows what is left, and undoes it"))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(finding) = self.take_back() {
+            eprintln!("warning: {}: {}", finding.message, finding.evidence.unwrap_or_default());
+        }
+    }
+}
