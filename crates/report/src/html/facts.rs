@@ -98,7 +98,7 @@ pub fn table(caption: &str, document: &Value) -> Table {
     }
 }
 
-/// All facts of a document, in its order, without the top fields named.
+/// All facts of a document, by the names of their fields, without the top fields named.
 pub fn lines(document: &Value, without: &[&str]) -> Vec<Line> {
     let mut lines = Vec::new();
     match known(document) {
@@ -295,8 +295,8 @@ mod tests {
         Kernel › Command line = Unavailable("cannot read /proc/cmdline")
         Kernel › HZ = NotAsked
         Kernel › Release = Value("6.1")
-        Memory › Total = Value("23.54 GiB")
         Memory › Swap total = Value("0 B")
+        Memory › Total = Value("23.54 GiB")
         Real-time throttling › Period = Value("1 s")
         Real-time throttling › Runtime = Value("no limit")
         "#);

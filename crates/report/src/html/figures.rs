@@ -47,7 +47,12 @@ pub fn summary(content: &Content<'_>, cut_off: impl Fn(usize) -> bool) -> Table 
             beside(time(s.median.map(|v| v as f64)), corrected.map(|c| c.median as f64)),
         ]);
         cells.extend(rare.iter().map(|p| percentile(s, p)));
-        cells.extend([time(s.max.map(|v| v as f64)), time(s.stddev), losses(s.overruns), losses(s.lost)]);
+        cells.extend([
+            time(s.max.map(|v| v as f64)),
+            if s.count > 0 && s.stddev.is_none() { Cell::missing("unknown") } else { time(s.stddev) },
+            losses(s.overruns),
+            losses(s.lost),
+        ]);
         cells
     };
     let has_corrected = content.lines.iter().any(|line| line.summary.corrected.is_some());
@@ -263,7 +268,7 @@ fn modes(s: &SeriesSummary) -> Cell {
 }
 
 /// `timer: CLOCK_MONOTONIC, method absolute`.
-pub fn workload(line: &Line<'_>) -> String {
+fn workload(line: &Line<'_>) -> String {
     let meta = &line.series.meta;
     let details = meta.details.iter().take(8).map(|(key, value)| format!(", {} {}", name(key), name(value)));
     clip(&format!("{}: {}{}", name(&meta.workload), meta.clock, details.collect::<String>()), 240)

@@ -214,6 +214,7 @@ struct Naming {
     bundle: bool,
     phase: bool,
     series: bool,
+    group: bool,
 }
 
 impl Naming {
@@ -226,6 +227,7 @@ impl Naming {
             bundle: inputs.len() > 1,
             phase: phase_names.len() > 1 || inputs.len() == 1,
             series: series_names.len() > 1 || groups < 2,
+            group: groups > 1,
         }
     }
 
@@ -239,7 +241,11 @@ impl Naming {
     }
 
     fn full(&self, group: &str, series: &str) -> String {
-        if self.series { format!("{group} · {series}") } else { group.to_owned() }
+        match (self.group, self.series) {
+            (true, true) => format!("{group} · {series}"),
+            (true, false) => group.to_owned(),
+            (false, _) => series.to_owned(),
+        }
     }
 }
 

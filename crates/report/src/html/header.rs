@@ -2,7 +2,7 @@
 
 use super::ReportInput;
 use super::facts;
-use super::figures::{figure_of, mark, verdict, workload};
+use super::figures::{figure_of, mark, verdict};
 use super::gather::{Content, Line};
 use super::table::{Cell, Column, Table};
 use super::text::{clip, instant, name, span};
@@ -76,7 +76,9 @@ fn measured(content: &Content<'_>) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
     for line in &content.lines {
         let every = line.series.meta.period.map(|period| format!(", every {}", span(period))).unwrap_or_default();
-        let kind = format!("{}{every}, {}", workload(line), name(&line.series.meta.scheduling));
+        let meta = &line.series.meta;
+        let method = meta.details.get("method").map(|method| format!(", {}", name(method))).unwrap_or_default();
+        let kind = format!("{}: {}{method}{every}, {}", name(&meta.workload), meta.clock, name(&meta.scheduling));
         if !kinds.contains(&kind) {
             kinds.push(kind);
         }

@@ -159,3 +159,25 @@ fn reductions(content: &Content<'_>, curves: &[Curve], size: &Size) -> Vec<Strin
     }
     notes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vendored_files_are_the_published_ones() {
+        let readme = include_str!("assets/uplot/README.md");
+        for (file, text) in [("uPlot.iife.min.js", UPLOT), ("uPlot.min.css", UPLOT_STYLE), ("LICENSE", UPLOT_LICENSE)] {
+            let sum: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+            assert!(readme.contains(&format!("| {file} | {sum} |")), "{file} has the sum {sum}");
+        }
+    }
+
+    #[test]
+    fn no_asset_ends_its_element() {
+        assert!(!script().to_lowercase().contains("</script"), "the script would end in its middle");
+        assert!(!STYLE.contains("</") && !UPLOT_STYLE.contains("</"));
+        assert!(!STYLE.contains("url(") && !UPLOT_STYLE.contains("url("), "a style sheet loads nothing");
+        assert!(!SCRIPT.join("").contains("innerHTML"), "data becomes text only");
+    }
+}

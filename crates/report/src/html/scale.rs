@@ -14,6 +14,8 @@ pub struct Scale {
     pub width: i64,
     /// Whether the latency axis is logarithmic at first: where the worst latency would press the rest into a corner.
     pub log: bool,
+    /// Where the bulk of the samples ends: the highest p99.9, or the last percentile of shorter series.
+    pub bulk: i64,
     /// The largest latency.
     pub max: i64,
 }
@@ -22,13 +24,17 @@ impl Scale {
     /// Fit for these curves.
     pub fn of(content: &Content<'_>, curves: &[Curve]) -> Scale {
         let finest = curves.iter().map(|curve| curve.body_width.max(1)).reduce(common).unwrap_or(1_000);
-        // Where the bulk ends: p99.9, or the last percentile of shorter series.
-        let bulk = |points: &[i64]| points.get(3 * PER_DECADE).or(points.last()).copied();
-        let body = content.lines.iter().filter_map(|line| bulk(&line.percentiles)).max().unwrap_or(0);
+        let bulk_of = |points: &[i64]| points.get(3 * PER_DECADE).or(points.last()).copied();
+        let bulk = content.lines.iter().filter_map(|line| bulk_of(&line.percentiles)).max().unwrap_or(0);
         let max =
             curves.iter().filter_map(|c| c.bins.last()).map(|bin| bin.low.saturating_add(bin.width)).max().unwrap_or(1);
-        let width = if body > 30_000 { at_least(finest, 1_000) } else { finest };
-        Scale { finest, width, log: max > body.saturating_mul(6), max }
+        let width = if bulk > 30_000 { at_least(finest, 1_000) } else { finest };
+        // 1 - 10^(-5/16) = 51 %: the point of the curve next to the median.
+        let mut middles: Vec<i64> = content.lines.iter().filter_map(|line| line.percentiles.get(5).copied()).collect();
+        middles.sort_unstable();
+        let middle = middles.get(middles.len() / 2).copied().unwrap_or(0);
+        let log = max > bulk.saturating_mul(6) || max > middle.saturating_mul(40);
+        Scale { finest, width, log, bulk, max }
     }
 }
 

@@ -24,6 +24,9 @@ pub fn clip(text: &str, limit: usize) -> String {
 
 /// A name: visible, on one line, of bounded length.
 pub fn name(text: &str) -> String {
+    if text.trim().is_empty() {
+        return "(no name)".to_owned();
+    }
     clip(&plain(&clip(text, NAME_LENGTH)), NAME_LENGTH)
 }
 
@@ -91,7 +94,7 @@ mod tests {
     fn nothing_hides() {
         assert_eq!(visible("plain äöü 🐧\r\n\tline"), "plain äöü 🐧\n    line");
         assert_eq!(visible("a\u{202e}b\u{1b}[31m\0"), "a\\u{202e}b\\u{1b}[31m\\u{0}");
-        assert_eq!(name("two\nlines"), "two\\nlines");
+        assert_eq!((name("two\nlines"), name(" ")), ("two\\nlines".to_owned(), "(no name)".to_owned()));
         assert_eq!(name(&"\0".repeat(1_000)).chars().count(), NAME_LENGTH + 1);
     }
 }

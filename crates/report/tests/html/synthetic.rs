@@ -5,11 +5,9 @@ use punctual_bundle::meta::LoadMeta;
 use punctual_bundle::state::{State, ThreadUsage};
 use punctual_bundle::{Bundle, BundleWriter, Completeness, Ending, Outcome, PhaseMeta, SeriesMeta};
 use punctual_core::{Clock, ClockNs, CpuSet, Fact, Finding, Nanos, Sample, SeriesData, SeriesShape, Window};
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What is to be in a bundle.
-#[derive(Clone)]
 pub struct Recipe {
     pub experiment: String,
     pub phases: Vec<(String, Load)>,
@@ -22,7 +20,9 @@ pub struct Recipe {
     pub findings: Vec<Finding>,
     pub documents: Vec<(&'static str, serde_json::Value)>,
     pub ends: bool,
-    pub series_name: fn(u32) -> String,
+    pub series_name: Box<dyn Fn(u32) -> String>,
+    /// Goes into the experiment file, the plan, the loads' arguments and the series' details.
+    pub text: String,
     pub seed: u64,
 }
 
@@ -50,7 +50,8 @@ impl Default for Recipe {
             documents: Vec::new(),
             ends: true,
             seed: 1,
-            series_name: |cpu| format!("timer/cpu{cpu}"),
+            series_name: Box::new(|cpu| format!("timer/cpu{cpu}")),
+            text: String::new(),
         }
     }
 }
@@ -95,7 +96,13 @@ impl Random {
 /// Writes the bundle and opens it.
 pub fn write(directory: &Path, recipe: &Recipe) -> Bundle {
     let mut writer = BundleWriter::create(directory, &recipe.experiment, "run").unwrap();
-    let toml = format!("# {}\n[[measure]]\nworkload = \"timer\"\ncpus = \"0-{}\"\nperiod = \"{}\"\n", recipe.experiment, recipe.cpus - 1, recipe.period);
+    let toml = format!(
+        "# {}\n[[measure]]\nworkload = \"timer\"\ncpus = \"0-{}\"\nperiod = \"{}\"\n{}",
+        recipe.experiment,
+        recipe.cpus - 1,
+        recipe.period,
+        recipe.text
+    );
     writer.write_experiment("experiment.toml", toml.as_bytes()).unwrap();
     writer.write_plan(&format!("{toml}policy = \"fifo\"\npriority = 80\nclock = \"monotonic\"\n")).unwrap();
     for (name, document) in &recipe.documents {
@@ -121,10 +128,15 @@ fn phase(writer: &BundleWriter, recipe: &Recipe, number: usize, name: &str, load
     let start = 5_000_000_000_000 + number as i64 * 100_000_000_000;
     let busy = if load == Load::Idle { 0.02 } else { 0.93 };
     let shares = |k: u32| Shares { busy: busy + 0.01 * f64::from(k % 5), steal: 0.004, interrupts: 0.011 };
-    let loads = ["find / -xdev -type f", "tar cf - /usr/share", "sh -c 'while :; do gzip < /bin/bash > /dev/null; done'"];
+    let loads =
+        ["find / -xdev -type f", "tar cf - /usr/share", "sh -c 'while :; do gzip < /bin/bash > /dev/null; done'"];
     let load_meta = |argv: &&str| LoadMeta {
         name: argv.split(' ').next().unwrap().into(),
-        argv: shell_words::split(argv).unwrap(),
+        argv: shell_words::split(argv)
+            .unwrap()
+            .into_iter()
+            .chain(Some(recipe.text.clone()).filter(|t| !t.is_empty()))
+            .collect(),
         cpus: CpuSet::single(0),
         starts: 3,
         failures: 0,
@@ -154,11 +166,21 @@ fn series(writer: &BundleWriter, recipe: &Recipe, phase: usize, cpu: u32, load: 
         period: Some(recipe.period),
         tid: Some(1_000 + cpu as i32),
         requirements: recipe.requirements.clone(),
-        details: BTreeMap::from([("method".to_owned(), "clock_nanosleep absolute".to_owned())]),
+        details: [("method", "clock_nanosleep absolute"), ("text", recipe.text.as_str())]
+            .iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(key, value)| (key.to_string(), value.to_string()))
+            .collect(),
     };
-    let shape = SeriesShape { range: Nanos::from_micros(1_000), resolution: recipe.resolution, period: Some(recipe.period) };
+    let shape =
+        SeriesShape { range: Nanos::from_micros(1_000), resolution: recipe.resolution, period: Some(recipe.period) };
     let mut data = SeriesData::new(shape);
-    let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ (u64::from(cpu) << 20) ^ ((phase as u64) << 40) ^ recipe.seed.wrapping_mul(0x1234_5678_9abc_def1));
+    let mut random = Random(
+        0x9e37_79b9_7f4a_7c15
+            ^ (u64::from(cpu) << 20)
+            ^ ((phase as u64) << 40)
+            ^ recipe.seed.wrapping_mul(0x1234_5678_9abc_def1),
+    );
     let mut samples = Vec::new();
     let mut due = start + 1_000_000;
     for seq in 0..recipe.samples {
@@ -172,7 +194,9 @@ fn series(writer: &BundleWriter, recipe: &Recipe, phase: usize, cpu: u32, load: 
     let mut out = writer.series(phase, cpu as usize, &meta, recipe.keep).unwrap();
     out.append(&samples).unwrap();
     if recipe.keep < recipe.samples {
-        for second in samples.chunk_by(|a, b| (a.due.ns() - start) / 1_000_000_000 == (b.due.ns() - start) / 1_000_000_000) {
+        for second in
+            samples.chunk_by(|a, b| (a.due.ns() - start) / 1_000_000_000 == (b.due.ns() - start) / 1_000_000_000)
+        {
             let latencies = || second.iter().map(|s| s.latency());
             let window = Window {
                 start: ClockNs(start + (second[0].due.ns() - start) / 1_000_000_000 * 1_000_000_000),
@@ -184,7 +208,12 @@ fn series(writer: &BundleWriter, recipe: &Recipe, phase: usize, cpu: u32, load: 
             out.append_window(&window).unwrap();
         }
     }
-    let usage = ThreadUsage { minor_faults: 0, major_faults: 0, voluntary_switches: recipe.samples, involuntary_switches: u64::from(load != Load::Idle) };
+    let usage = ThreadUsage {
+        minor_faults: 0,
+        major_faults: 0,
+        voluntary_switches: recipe.samples,
+        involuntary_switches: u64::from(load != Load::Idle),
+    };
     let state = State { data, usage: Fact::Known(usage), samples_kept: out.kept(), log_bytes: out.log_bytes() };
     out.checkpoint(&state).unwrap();
 }

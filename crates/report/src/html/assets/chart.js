@@ -45,7 +45,7 @@ function chart(place, spec) {
         focus: { prox: made.focus ? 14 : -1 },
         points: { show: false },
         y: false,
-        bind: { dblclick: () => () => { reset(); } },
+        bind: { dblclick: () => () => null },
       },
       series: made.series,
       bands: made.bands,
@@ -68,8 +68,7 @@ function chart(place, spec) {
           zoomTo(Math.min(a, b), Math.max(a, b));
         }],
         setCursor: [showTip],
-        draw: made.draw ? [made.draw] : [],
-        ready: [() => { spec.drawn = true; announce(); }],
+        draw: [made.draw || (() => {}), () => { spec.drawn = true; announce(); }],
       },
     }, made.data, place);
     place.append(tip);
@@ -109,6 +108,7 @@ function chart(place, spec) {
     if (b - a >= into(to) - into(from) - 1e-12) reset(); else zoomTo(outof(a), outof(b));
   }
 
+  place.addEventListener("dblclick", reset);
   touch(place, () => plot, zoomBy);
   new ResizeObserver(() => {
     if (!printing && plot && Math.abs(plot.width - place.clientWidth) > 1) later(draw);

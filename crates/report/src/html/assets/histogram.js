@@ -62,6 +62,9 @@ function histogram() {
   const select = node("select", { onchange: () => { state.width = Number(select.value); made.reset(); } },
     ...widths.map((width) => node("option", { value: width, selected: width === state.width }, span(width))));
 
+  made.buttons.append(node("button", {
+    type: "button", class: "plain", title: "Where 99.9 % of the samples are", onclick: () => made.zoomTo(0, data.scale.bulk * 1.3),
+  }, "Bulk"));
   byId("histogram-controls").append(
     made.buttons,
     checkbox("logarithmic latency axis", state.log, (on) => { state.log = on; made.reset(); }),

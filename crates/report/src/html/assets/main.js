@@ -46,7 +46,12 @@ if (data.series.length) {
   followTheme();
   histogram();
   percentiles();
-  leads(timeline());
+  if (data.series.some((series) => series.time.at.length || series.worst.length)) {
+    leads(timeline());
+  } else {
+    byId("time-plot").replaceWith(node("p", { class: "remark" }, data.series[0].time.note));
+  }
+  announce();
 } else {
   root.dataset.ready = "plots:0";
 }

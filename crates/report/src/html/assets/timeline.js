@@ -7,7 +7,8 @@ function timeline() {
   function worstSeries() {
     let worst = 0;
     data.series.forEach((series, k) => {
-      if ((series.max ?? -1) > (data.series[worst].max ?? -1)) worst = k;
+      const weight = (one) => (one.time.at.length || one.worst.length ? one.max ?? -1 : -2);
+      if (weight(series) > weight(data.series[worst])) worst = k;
     });
     return worst;
   }

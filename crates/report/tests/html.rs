@@ -1,0 +1,150 @@
+//! The HTML report of every fixture bundle and of hostile ones: sound, complete in itself, within its bound.
+
+#[path = "html/mod.rs"]
+mod support;
+
+use punctual_core::Nanos;
+use punctual_report::html::{HtmlError, ReportInput, SIZE_LIMIT, report, report_within};
+use scraper::{Html, Selector};
+use support::synthetic::{Load, Recipe, write};
+use support::{fixtures, hostile_bundle, hostile_names, page_of};
+
+fn select(page: &Html, what: &str) -> Vec<String> {
+    page.select(&Selector::parse(what).unwrap()).map(|e| e.text().collect::<String>()).collect()
+}
+
+/// What must hold of every page, whatever is in it.
+fn assert_sound(text: &str) -> Html {
+    assert!(text.len() < SIZE_LIMIT, "{} bytes", text.len());
+    let page = Html::parse_document(text);
+    assert!(page.errors.is_empty(), "the parser says: {:?}", page.errors);
+    assert_eq!(select(&page, "script").len(), 2, "one script, one island of data");
+    for element in page.select(&Selector::parse("*").unwrap()) {
+        for (name, value) in element.value().attrs() {
+            assert!(!name.starts_with("on"), "<{}> listens by {name}", element.value().name());
+            assert_ne!(name, "style", "the policy forbids it");
+            if ["src", "href", "srcset", "action", "data", "poster", "background", "xlink:href"].contains(&name) {
+                assert!(value.starts_with('#') || value == "data:,", "{name} leads to {value}");
+            }
+        }
+        let harmless =
+            !["iframe", "object", "embed", "base", "form", "img", "image", "use", "audio", "video", "template"]
+                .contains(&element.value().name());
+        assert!(harmless, "<{}>", element.value().name());
+    }
+    assert_eq!(select(&page, "table").len(), select(&page, "table caption").len(), "every table has a caption");
+    let policy = page.select(&Selector::parse("meta[http-equiv=Content-Security-Policy]").unwrap()).next().unwrap();
+    assert!(policy.value().attr("content").unwrap().starts_with("default-src 'none'; script-src 'sha256-"));
+    serde_json::from_str::<serde_json::Value>(&select(&page, "script#data")[0]).expect("the island is JSON");
+    page
+}
+
+#[test]
+fn every_fixture_is_a_sound_page_alone_and_with_the_others() {
+    let bundles = fixtures();
+    assert!(!bundles.is_empty());
+    for (name, bundle) in &bundles {
+        println!("{name}");
+        let page = assert_sound(&page_of(&[bundle]));
+        assert_eq!(select(&page, "#figures > .scroll tbody tr").len(), bundle.series().count());
+    }
+    let all: Vec<_> = bundles.iter().map(|(_, bundle)| bundle).collect();
+    assert_sound(&page_of(&all));
+}
+
+#[test]
+fn hostile_texts_stay_texts() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = "http://127.0.0.1:1";
+    let bundle = hostile_bundle(&directory.path().join("<b onclick=alert(1)>"), url);
+    let text = page_of(&[&bundle, &bundle]);
+    let page = assert_sound(&text);
+    let names = hostile_names(url);
+    let shown: String = page.root_element().text().collect();
+    assert!(shown.contains(&names[0]) && shown.contains(&names[1]), "they are shown as they are");
+    assert!(shown.contains("{{ 7 * 7 }}"), "a name is no template");
+    assert!(shown.contains("\\u{202e}gnp.exe \\u{0}\\u{1b}[31m"), "what hides is made visible");
+    assert!(!text.contains(['\u{202e}', '\0', '\u{1b}', '\u{2028}', '\u{feff}']));
+    let island = &select(&page, "script#data")[0];
+    assert!(!island.contains(['<', '>', '&']));
+}
+
+#[test]
+fn figures_say_what_they_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let recipe = Recipe {
+        phases: vec![("idle".into(), Load::Idle), ("over".into(), Load::Overloaded)],
+        cpus: 1,
+        samples: 20_000,
+        period: Nanos::from_micros(100),
+        requirements: vec!["max < 1ms".into(), "overruns == 0".into(), "p99.999 < 1s".into()],
+        keep: 500,
+        ends: false,
+        ..Recipe::default()
+    };
+    let page = assert_sound(&page_of(&[&write(&directory.path().join("b"), &recipe)]));
+    let about = select(&page, ".about").join(" ");
+    assert!(about.contains("cut off"), "{about}");
+    let caption = &select(&page, "#figures caption")[0];
+    assert!(caption.contains("Latency in µs"), "{caption}");
+    assert!(caption.contains("corrected for coordinated omission"), "{caption}");
+    assert!(caption.contains("p99.99 needs 100 k samples"), "{caption}");
+    assert!(select(&page, "#figures .sub").iter().any(|text| text.starts_with("corr. ")));
+    assert!(select(&page, ".banner.bad .headline")[0].contains("requirements not met"));
+    let island: serde_json::Value = serde_json::from_str(&select(&page, "script#data")[0]).unwrap();
+    assert_eq!(
+        island["series"][0]["time"]["note"],
+        "From one-second windows over all 20,000 samples; not every sample was kept."
+    );
+    assert_eq!(select(&page, "#load table").len(), 2, "CPU load and commands");
+    assert!(
+        select(&page, "#load code")
+            .iter()
+            .any(|command| command == "sh -c 'while :; do gzip < /bin/bash > /dev/null; done'")
+    );
+}
+
+#[test]
+fn a_page_that_is_too_large_is_made_coarser_and_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let recipe = Recipe { samples: 30_000, resolution: Nanos(1), ..Recipe::default() };
+    let bundle = write(&directory.path().join("b"), &recipe);
+    let summary = punctual_analyze::summarize(&bundle);
+    let inputs = [ReportInput::of(&bundle, &summary).unwrap()];
+    let full = report(&inputs).unwrap();
+    assert_eq!(full, report(&inputs).unwrap(), "the same bundle makes the same page");
+    let island = |page: &str| -> serde_json::Value {
+        serde_json::from_str(&select(&Html::parse_document(page), "script#data")[0]).unwrap()
+    };
+    let samples = |page: &serde_json::Value| -> u64 {
+        let runs = page["series"][5]["bins"].as_array().unwrap();
+        let counts =
+            runs.iter().flat_map(|run| run[1].as_array().unwrap().chunks(2).map(|pair| pair[1].as_u64().unwrap()));
+        counts.sum()
+    };
+    println!("full: {} bytes", full.len());
+    for limit in [full.len() * 9 / 10, full.len() / 2, full.len() / 3] {
+        let page = report_within(&inputs, limit).unwrap();
+        assert!(page.len() < limit);
+        assert!(page.contains("in their body; their tails are as measured"), "at {limit}");
+        assert_eq!(samples(&island(&page)), samples(&island(&full)), "no sample is lost");
+        assert_eq!(island(&page)["series"][5]["max"], island(&full)["series"][5]["max"]);
+    }
+    let error = report_within(&inputs, 10_000).unwrap_err();
+    assert!(matches!(error, HtmlError::TooLarge { limit: 10_000, .. }), "{error}");
+    assert!(matches!(report(&[]), Err(HtmlError::NoBundle)));
+}
+
+#[test]
+fn a_bundle_without_samples_is_still_a_page() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, recipe) in [
+        ("no-phases", Recipe { phases: Vec::new(), ends: false, ..Recipe::default() }),
+        ("no-samples", Recipe { samples: 0, ..Recipe::default() }),
+        ("one-sample", Recipe { samples: 1, cpus: 1, ..Recipe::default() }),
+    ] {
+        let bundle = write(&directory.path().join(name), &recipe);
+        let page = assert_sound(&page_of(&[&bundle]));
+        assert!(!select(&page, "#doubts li").is_empty(), "{name}: that is doubtful");
+    }
+}
