@@ -2,6 +2,7 @@
 
 use super::affinities::Noted;
 use super::evict::{self, Eviction};
+use super::machine::check_rights;
 use super::plan::{Change, Plan, Skipped, Step, plan};
 use super::request::Request;
 use super::{Refusal, advice};
@@ -68,6 +69,7 @@ pub enum CreateError {
 /// Refuses what would brick the machine before anything is changed. Holds the lock of the journals for as long as it lasts.
 pub fn create(request: &Request, files: &dyn Files, store: &dyn Store) -> Result<Partition, CreateError> {
     request.check()?;
+    check_rights(files)?;
     let _lock = journal::lock(store)?;
     let put_aside = journal::put_aside_stale(store, &journal::boot_id(files)?)?;
     if let Some(standing) = journal::read_all(store)?.iter().find(|saved| saved.partition().is_some()) {

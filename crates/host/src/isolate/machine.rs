@@ -28,7 +28,6 @@ impl Machine {
     /// Looks at the machine and refuses what cannot or should not be done with it.
     pub fn survey(files: &dyn Files, request: &Request) -> Result<Machine, Refusal> {
         request.check()?;
-        check_rights(files)?;
         let cpusets = Cpusets::find(files)?;
         let (rt, nodes) = (wanted_cpus(files, &request.target)?, memory_nodes(files)?);
         let housekeeping = split(files, &rt)?;
@@ -57,7 +56,8 @@ impl Machine {
     }
 }
 
-fn check_rights(files: &dyn Files) -> Result<(), Refusal> {
+/// Refuses who lacks the rights, and says which.
+pub fn check_rights(files: &dyn Files) -> Result<(), Refusal> {
     let status = files.read("/proc/self/status")?;
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
     // Real, effective, saved, file system.
