@@ -42,6 +42,9 @@ fn every_sample_is_in_the_bundle_and_in_the_summary() {
 fn every_method_clock_and_policy_measures() {
     for method in ["nanosleep-absolute", "nanosleep-relative", "timerfd", "posix-timer"] {
         for clock in ["monotonic", "realtime", "tai"] {
+            if (method, clock) == ("timerfd", "tai") {
+                continue; // timerfd_create(2) takes no CLOCK_TAI, and the plan says so
+            }
             let lines = format!("samples = 50\nmethod = \"{method}\"\nclock = \"{clock}\"\npolicy = \"other\"");
             let place = Place::with(&experiment(&lines, ""));
             let ran = place.run();
@@ -113,7 +116,7 @@ fn a_latency_above_the_threshold_ends_the_run() {
 fn an_interrupt_ends_the_run_with_full_results() {
     for signal in ["INT", "TERM"] {
         // A period of an hour: the thread must be woken from its sleep.
-        let place = Place::with(&experiment("duration = \"10min\"", "").replace("1ms", "1h"));
+        let place = Place::with(&experiment("duration = \"10h\"", "").replace("1ms", "1h"));
         let child = place.start();
         eventually("a bundle with a series", || place.bundle().join("phases/000/0000.state.json").exists());
         std::thread::sleep(std::time::Duration::from_millis(300));
