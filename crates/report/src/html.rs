@@ -8,6 +8,7 @@
 //! Reading order: [`gather`] what there is, make the tables ([`figures`], [`doubts`], [`environment`], …) and the data for the
 //! script ([`island`]), put them together ([`page`]).
 
+mod checks;
 mod curve;
 mod documents;
 mod doubts;
@@ -29,8 +30,9 @@ mod table;
 mod text;
 mod worst;
 
+use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
-use punctual_bundle::{Bundle, BundleError};
+use serde_json::json;
 
 /// No report is larger than this many bytes, so that it can go by mail.
 pub const SIZE_LIMIT: usize = 5_000_000;
@@ -53,14 +55,14 @@ pub struct ReportInput<'a> {
 }
 
 impl<'a> ReportInput<'a> {
-    /// A bundle with its own documents, called by the name of its directory.
-    pub fn of(bundle: &'a Bundle, summary: &'a Summary) -> Result<ReportInput<'a>, BundleError> {
-        let label = bundle
-            .directory
-            .file_name()
-            .map_or(bundle.manifest.experiment.clone(), |n| n.to_string_lossy().into_owned());
-        let (environment, check) = (bundle.document("environment")?, bundle.document("check")?);
-        Ok(ReportInput { bundle, summary, label, environment, check })
+    /// A bundle with its own documents, called by the name of its directory. A document that cannot be read is shown as
+    /// unavailable, with the reason.
+    pub fn of(bundle: &'a Bundle, summary: &'a Summary) -> ReportInput<'a> {
+        let directory = bundle.directory.file_name().map(|name| name.to_string_lossy().into_owned());
+        let label = directory.unwrap_or_else(|| bundle.manifest.experiment.clone());
+        let document =
+            |name| bundle.document(name).unwrap_or_else(|why| Some(json!({ "unavailable": why.to_string() })));
+        ReportInput { bundle, summary, label, environment: document("environment"), check: document("check") }
     }
 }
 

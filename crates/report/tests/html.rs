@@ -110,7 +110,7 @@ fn a_page_that_is_too_large_is_made_coarser_and_says_so() {
     let recipe = Recipe { samples: 30_000, resolution: Nanos(1), ..Recipe::default() };
     let bundle = write(&directory.path().join("b"), &recipe);
     let summary = punctual_analyze::summarize(&bundle);
-    let inputs = [ReportInput::of(&bundle, &summary).unwrap()];
+    let inputs = [ReportInput::of(&bundle, &summary)];
     let full = report(&inputs).unwrap();
     assert_eq!(full, report(&inputs).unwrap(), "the same bundle makes the same page");
     let island = |page: &str| -> serde_json::Value {
@@ -147,4 +147,24 @@ fn a_bundle_without_samples_is_still_a_page() {
         let page = assert_sound(&page_of(&[&bundle]));
         assert!(!select(&page, "#doubts li").is_empty(), "{name}: that is doubtful");
     }
+}
+
+#[test]
+fn damaged_documents_are_said_to_be_unavailable() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("b");
+    let bundle = write(&path, &Recipe { samples: 100, ..Recipe::default() });
+    for (name, text) in [("environment.json", "{\"kernel\": "), ("check.json", "[1, 2"), ("plan.toml", "\u{0}")] {
+        std::fs::write(path.join(name), text).unwrap();
+    }
+    std::fs::write(path.join("experiment.toml"), [0xff, 0xfe, b'<']).unwrap();
+    std::fs::write(path.join("phases/000/0000.log"), "not a log").unwrap();
+    let page = assert_sound(&page_of(&[&bundle]));
+    let environment = select(&page, "#environment").join(" ");
+    assert!(environment.contains("unavailable") && environment.contains("environment.json"), "{environment}");
+    assert!(environment.contains("check.json"), "{environment}");
+    assert!(select(&page, "#experiment pre")[0].contains("\u{fffd}<"), "what is not UTF-8 is shown as far as it can be");
+    let island: serde_json::Value = serde_json::from_str(&select(&page, "script#data")[0]).unwrap();
+    let note = island["series"][0]["time"]["note"].as_str().unwrap();
+    assert!(note.starts_with("Samples over time cannot be read"), "{note}");
 }

@@ -45,7 +45,6 @@ pub fn write(bundles: &[Bundle], path: &Path) -> Result<(), Failure> {
 
 fn render(bundles: &[Bundle]) -> Result<String, Failure> {
     let summaries: Vec<_> = bundles.iter().map(punctual_analyze::summarize).collect();
-    let inputs = bundles.iter().zip(&summaries).map(|(bundle, summary)| ReportInput::of(bundle, summary));
-    let inputs = inputs.collect::<Result<Vec<_>, _>>().map_err(Failure::failed)?;
+    let inputs: Vec<_> = bundles.iter().zip(&summaries).map(|(bundle, summary)| ReportInput::of(bundle, summary)).collect();
     html::report(&inputs).map_err(Failure::failed)
 }

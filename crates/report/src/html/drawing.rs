@@ -5,16 +5,16 @@ use super::gather::Content;
 use super::island::merges;
 use super::scale::Scale;
 use super::style::{DASHES, Style};
-use super::text::{clip, span};
+use super::text::{clip, short_count, span};
 use punctual_core::Nanos;
 use serde::Serialize;
 use std::fmt::Write;
 
 const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 300.0;
+const HEIGHT: f64 = 310.0;
 const LEFT: f64 = 48.0;
 const BOTTOM: f64 = 34.0;
-const TOP: f64 = 8.0;
+const TOP: f64 = 22.0;
 const RIGHT: f64 = 10.0;
 /// Columns of the drawing; in each, the highest bin counts.
 const COLUMNS: usize = 340;
@@ -134,7 +134,7 @@ pub fn draw(content: &Content<'_>, curves: &[Curve], scale: &Scale) -> Drawing {
     });
     let x_ticks = axis.ticks().into_iter().map(|ns| Tick { at: x(axis.share(ns)), label: span(Nanos(ns as i64)) });
     let decades = (0..=ceiling.floor() as i32).map(|k| 10f64.powi(k));
-    let y_ticks = decades.map(|n| Tick { at: y(n), label: crate::format::count(n as u64) });
+    let y_ticks = decades.map(|n| Tick { at: y(n), label: short_count(n as u64) });
     let entries = named.len().min(NAMES).div_ceil(2) + usize::from(named.len() > NAMES);
     Drawing {
         width: WIDTH,

@@ -107,7 +107,7 @@ pub fn lines(document: &Value, without: &[&str]) -> Vec<Line> {
                 walk(&mut vec![label(name)], name, value, &mut lines);
             }
         }
-        _ => walk(&mut Vec::new(), "", document, &mut lines),
+        _ => walk(&mut vec!["Document".to_owned()], "", document, &mut lines),
     }
     lines
 }

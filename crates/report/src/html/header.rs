@@ -105,6 +105,9 @@ fn machine(environment: Option<&Value>) -> Vec<String> {
         None => "in a virtual machine".to_owned(),
     });
     let joined = |parts: Vec<Option<String>>| parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    if let Some(why) = document.get("unavailable").and_then(Value::as_str) {
+        return vec![format!("not known: {}", clip(why, 300))];
+    }
     let lines = [joined(hardware.into()), joined(kernel.into_iter().chain([guest]).collect())];
     lines.into_iter().filter(|line| !line.is_empty()).collect()
 }

@@ -6,7 +6,7 @@ use super::island::Island;
 use super::scale::Scale;
 use super::table::Table;
 use super::{
-    HtmlError, ReportInput, Size, documents, doubts, drawing, environment, facts, figures, header, loads, text, worst,
+    HtmlError, ReportInput, Size, checks, documents, doubts, drawing, environment, figures, header, loads, text, worst,
 };
 use base64::prelude::{BASE64_STANDARD, Engine};
 use minijinja::syntax::SyntaxConfig;
@@ -85,7 +85,7 @@ pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) ->
         cpu_load: loads::cpu_load(inputs, content),
         loads: loads::commands(inputs, content),
         environment: environment::environment(inputs, &content.labels),
-        checks: checks(inputs, content),
+        checks: check_tables(inputs, content),
         documents: documents::documents(inputs, &content.labels, size.text, size.documents),
         reductions: reductions(content, &curves, size),
         version: env!("CARGO_PKG_VERSION"),
@@ -131,11 +131,10 @@ fn policy(style: &str, script: &str) -> String {
     )
 }
 
-/// The results of `punctual check` that are known, as lines of facts.
-fn checks(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<(String, Table)> {
-    let known =
-        inputs.iter().zip(&content.labels).filter_map(|(input, label)| Some((label.clone(), input.check.as_ref()?)));
-    known.map(|(label, document)| (label, facts::table("What punctual check found", document))).collect()
+/// What `punctual check` said, for each bundle that knows.
+fn check_tables(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<(String, Table)> {
+    let known = inputs.iter().zip(&content.labels);
+    known.filter_map(|(input, label)| Some((label.clone(), checks::table(input.check.as_ref()?)))).collect()
 }
 
 /// What is coarser than what was measured, in sentences.

@@ -125,30 +125,30 @@ function chart(place, spec) {
   return made;
 }
 
-/** Ticks of a logarithmic axis at 1, 2, 3, … 10, 20, 30, …; labels at as many of them as there is `room` for. */
-function logAxis(room) {
-  return {
-    log: true,
-    splits: (u, axis, min, max) => {
-      const ticks = [];
-      for (let decade = Math.pow(10, Math.floor(Math.log10(min))); decade <= max; decade *= 10) {
-        for (let n = 1; n < 10; n++) if (n * decade >= min && n * decade <= max) ticks.push(n * decade);
-      }
-      return ticks;
-    },
-    filter: (u, ticks) => ticks,
-    values: (u, ticks) => {
-      const is = (tick, steps) => steps.some((step) => powerOfTen(tick / step));
-      const wanted = [[1, 2, 3, 4, 5, 6, 7, 8, 9], [1, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]];
-      const steps = wanted.find((some) => ticks.filter((tick) => is(tick, some)).length <= room) || [1];
-      return ticks.map((tick) => (is(tick, steps) ? span(tick, 5) : ""));
-    },
-  };
+/**
+ * Ticks of a logarithmic axis from `min` to `max` that is `length` pixels long: at 1, 2, 3, … 10, 20, 30, …; labels on as many
+ * of them as stand `apart` pixels or more from each other.
+ */
+function logAxis([min, max], length, apart) {
+  const ticks = [];
+  for (let decade = Math.pow(10, Math.floor(Math.log10(min))); decade <= max; decade *= 10) {
+    for (let n = 1; n < 10; n++) if (n * decade >= min && n * decade <= max) ticks.push(n * decade);
+  }
+  const perDecade = length / Math.log10(max / min);
+  const wanted = [[1, 2, 3, 4, 5, 6, 7, 8, 9], [1, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]];
+  const fits = (steps) => [...steps, 10].every((step, k, all) => k === 0 || Math.log10(step / all[k - 1]) * perDecade >= apart);
+  const steps = wanted.find(fits) || [1];
+  const labelled = (tick) => steps.some((step) => powerOfTen(tick / step));
+  return { log: true, splits: () => ticks, filter: (u, all) => all, values: (u, all) => all.map((tick) => (labelled(tick) ? span(tick, 5) : "")) };
 }
 
 /** A vertical latency axis. */
-function latencyValues(log, size) {
-  return log ? logAxis(size.height / size.k / 40) : { values: (u, ticks) => ticks.map((tick) => span(tick, 5)) };
+function latencyAxis(log, range, size) {
+  return {
+    label: "latency",
+    size: 66 * size.k,
+    ...(log ? logAxis(range, size.height / size.k - 60, 24) : { values: (u, ticks) => ticks.map((tick) => span(tick, 5)) }),
+  };
 }
 
 /** Fingers: one moves the pointer's line, two zoom and move. */

@@ -19,6 +19,7 @@ function histogram() {
       edges = columnEdges(min, max, state.width, size.width / size.k, state.log);
       const heights = shown.map((curve) => columnHeights(curve.bins, edges));
       const highest = Math.max(2, ...heights.map((each) => each.reduce((a, b) => Math.max(a, b || 0), 0)));
+      const range = [FLOOR, highest * 1.4];
       return {
         focus: true,
         data: [edges, ...heights],
@@ -29,10 +30,15 @@ function histogram() {
           paths: uPlot.paths.stepped({ align: 1 }),
           points: { show: false },
         }))],
-        scales: { y: { distr: 3, log: 10, range: () => [FLOOR, highest * 1.4] } },
+        scales: { y: { distr: 3, log: 10, range: () => range } },
         axes: [
-          latencyAxis(size, state.log, "latency"),
-          { size: 52 * size.k, label: "samples per " + span(state.width), ...logAxis(8), values: (u, ticks) => ticks.map(countTick) },
+          {
+            label: "latency",
+            size: 34 * size.k,
+            space: 76 * size.k,
+            ...(state.log ? logAxis([min, max], size.width / size.k - 76, 54) : { values: (u, ticks) => ticks.map((tick) => span(tick, 5)) }),
+          },
+          { size: 52 * size.k, label: "samples per " + span(state.width), ...logAxis(range, size.height / size.k - 60, 24), values: (u, ticks) => ticks.map(countTick) },
         ],
       };
     },
@@ -82,8 +88,4 @@ function highlight(made, shown, k) {
   const key = k == null ? null : curves()[k]?.key;
   const place = shown.findIndex((curve) => curve.key === key);
   if (plot) plot.setSeries(place < 0 ? null : place + 1, { focus: true });
-}
-
-function latencyAxis(size, log, label) {
-  return { label, size: 34 * size.k, space: 76 * size.k, ...(log ? logAxis(size.width / size.k / 60) : { values: (u, ticks) => ticks.map((tick) => span(tick, 5)) }) };
 }

@@ -40,7 +40,9 @@ function percentiles() {
       drawn = lines();
       const table = uPlot.join(drawn.map((each) => [each.line.map((point) => point[0]), each.line.map((point) => positive(point[1], state.log))]));
       const values = drawn.flatMap((each) => each.line.filter((point) => point[0] >= min && point[0] <= max).map((point) => point[1]));
-      const low = Math.min(...values), high = Math.max(1, ...values);
+      // The corrected view holds latencies down to nothing: they are not what the plot is for.
+      const plain = drawn.filter((each) => !each.corrected).map((each) => each.line[0][1]);
+      const low = Math.min(...(min > 0.01 ? values : plain)), high = Math.max(1, ...values);
       const range = state.log ? [Math.max(1, low * 0.8), Math.max(10, high * 1.25)] : [0, high * 1.05];
       return {
         focus: true,
@@ -55,7 +57,7 @@ function percentiles() {
         scales: { y: { distr: state.log ? 3 : 1, log: 10, range: () => range } },
         axes: [
           { label: "share of samples at or below", size: 34 * size.k, splits: () => [0, Math.log10(2), 1, 2, 3, 4, 5, 6, 7, 8, 9].filter((x) => x >= min && x <= max && (x !== Math.log10(2) || size.width / size.k * x / (max - min) > 48)), values: (u, ticks) => ticks.map(label) },
-          { label: "latency", size: 66 * size.k, ...latencyValues(state.log, size) },
+          latencyAxis(state.log, range, size),
         ],
         draw: (u) => rings(u, drawn.map((each) => ({ x: each.support, colour: curveColour(each.curve.style), y: each.support == null ? null : at(each.line, each.support) })), 3.5 * size.k),
       };

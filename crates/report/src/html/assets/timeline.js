@@ -66,7 +66,7 @@ function timeline() {
         scales: { y: { distr: state.log ? 3 : 1, log: 10, range: () => range } },
         axes: [
           { label: selected().time.since_phase ? "time since the phase began" : "time since the series began", size: 34 * size.k, space: 60 * size.k, values: (u, ticks) => ticks.map((tick) => seconds(tick, u)) },
-          { label: "latency", size: 66 * size.k, ...latencyValues(state.log, size) },
+          latencyAxis(state.log, range, size),
         ],
         draw: (u) => {
           const sample = state.marked == null ? null : selected().worst[state.marked];
