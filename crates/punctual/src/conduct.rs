@@ -96,7 +96,8 @@ fn check_host(run: &mut Run, files: &Root) -> Result<(), Failure> {
     run.writer.write_document("environment", &environment).map_err(Failure::failed)?;
     memory::release_setup();
     let measured = run.plan.phases.iter().flat_map(|phase| &phase.measures);
-    let cpus = measured.fold(CpuSet::new(), |all, measure| all.union(&measure.cpus));
+    let measured = measured.fold(CpuSet::new(), |all, measure| all.union(&measure.cpus));
+    let cpus = run.partition.as_ref().map_or(measured, |partition| partition.cpus().clone());
     // Who measures everywhere has set no CPU apart.
     let everywhere = environment.topology.online.known().is_none_or(|online| online.is_subset(&cpus));
     let output = std::path::absolute(run.writer.directory()).unwrap_or_else(|_| run.writer.directory().to_owned());

@@ -182,7 +182,7 @@ fn loads_are_respawned_ignored_or_end_the_run_as_told() {
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     let said = std::fs::read_to_string(place.path().join("said")).unwrap();
     assert!(said.lines().count() > 1, "it was respawned: {said}");
-    assert!(place.summary()["findings"].to_string().contains("load-keeps-failing"));
+    assert!(place.summary()["findings"].to_string().contains("load-failed"));
 }
 
 #[test]

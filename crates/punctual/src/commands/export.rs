@@ -1,11 +1,13 @@
 //! `punctual export`: a bundle in another tool's format.
 
 use super::show::open;
+use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use punctual_bundle::Bundle;
 use punctual_report::export::{self, Format};
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Write a bundle in another tool's format
 #[derive(clap::Args)]
@@ -18,7 +20,7 @@ pub struct Args {
     /// The format
     #[arg(long, short, value_name = "FORMAT", value_parser = format_parser())]
     format: Format,
-    /// The file to write [default: standard output]
+    /// The file to write; for a format of several files (systress, systress-csv) a directory is made [default: standard output]
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
 }
@@ -38,8 +40,22 @@ pub fn run(args: Args) -> Ending {
     if args.format.is_binary() && args.output.is_none() && std::io::stdout().is_terminal() {
         return Err(Failure::refused("this format is binary: name a file with -o, or send it to a pipe"));
     }
-    let mut bytes = Vec::new();
-    export::export(&bundle, args.format, &mut bytes).map_err(Failure::failed)?;
-    output::write_to(args.output.as_deref(), &bytes)?;
+    match args.output {
+        Some(directory) if args.format.is_several_files() => write_files(&bundle, args.format, &directory)?,
+        output => {
+            let mut bytes = Vec::new();
+            export::export(&bundle, args.format, &mut bytes).map_err(Failure::failed)?;
+            output::write_to(output.as_deref(), &bytes)?;
+        }
+    }
     Ok(Exit::Done)
+}
+
+fn write_files(bundle: &Bundle, format: Format, directory: &Path) -> Result<(), Failure> {
+    std::fs::create_dir(directory)
+        .map_err(|why| Failure::refused(format!("cannot create {}: {why}", shown(directory))))?;
+    for (name, bytes) in export::export_files(bundle, format).map_err(Failure::failed)? {
+        output::write_to(Some(&directory.join(name)), &bytes)?;
+    }
+    Ok(())
 }

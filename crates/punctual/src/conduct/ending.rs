@@ -30,11 +30,23 @@ pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome) -> Conducted {
     let mut ending = Ending { at: jiff::Timestamp::now(), outcome, exit_code: 0 };
     manifest.ending = Some(ending.clone());
     let mut summary = punctual_analyze::summarize_run(&manifest, &views(&phases), &run.findings, &[]);
+    if summary.verdict == Some(VerdictWord::Met)
+        && phases.len() < run.plan.phases.len()
+        && later_require(&run, phases.len())
+    {
+        summary.verdict = Some(VerdictWord::Undecided);
+    }
     let exit = exit_of(&ending.outcome, &summary, run.plan.require_real_time);
     ending.exit_code = exit as u8;
     summary.ending = Some(ending.clone());
     let trouble = run.writer.finish(&summary, ending).err().map(Failure::failed);
     Conducted { summary, phases, directory, exit, trouble }
+}
+
+/// Whether a phase that was not begun has requirements: what it would have shown is not known.
+fn later_require(run: &Run, begun: usize) -> bool {
+    let later = run.plan.phases.iter().skip(begun).flat_map(|phase| &phase.measures);
+    later.into_iter().any(|measure| !measure.requirements.is_empty())
 }
 
 /// The exit code, the gravest reason first.

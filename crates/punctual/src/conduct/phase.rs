@@ -132,7 +132,9 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
         self.write_phase(current)?;
         self.prepare(current)?;
         super::bind_conductor(self.run);
-        self.start_loads()?;
+        if let Some(outcome) = self.start_loads()? {
+            return Ok(Some(outcome));
+        }
         self.hold_resources();
         let keep = self.run.plan.keep_samples > 0;
         current.meta.started = jiff::Timestamp::now();
@@ -181,19 +183,21 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
         self.run.preparation = Some(preparation);
     }
 
-    /// Starts the loads; those without a delay are running, or were refused, when this returns.
-    fn start_loads(&mut self) -> Result<(), String> {
-        let Some(guard) = self.run.guard.as_mut() else { return Ok(()) };
+    /// Starts the loads; those without a delay are running, or were refused, when this returns. An outcome when one of them has ended
+    /// the run already.
+    fn start_loads(&mut self) -> Step {
+        let Some(guard) = self.run.guard.as_mut() else { return Ok(None) };
         for (number, load) in self.phase.loads.iter().enumerate() {
             guard.start_load(number, &mapping::load(load)).map_err(|why| why.to_string())?;
         }
         let until = clock::monotonic() + LOAD_START;
         while self.waits_for_loads() && clock::monotonic() < until {
             std::thread::sleep(Duration::from_millis(2));
-            // A load that stops the run right at its start is seen again by the loop that follows: nothing measured, nothing lost.
-            self.load_events()?;
+            if let Some(outcome) = self.load_events()? {
+                return Ok(Some(outcome));
+            }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn waits_for_loads(&self) -> bool {
@@ -338,7 +342,6 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
         };
         for (load, tally) in current.meta.loads.iter_mut().zip(&self.tallies) {
             (load.starts, load.failures) = (tally.starts, tally.failures);
-            self.run.findings.extend(failing_load(&self.phase.name, tally));
         }
         let trouble = current.series.iter_mut().find_map(|series| series.trouble.take());
         let written = self.run.writer.write_phase(self.index, &current.meta);
@@ -349,14 +352,4 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
                 .remedy("the figures shown at the end are whole; run again with --output on a file system with room")
         }));
     }
-}
-
-/// A load that fails again and again loads nothing.
-fn failing_load(phase: &str, tally: &LoadTally) -> Option<Finding> {
-    let often = tally.failures > 0 && tally.failures * 2 >= tally.starts;
-    often.then(|| {
-        let message = format!("the load {} failed {} of {} times", tally.name, tally.failures, tally.starts);
-        Finding::new("load-keeps-failing", Severity::Warning, phase, message)
-            .remedy("run its command by hand, or give it stdout and stderr files, to see why; the system was loaded less than meant")
-    })
 }
