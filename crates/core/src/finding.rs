@@ -48,6 +48,9 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// The subject of what `punctual check` found: whoever shows figures may say it briefly, because that command says it whole.
+    pub const READINESS: &'static str = "readiness";
+
     /// A finding about `subject`; add evidence and remedy with the methods below.
     pub fn new(id: &str, severity: Severity, subject: impl Into<String>, message: impl Into<String>) -> Finding {
         Finding {

@@ -71,7 +71,7 @@ fn judge(rule: &Rule, context: &Context) -> RuleResult {
     }
 }
 
-/// The warnings and worse as findings about the system, for the report of a run.
+/// The warnings and worse as findings about the readiness of the system, for the report of a run.
 pub fn to_findings(results: &[RuleResult]) -> Vec<Finding> {
     let finding = |result: &RuleResult| {
         let severity = match result.verdict {
@@ -79,7 +79,7 @@ pub fn to_findings(results: &[RuleResult]) -> Vec<Finding> {
             Verdict::Bad => Severity::Bad,
             Verdict::Ok | Verdict::Advice | Verdict::Unknown => return None,
         };
-        let finding = Finding::new(&result.id, severity, "system", &*result.message).evidence(&*result.evidence);
+        let finding = Finding::new(&result.id, severity, Finding::READINESS, &*result.message).evidence(&*result.evidence);
         Some(match &result.fix {
             Some(fix) => finding.remedy(&**fix),
             None => finding,

@@ -143,7 +143,8 @@ fn add(all: &mut Vec<Doubt>, place: usize, finding: &Finding) {
     if doubt.places.last() != Some(&place) {
         doubt.places.push(place);
     }
-    let remedy = finding.remedy.as_deref().map(sentence);
+    // A remedy can be a command: it stays as it is.
+    let remedy = finding.remedy.as_deref().map(|text| clip(text, MAX_LENGTH));
     doubt.remedies.extend(remedy.filter(|text| !doubt.remedies.contains(text) && doubt.remedies.len() < MAX_SENTENCES));
     let text = sentence(&finding.message);
     let place = doubt.sentences.iter().position(|s| s.text == text);
@@ -161,7 +162,7 @@ fn add(all: &mut Vec<Doubt>, place: usize, finding: &Finding) {
 impl Sentence {
     fn add(&mut self, finding: &Finding) {
         let evidence = finding.evidence.as_deref().map(|text| clip(text, MAX_LENGTH));
-        let of_machine = ["system", "run"].contains(&finding.subject.as_str());
+        let of_machine = ["system", "run", Finding::READINESS].contains(&finding.subject.as_str());
         let subject = (!of_machine).then(|| name(&finding.subject));
         let place = self.places.iter().position(|place| place.evidence == evidence);
         match place {

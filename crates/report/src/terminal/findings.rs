@@ -13,12 +13,30 @@ pub fn write(out: &mut Page, findings: &[Finding]) {
         out.heading("nothing was found that makes these figures doubtful");
         return;
     }
-    out.heading("findings");
-    let mut weights = findings.iter().map(|f| f.severity).collect::<Vec<Severity>>();
+    let (of_check, own): (Vec<&Finding>, Vec<&Finding>) =
+        findings.iter().partition(|f| f.subject == Finding::READINESS);
+    if !own.is_empty() {
+        out.heading("findings");
+    }
+    let mut weights = own.iter().map(|f| f.severity).collect::<Vec<Severity>>();
     weights.sort_by(|a, b| b.cmp(a));
     weights.dedup();
     for weight in weights {
-        groups(findings.iter().filter(|f| f.severity == weight)).iter().for_each(|group| write_group(out, group));
+        groups(own.iter().copied().filter(|f| f.severity == weight)).iter().for_each(|group| write_group(out, group));
+    }
+    write_readiness(out, &of_check);
+}
+
+/// A line each: `punctual check` shows evidence, reasons and remedies.
+fn write_readiness(out: &mut Page, findings: &[&Finding]) {
+    if findings.is_empty() {
+        return;
+    }
+    out.heading("readiness of the system (punctual check shows evidence, reasons and remedies)");
+    for finding in findings {
+        let word = format!("{:<8}", finding.severity.to_string());
+        let begin = format!("  {} ", out.paint(Tone::from(finding.severity), &word));
+        out.paragraph(&begin, &" ".repeat(11), Tone::Plain, &format::plain(&finding.message));
     }
 }
 
