@@ -105,7 +105,11 @@ pub fn row(result: &RuleResult) -> CheckRow {
         group: result.group.clone(),
         id: result.id.clone(),
         verdict,
-        evidence: format!("{}: {}", result.message, result.evidence),
+        evidence: if result.applies {
+            format!("{}: {}", result.message, result.evidence)
+        } else {
+            result.message.clone()
+        },
         why: result.why.clone(),
         fix: result.fix.clone().unwrap_or_default(),
     }
