@@ -36,8 +36,8 @@ use serde_json::json;
 
 /// No report is larger than this many bytes, so that it can go by mail.
 pub const SIZE_LIMIT: usize = 5_000_000;
-/// Series beyond this are counted and not shown.
-const MAX_SERIES: usize = 2_000;
+/// Series beyond this are counted and not shown: twelve bundles of 64 CPUs fit.
+const MAX_SERIES: usize = 1_000;
 
 /// One bundle of a report.
 #[derive(Clone, Debug)]
@@ -96,21 +96,31 @@ struct Size {
     worst: usize,
     /// Worst samples in the table.
     worst_rows: usize,
+    /// Rows in the table of details.
+    details: usize,
     /// Characters of each experiment and plan.
     text: usize,
     /// Experiments and plans.
     documents: usize,
 }
 
-/// From the finest page to the coarsest. The steps are chosen so that one series fills a page well and 2,000 still fit.
+/// From the finest page to the coarsest. The steps are chosen so that one series fills a page well and [`MAX_SERIES`] still fit.
 const SIZES: [Size; 7] = [
-    Size { bins: 20_000, stretches: gather::STRETCHES, worst: 64, worst_rows: 64, text: 200_000, documents: 64 },
-    Size { bins: 8_000, stretches: 1_000, worst: 64, worst_rows: 64, text: 100_000, documents: 64 },
-    Size { bins: 3_000, stretches: 600, worst: 32, worst_rows: 64, text: 50_000, documents: 48 },
-    Size { bins: 1_000, stretches: 300, worst: 16, worst_rows: 64, text: 20_000, documents: 32 },
-    Size { bins: 400, stretches: 120, worst: 10, worst_rows: 48, text: 10_000, documents: 24 },
-    Size { bins: 120, stretches: 40, worst: 5, worst_rows: 32, text: 5_000, documents: 16 },
-    Size { bins: 24, stretches: 8, worst: 1, worst_rows: 16, text: 1_000, documents: 8 },
+    Size {
+        bins: 20_000,
+        stretches: gather::STRETCHES,
+        worst: 64,
+        worst_rows: 64,
+        details: 1000,
+        text: 200_000,
+        documents: 64,
+    },
+    Size { bins: 8_000, stretches: 1_000, worst: 64, worst_rows: 64, details: 1000, text: 100_000, documents: 64 },
+    Size { bins: 3_000, stretches: 600, worst: 32, worst_rows: 64, details: 1000, text: 50_000, documents: 48 },
+    Size { bins: 1_000, stretches: 300, worst: 16, worst_rows: 64, details: 1000, text: 20_000, documents: 32 },
+    Size { bins: 400, stretches: 120, worst: 10, worst_rows: 48, details: 600, text: 10_000, documents: 24 },
+    Size { bins: 120, stretches: 40, worst: 5, worst_rows: 32, details: 300, text: 5_000, documents: 16 },
+    Size { bins: 24, stretches: 8, worst: 1, worst_rows: 16, details: 100, text: 1_000, documents: 8 },
 ];
 
 /// The report on one or more bundles, at most [`SIZE_LIMIT`] bytes. Reads each log once; the work is proportional to the

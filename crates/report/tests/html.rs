@@ -163,8 +163,25 @@ fn damaged_documents_are_said_to_be_unavailable() {
     let environment = select(&page, "#environment").join(" ");
     assert!(environment.contains("unavailable") && environment.contains("environment.json"), "{environment}");
     assert!(environment.contains("check.json"), "{environment}");
-    assert!(select(&page, "#experiment pre")[0].contains("\u{fffd}<"), "what is not UTF-8 is shown as far as it can be");
+    assert!(
+        select(&page, "#experiment pre")[0].contains("\u{fffd}<"),
+        "what is not UTF-8 is shown as far as it can be"
+    );
     let island: serde_json::Value = serde_json::from_str(&select(&page, "script#data")[0]).unwrap();
     let note = island["series"][0]["time"]["note"].as_str().unwrap();
     assert!(note.starts_with("Samples over time cannot be read"), "{note}");
+}
+
+#[test]
+fn a_link_in_a_bundle_leads_nowhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("b");
+    let bundle = write(&path, &Recipe { samples: 10, ..Recipe::default() });
+    let secret = directory.path().join("secret");
+    std::fs::write(&secret, "nobody's business").unwrap();
+    std::fs::remove_file(path.join("experiment.toml")).unwrap();
+    std::os::unix::fs::symlink(&secret, path.join("experiment.toml")).unwrap();
+    let text = page_of(&[&bundle]);
+    assert!(!text.contains("nobody's business") && !text.contains("nobody&#x27;s business"));
+    assert!(text.contains("Not shown: it is not a regular file."));
 }

@@ -58,6 +58,10 @@ fn experiment(input: &ReportInput<'_>, limit: usize) -> Option<Document> {
         return Some(missing("Not shown: its name leads out of the bundle.".to_owned()));
     }
     let path = input.bundle.directory.join(file_name);
+    // Nor a link, to a file that is nobody's business; and a pipe would never end.
+    if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
+        return Some(missing("Not shown: it is not a regular file.".to_owned()));
+    }
     let mut bytes = Vec::new();
     let room = limit as u64 * 4;
     match File::open(&path).and_then(|file| file.take(room + 1).read_to_end(&mut bytes)) {

@@ -5,9 +5,12 @@ use super::text::{clip, name};
 use punctual_bundle::Completeness;
 use punctual_core::{Finding, Severity};
 use serde::Serialize;
+use std::collections::HashSet;
 
 /// Kinds of findings beyond this are only counted.
 const MAX_KINDS: usize = 60;
+/// So many kinds are looked at for the gravest; punctual itself knows some hundred.
+const MAX_SEEN: usize = 1_000;
 /// Different sentences of one kind beyond this are only counted.
 const MAX_SENTENCES: usize = 12;
 /// Subjects of one sentence beyond this are only counted.
@@ -67,10 +70,10 @@ pub struct Doubts {
 
 /// The findings of all bundles, together.
 pub fn doubts(inputs: &[ReportInput<'_>], labels: &[String]) -> Doubts {
-    let mut all: Vec<Doubt> = Vec::new();
+    let (mut all, mut strange): (Vec<Doubt>, usize) = (Vec::new(), 0);
     for (place, input) in inputs.iter().enumerate() {
         for finding in findings_of(input) {
-            add(&mut all, place, &finding);
+            strange += usize::from(!add(&mut all, place, &finding));
         }
     }
     for doubt in &mut all {
@@ -84,7 +87,7 @@ pub fn doubts(inputs: &[ReportInput<'_>], labels: &[String]) -> Doubts {
         };
     }
     all.sort_by_key(|doubt| std::cmp::Reverse(doubt.weight));
-    let more = all.len().saturating_sub(MAX_KINDS);
+    let more = all.len().saturating_sub(MAX_KINDS) + strange;
     all.truncate(MAX_KINDS);
     let (grave, light) = all.into_iter().partition(|doubt| doubt.weight >= Severity::Warning);
     Doubts { grave, light, more }
@@ -92,13 +95,10 @@ pub fn doubts(inputs: &[ReportInput<'_>], labels: &[String]) -> Doubts {
 
 /// The findings of a bundle; what the summary does not have is taken from the bundle itself, so that none is lost.
 fn findings_of(input: &ReportInput<'_>) -> Vec<Finding> {
-    let mut all = input.summary.findings.clone();
-    let has = |all: &[Finding], id: &str, subject: &str| all.iter().any(|f| f.id == id && f.subject == subject);
-    for finding in &input.bundle.findings {
-        if !has(&all, &finding.id, &finding.subject) {
-            all.push(finding.clone());
-        }
-    }
+    let known: HashSet<(&str, &str)> =
+        input.summary.findings.iter().map(|f| (f.id.as_str(), f.subject.as_str())).collect();
+    let more = input.bundle.findings.iter().filter(|f| !known.contains(&(f.id.as_str(), f.subject.as_str())));
+    let mut all: Vec<Finding> = input.summary.findings.iter().chain(more).cloned().collect();
     if input.bundle.completeness == Completeness::CutOff && !all.iter().any(|f| f.id == "cut-off") {
         all.push(Finding::new(
             "cut-off",
@@ -121,10 +121,12 @@ fn sentence(text: &str) -> String {
     clip(&first.chain(letters).collect::<String>(), MAX_LENGTH)
 }
 
-fn add(all: &mut Vec<Doubt>, place: usize, finding: &Finding) {
+/// Adds a finding to those of its kind; false where there are too many kinds for one more.
+fn add(all: &mut Vec<Doubt>, place: usize, finding: &Finding) -> bool {
     let known = all.iter().position(|d| d.id == finding.id && d.weight == finding.severity);
     let doubt = match known {
         Some(k) => &mut all[k],
+        None if all.len() >= MAX_SEEN => return false,
         None => {
             all.push(Doubt {
                 id: finding.id.clone(),
@@ -157,6 +159,7 @@ fn add(all: &mut Vec<Doubt>, place: usize, finding: &Finding) {
             doubt.sentences.push(new);
         }
     }
+    true
 }
 
 impl Sentence {

@@ -113,11 +113,10 @@ pub fn lines(document: &Value, without: &[&str]) -> Vec<Line> {
 }
 
 fn walk(path: &mut Vec<String>, field: &str, value: &Value, lines: &mut Vec<Line>) {
-    let mut say = |known: Known| {
-        if lines.len() < MAX_LINES {
-            lines.push(Line { path: path.clone(), known });
-        }
-    };
+    if lines.len() >= MAX_LINES {
+        return;
+    }
+    let mut say = |known: Known| lines.push(Line { path: path.clone(), known });
     let value = match as_fact(value) {
         Some(Fact::Unavailable(why)) => return say(Known::Unavailable(clip(why, MAX_VALUE))),
         Some(Fact::NotAsked) => return say(Known::NotAsked),
@@ -150,7 +149,7 @@ fn is_long_list_of_words(fields: &Map<String, Value>) -> bool {
 /// A list of objects: equal ones together, under what tells them apart; those that nothing does, on a line each.
 fn walk_list(path: &mut Vec<String>, entries: &[Value], lines: &mut Vec<Line>) {
     let mut groups: Vec<(Vec<String>, &str, Value)> = Vec::new();
-    for entry in entries.iter().take(4_096) {
+    for entry in entries.iter().take(1_024) {
         let Some(identity) = IDENTITIES.iter().find(|name| entry.get(**name).is_some()) else { continue };
         let id = one_line(&entry[*identity], identity);
         let rest = without_identity(entry, identity, &id);

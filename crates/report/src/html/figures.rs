@@ -113,9 +113,10 @@ pub fn time(ns: Option<f64>) -> Cell {
     }
 }
 
+/// The corrected figure below the plain one, where one can see that it differs.
 fn beside(cell: Cell, corrected: Option<f64>) -> Cell {
-    match corrected {
-        Some(ns) => cell.sub(format!("corr. {}", micros_f64(ns))),
+    match corrected.map(micros_f64).filter(|text| *text != cell.text) {
+        Some(text) => cell.sub(format!("corr. {text}")),
         None => cell,
     }
 }
@@ -204,10 +205,10 @@ pub fn figure_of(r: &RequirementSummary) -> Option<String> {
     Some(if is_time { format!("{} µs", micros_f64(figure)) } else { count(figure.max(0.0) as u64) })
 }
 
-/// What is needed to judge the figures, a row for each series.
-pub fn details(content: &Content<'_>) -> Table {
+/// What is needed to judge the figures, a row for each series, at most `rows`.
+pub fn details(content: &Content<'_>, rows: usize) -> Table {
     let common = percentiles_of(content, |p| p < 99.0 && p != 50.0);
-    let mut columns = vec![Column::text("Series"), Column::text("Workload"), Column::figures("Period")];
+    let mut columns = vec![Column::text("Series"), Column::figures("Period")];
     columns.extend(common.iter().map(|p| Column::figures(&format!("p{p}"))));
     columns.extend([
         Column::figures("Mode").meaning("the fullest bin of the exact histogram, its lower edge"),
@@ -218,10 +219,11 @@ pub fn details(content: &Content<'_>) -> Table {
         Column::figures("Kept").meaning("samples kept one by one"),
         Column::figures("Page faults").meaning("of the measuring thread: without and with I/O"),
         Column::figures("Preempted").meaning("involuntary context switches of the measuring thread"),
+        Column::text("Workload"),
     ]);
     let row = |line: &Line<'_>| {
         let s = line.summary;
-        let mut cells = vec![Cell::text(&line.full), Cell::text(workload(line)), period(s)];
+        let mut cells = vec![Cell::text(&line.full), period(s)];
         cells.extend(common.iter().map(|p| percentile(s, p)));
         let usage = |of: fn(&punctual_bundle::state::ThreadUsage) -> (u64, String)| match &s.usage {
             Fact::Known(usage) => {
@@ -245,13 +247,16 @@ pub fn details(content: &Content<'_>) -> Table {
                 )
             }),
             usage(|u| (u.involuntary_switches, count(u.involuntary_switches))),
+            Cell { class: "wide", ..Cell::text(workload(line)) },
         ]);
         cells
     };
+    let more = content.lines.len().saturating_sub(rows);
+    let more = if more > 0 { format!(" {} more are left out.", count(more as u64)) } else { String::new() };
     Table {
-        caption: "Details of the series; latencies in µs.".to_owned(),
+        caption: format!("Details of the series; latencies in µs.{more}"),
         columns,
-        rows: content.lines.iter().map(row).collect(),
+        rows: content.lines.iter().take(rows).map(row).collect(),
         sortable: content.lines.len() > 1,
     }
 }
@@ -270,6 +275,12 @@ fn modes(s: &SeriesSummary) -> Cell {
 /// `timer: CLOCK_MONOTONIC, method absolute`.
 fn workload(line: &Line<'_>) -> String {
     let meta = &line.series.meta;
-    let details = meta.details.iter().take(8).map(|(key, value)| format!(", {} {}", name(key), name(value)));
+    // The period has a column of its own.
+    let details = meta
+        .details
+        .iter()
+        .filter(|(key, _)| *key != "period")
+        .take(8)
+        .map(|(key, value)| format!(", {} {}", name(key), name(value)));
     clip(&format!("{}: {}{}", name(&meta.workload), meta.clock, details.collect::<String>()), 240)
 }

@@ -55,8 +55,8 @@ fn table(before: &Value, after: &Value, kind: &str, title: &str) -> Option<Table
     };
     Some(Table {
         caption: format!(
-            "{title}. {} did not come.",
-            if quiet == 1 { "One line".to_owned() } else { format!("{quiet} lines") }
+            "{title}. {} did not occur.",
+            if quiet == 1 { "One other".to_owned() } else { format!("{quiet} others") }
         ),
         columns,
         rows: shown.iter().map(row).collect(),
@@ -154,7 +154,7 @@ mod tests {
             format!("{}\n{}", table.caption, rows.collect::<Vec<_>>().join("\n"))
         };
         insta::assert_snapshot!(tables.iter().map(shown).collect::<Vec<_>>().join("\n"), @r"
-        Hardware interrupts during the run. One line did not come.
+        Hardware interrupts during the run. One other did not occur.
         LOC | 1,050 | 50 | 1,000
         ERR | 3 |  | 
         Time taken from beneath the kernel during the run.

@@ -78,7 +78,7 @@ pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) ->
         doubts: doubts::doubts(inputs, &content.labels),
         summary: figures::summary(content, cut_off),
         requirements: figures::requirements(content),
-        details: figures::details(content),
+        details: figures::details(content, size.details),
         drawing: drawing::draw(content, &curves, &scale),
         has_corrected: content.lines.iter().any(|line| !line.corrected.is_empty()),
         worst: worst::table(content, size.worst_rows, size.worst),

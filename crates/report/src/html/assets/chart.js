@@ -166,6 +166,8 @@ function touch(place, plot, zoomBy) {
   place.addEventListener("pointerdown", (event) => {
     if (event.pointerType !== "touch" || !plot()) return;
     fingers.set(event.pointerId, { x: event.clientX, y: event.clientY });
+    // What is under the finger is drawn anew while it moves; the place stays.
+    place.setPointerCapture(event.pointerId);
     before = fingers.size === 2 ? pair() : null;
   });
   place.addEventListener("pointermove", (event) => {

@@ -42,7 +42,7 @@ function percentiles() {
       const values = drawn.flatMap((each) => each.line.filter((point) => point[0] >= min && point[0] <= max).map((point) => point[1]));
       // The corrected view holds latencies down to nothing: they are not what the plot is for.
       const plain = drawn.filter((each) => !each.corrected).map((each) => each.line[0][1]);
-      const low = Math.min(...(min > 0.01 ? values : plain)), high = Math.max(1, ...values);
+      const low = (min > 0.01 ? values : plain).reduce((a, b) => Math.min(a, b), Number.MAX_SAFE_INTEGER), high = values.reduce((a, b) => Math.max(a, b), 1);
       const range = state.log ? [Math.max(1, low * 0.8), Math.max(10, high * 1.25)] : [0, high * 1.05];
       return {
         focus: true,
@@ -59,7 +59,7 @@ function percentiles() {
           { label: "share of samples at or below", size: 34 * size.k, splits: () => [0, Math.log10(2), 1, 2, 3, 4, 5, 6, 7, 8, 9].filter((x) => x >= min && x <= max && (x !== Math.log10(2) || size.width / size.k * x / (max - min) > 48)), values: (u, ticks) => ticks.map(label) },
           latencyAxis(state.log, range, size),
         ],
-        draw: (u) => rings(u, drawn.map((each) => ({ x: each.support, colour: curveColour(each.curve.style), y: each.support == null ? null : at(each.line, each.support) })), 3.5 * size.k),
+        draw: (u) => rings(u, drawn.map((each) => ({ x: each.support, colour: curveColour(each.curve.style), y: each.support == null ? null : between(each.line, each.support, state.log) })), 3.5 * size.k),
       };
     },
     tip(u, idx) {
@@ -86,6 +86,15 @@ function percentiles() {
 function at(line, x) {
   const place = line.findIndex((point) => point[0] >= x - 1e-9);
   return place < 0 ? null : line[place][1];
+}
+
+/** The height of the drawn line of points at x. */
+function between(line, x, log) {
+  const place = line.findIndex((point) => point[0] >= x - 1e-9);
+  if (place <= 0) return null;
+  const [[x0, y0], [x1, y1]] = [line[place - 1], line[place]];
+  const share = x1 > x0 ? (x - x0) / (x1 - x0) : 1;
+  return log && y0 > 0 ? y0 * Math.pow(y1 / y0, share) : y0 + (y1 - y0) * share;
 }
 
 function positive(value, log) { return log && value < 1 ? 1 : value; }
