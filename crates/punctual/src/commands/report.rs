@@ -45,6 +45,7 @@ pub fn write(bundles: &[Bundle], path: &Path) -> Result<(), Failure> {
 
 fn render(bundles: &[Bundle]) -> Result<String, Failure> {
     let summaries: Vec<_> = bundles.iter().map(punctual_analyze::summarize).collect();
-    let inputs: Vec<_> = bundles.iter().zip(&summaries).map(|(bundle, summary)| ReportInput::of(bundle, summary)).collect();
+    let inputs: Vec<_> =
+        bundles.iter().zip(&summaries).map(|(bundle, summary)| ReportInput::of(bundle, summary)).collect();
     html::report(&inputs).map_err(Failure::failed)
 }
