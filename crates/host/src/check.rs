@@ -79,7 +79,8 @@ pub fn to_findings(results: &[RuleResult]) -> Vec<Finding> {
             Verdict::Bad => Severity::Bad,
             Verdict::Ok | Verdict::Advice | Verdict::Unknown => return None,
         };
-        let finding = Finding::new(&result.id, severity, Finding::READINESS, &*result.message).evidence(&*result.evidence);
+        let finding =
+            Finding::new(&result.id, severity, Finding::READINESS, &*result.message).evidence(&*result.evidence);
         Some(match &result.fix {
             Some(fix) => finding.remedy(&**fix),
             None => finding,

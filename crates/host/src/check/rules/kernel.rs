@@ -60,7 +60,10 @@ fn preemption_model(ctx: &Context) -> Judged {
     let preemption = known(&ctx.environment.kernel.preemption)?;
     let message = match preemption.stated {
         true => format!("the preemption model is {}", preemption.model),
-        false => format!("the preemption model is, by configuration and command line, {}; the kernel itself does not state it", preemption.model),
+        false => format!(
+            "the preemption model is, by configuration and command line, {}; the kernel itself does not state it",
+            preemption.model
+        ),
     };
     let evidence = &preemption.evidence;
     let rt = Mend::by_hand("install a kernel with PREEMPT_RT (Debian: apt install linux-image-rt-amd64 or -rt-arm64)");
