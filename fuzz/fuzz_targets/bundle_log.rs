@@ -1,17 +1,25 @@
-//! Random bytes as the log of a series; as the payload of one sound block of a log, since no mutation meets a checksum; and, when they
-//! begin with a brace, as the checkpoint of a series.
+//! Random bytes as the log of a series and as its checkpoint; as the payload of one sound block of a log and of one sound frame of a
+//! checkpoint, since no mutation meets a checksum; and, when they begin with a brace, as the state of a series.
 #![no_main]
 
 use punctual_analyze::{Distribution, Timeline};
+use punctual_bundle::checkpoint;
 use punctual_bundle::log::{MAGIC, decode, encode_samples, encode_window};
 use punctual_bundle::state::State;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if bytes.starts_with(b"{") {
-        checkpoint(bytes);
+        if let Ok(state) = std::str::from_utf8(bytes).map_err(|e| e.to_string()).and_then(State::decode) {
+            use_state(&state);
+        }
         return;
     }
     log(bytes);
+    for file in [bytes, &frame(bytes)] {
+        if let Ok(state) = checkpoint::decode(file) {
+            use_state(&state);
+        }
+    }
     if let Some((kind, payload)) = bytes.split_first() {
         log(&block(*kind, payload));
     }
@@ -37,11 +45,28 @@ fn log(bytes: &[u8]) {
     assert_eq!((back.samples, back.windows, back.torn_bytes), (log.samples, log.windows, 0));
 }
 
-fn checkpoint(bytes: &[u8]) {
-    let Ok(state) = std::str::from_utf8(bytes).map_err(|e| e.to_string()).and_then(State::decode) else { return };
+/// A checkpoint of one frame that its checksum fits.
+fn frame(payload: &[u8]) -> Vec<u8> {
+    let head = [[7, 0, 0, 0, 0, 0, 0, 0].as_slice(), &(payload.len() as u32).to_le_bytes()].concat();
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&head);
+    crc.update(payload);
+    [checkpoint::MAGIC.as_slice(), &head, &crc.finalize().to_le_bytes(), payload].concat()
+}
+
+/// No figure made of what was believed panics, and it is written and read again.
+fn use_state(state: &State) {
     let distribution = Distribution::of(&state.data);
     let _ = (distribution.percentile(99.9), distribution.step(), state.data.mean(), state.data.stddev(), state.data.exact.modes());
     let mut text = Vec::new();
     state.write(&mut text).expect("memory takes every byte");
     State::decode(std::str::from_utf8(&text).expect("JSON is UTF-8")).expect("a state that was just written");
+    let (mut frame, mut again) = (Vec::new(), Vec::new());
+    checkpoint::encode(&mut frame, 0, state);
+    // A frame larger than the first slots is not looked for at the beginning of a file.
+    if frame.len() <= 8_192 {
+        let back = checkpoint::decode(&frame).expect("a frame that was just written");
+        checkpoint::encode(&mut again, 0, &back);
+        assert!(frame == again);
+    }
 }

@@ -94,7 +94,7 @@ impl Maker {
 
     /// One series: its samples, each with the periods missed, in its log and its state.
     fn series(&self, phase: usize, index: usize, made: Series) -> Made {
-        let Series { meta, samples, keep, dropped, usage, range } = made;
+        let Series { meta, samples, keep, dropped, usage, range, ended } = made;
         let mut writer = self.writer.series(phase, index, &meta, keep)?;
         let shape = SeriesShape { range, resolution: Nanos::MICRO, period: meta.period };
         let mut data = SeriesData::new(shape);
@@ -107,8 +107,15 @@ impl Maker {
             writer.append(second)?;
             writer.append_window(&window(second))?;
         }
-        let state = State { data, usage, samples_kept: writer.kept(), log_bytes: writer.log_bytes() };
-        Ok(writer.checkpoint(&state)?)
+        let mut state = State { data: SeriesData::new(shape), usage, samples_kept: 0, log_bytes: 0 };
+        // As a run does it: a checkpoint before the first sample, one later, and statistics for good at the end.
+        writer.checkpoint(&state)?;
+        state = State { data, samples_kept: writer.kept(), log_bytes: writer.log_bytes(), ..state };
+        writer.checkpoint(&state)?;
+        if ended {
+            writer.finish(&state)?;
+        }
+        Ok(())
     }
 
     fn finish(self, outcome: Outcome, exit_code: u8, findings: &[Finding]) -> Made {
@@ -141,6 +148,8 @@ struct Series {
     dropped: u64,
     usage: Fact<ThreadUsage>,
     range: Nanos,
+    /// Whether it came to its end, or was cut off at a checkpoint.
+    ended: bool,
 }
 
 impl Series {
@@ -157,7 +166,7 @@ impl Series {
             seq += 1 + missed;
         }
         let usage = Fact::Known(ThreadUsage { voluntary_switches: samples.len() as u64, ..ThreadUsage::default() });
-        Series { meta, samples, keep: 1 << 20, dropped: 0, usage, range: Nanos::MILLI }
+        Series { meta, samples, keep: 1 << 20, dropped: 0, usage, range: Nanos::MILLI, ended: true }
     }
 }
 
@@ -228,7 +237,7 @@ fn cut_off(directory: &Path, host: &Path) -> Made {
         let mut noise = Noise(100 + phase as u64);
         let latencies = (0..count).map(|_| noise.latency(2_000, 1_500.0, 0.003)).collect::<Vec<i64>>();
         let mut series = Series::new(meta("timer/cpu0", 0, &["max < 500us"]), latencies.into_iter());
-        series.usage = Fact::NotAsked;
+        (series.usage, series.ended) = (Fact::NotAsked, phase == 0);
         maker.series(phase, 0, series)?;
     }
     // What kill -9 leaves: a block begun, and a series whose first checkpoint was never written.

@@ -12,7 +12,7 @@ pub enum BundleError {
     /// The operating system refused.
     #[error("cannot {action} {}: {source}{}", path.display(), advice(source))]
     Io {
-        /// `write`, `read`, `create`.
+        /// `write`, `read`, `create`, `remove`.
         action: &'static str,
         /// Where.
         path: PathBuf,

@@ -22,7 +22,7 @@ impl Serialize for Counts<'_> {
 
 /// A histogram as it was read, not yet believed.
 #[derive(Deserialize)]
-pub(crate) struct Pairs(Vec<(u64, u64)>);
+pub(crate) struct Pairs(pub Vec<(u64, u64)>);
 
 impl Pairs {
     /// The histogram, if values ascend within bounds and counts add up.

@@ -11,10 +11,12 @@
 //! summary.json             the figures (see [`summary::Summary`])
 //! phases/000/phase.json     name, times, CPU load
 //! phases/000/0000.meta.json  what the series is
-//! phases/000/0000.state.json its statistics as of the last checkpoint, replaced in one rename
+//! phases/000/0000.checkpoint its statistics while the run goes on (see [`checkpoint`]); gone at the end, when there is
+//! phases/000/0000.state.json its statistics for every reader
 //! phases/000/0000.log        its samples and one-second windows, appended block by block
 //! ```
 
+pub mod checkpoint;
 mod error;
 mod hdr;
 pub mod import;
@@ -25,6 +27,7 @@ pub mod meta;
 pub mod reader;
 pub mod state;
 pub mod summary;
+mod varint;
 pub mod writer;
 
 pub use error::BundleError;

@@ -3,6 +3,7 @@
 //! File: the 8 bytes of [`MAGIC`], then blocks. Block: payload length (u32 LE), CRC-32 of kind and payload (u32 LE), kind (u8), payload.
 //! Integers in payloads are LEB128 varints; signed ones are zigzag-coded first (both as in Protocol Buffers).
 
+use crate::varint::{Cursor, put, put_signed};
 pub use punctual_core::Window;
 use punctual_core::{ClockNs, Nanos, Sample};
 
@@ -25,48 +26,15 @@ pub struct LogContents {
     pub torn_bytes: u64,
 }
 
-fn put(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-fn put_signed(out: &mut Vec<u8>, value: i64) {
-    put(out, ((value << 1) ^ (value >> 63)) as u64);
-}
-
-/// A reader over a payload; `None` where it ends too early.
-struct Cursor<'a>(&'a [u8]);
-
-impl Cursor<'_> {
-    fn take(&mut self) -> Option<u64> {
-        let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let (byte, rest) = self.0.split_first()?;
-            self.0 = rest;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
-    }
-    fn take_signed(&mut self) -> Option<i64> {
-        let value = self.take()?;
-        Some((value >> 1) as i64 ^ -((value & 1) as i64))
-    }
-}
-
-fn block(out: &mut Vec<u8>, kind: u8, payload: &[u8]) {
-    let mut crc = crc32fast::Hasher::new();
-    crc.update(&[kind]);
-    crc.update(payload);
-    out.extend((payload.len() as u32).to_le_bytes());
-    out.extend(crc.finalize().to_le_bytes());
+/// Appends a block whose payload `fill` writes right where it stays.
+fn block(out: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.extend([0; HEADER - 1]);
     out.push(kind);
-    out.extend(payload);
+    fill(out);
+    let (length, crc) = (out.len() - start - HEADER, crc32fast::hash(&out[start + HEADER - 1..]));
+    out[start..start + 4].copy_from_slice(&(length as u32).to_le_bytes());
+    out[start + 4..start + 8].copy_from_slice(&crc.to_le_bytes());
 }
 
 /// Appends samples as blocks: a new one wherever the numbering jumps (samples were dropped between).
@@ -79,28 +47,28 @@ pub fn encode_samples(out: &mut Vec<u8>, samples: &[Sample]) {
 
 fn encode_run(out: &mut Vec<u8>, run: &[Sample]) {
     let Some(first) = run.first() else { return };
-    let mut payload = Vec::with_capacity(run.len() * 5 + 16);
-    put(&mut payload, run.len() as u64);
-    put(&mut payload, first.seq);
-    let (mut due, mut step) = (0i64, 0i64);
-    for sample in run {
-        // Periodic samples repeat their distance: the second difference of `due` is nearly always 0, one byte.
-        let this_step = sample.due.ns().wrapping_sub(due);
-        put_signed(&mut payload, this_step.wrapping_sub(step));
-        put_signed(&mut payload, sample.woke.ns().wrapping_sub(sample.due.ns()));
-        put(&mut payload, u64::from(sample.cpu));
-        (due, step) = (sample.due.ns(), this_step);
-    }
-    block(out, KIND_SAMPLES, &payload);
+    block(out, KIND_SAMPLES, |payload| {
+        put(payload, run.len() as u64);
+        put(payload, first.seq);
+        let (mut due, mut step) = (0i64, 0i64);
+        for sample in run {
+            // Periodic samples repeat their distance: the second difference of `due` is nearly always 0, one byte.
+            let this_step = sample.due.ns().wrapping_sub(due);
+            put_signed(payload, this_step.wrapping_sub(step));
+            put_signed(payload, sample.woke.ns().wrapping_sub(sample.due.ns()));
+            put(payload, u64::from(sample.cpu));
+            (due, step) = (sample.due.ns(), this_step);
+        }
+    });
 }
 
 /// Appends a window.
 pub fn encode_window(out: &mut Vec<u8>, window: &Window) {
-    let mut payload = Vec::with_capacity(32);
-    put_signed(&mut payload, window.start.ns());
-    put(&mut payload, window.count);
-    [window.min, window.max, window.sum].into_iter().for_each(|n| put_signed(&mut payload, n.ns()));
-    block(out, KIND_WINDOW, &payload);
+    block(out, KIND_WINDOW, |payload| {
+        put_signed(payload, window.start.ns());
+        put(payload, window.count);
+        [window.min, window.max, window.sum].into_iter().for_each(|n| put_signed(payload, n.ns()));
+    });
 }
 
 fn decode_samples(payload: &[u8], samples: &mut Vec<Sample>) -> Option<()> {

@@ -1,5 +1,6 @@
 //! Opening a bundle: complete, still being written, or cut off by kill -9 or a power failure.
 
+use crate::checkpoint;
 use crate::log::{self, LogContents};
 use crate::manifest::{self, Manifest};
 use crate::meta::{PhaseMeta, SeriesMeta};
@@ -11,8 +12,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// No text file of a bundle is larger; a larger one is damage or an attack.
-const MAX_TEXT: u64 = 1 << 30;
+/// No file of a bundle that is read at once is larger; a larger one is damage or an attack.
+const MAX_FILE: u64 = 1 << 30;
 
 /// An opened bundle.
 #[derive(Clone, Debug)]
@@ -54,7 +55,7 @@ pub struct Phase {
 pub struct Series {
     /// What it is.
     pub meta: SeriesMeta,
-    /// Its statistics as of the last checkpoint.
+    /// Its statistics at its end, or as of the last checkpoint where it was cut off.
     pub state: State,
     log_path: PathBuf,
 }
@@ -67,13 +68,16 @@ impl Series {
     }
 }
 
-fn read_text(path: &Path) -> Result<String, BundleError> {
+fn read_bytes(path: &Path) -> Result<Vec<u8>, BundleError> {
     let size = fs::metadata(path).map_err(BundleError::io("read", path))?.len();
-    if size > MAX_TEXT {
+    if size > MAX_FILE {
         return Err(BundleError::damaged(path, format!("{size} bytes are too many")));
     }
-    let bytes = fs::read(path).map_err(BundleError::io("read", path))?;
-    String::from_utf8(bytes).map_err(|_| BundleError::damaged(path, "it is not UTF-8"))
+    fs::read(path).map_err(BundleError::io("read", path))
+}
+
+fn read_text(path: &Path) -> Result<String, BundleError> {
+    String::from_utf8(read_bytes(path)?).map_err(|_| BundleError::damaged(path, "it is not UTF-8"))
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, BundleError> {
@@ -182,18 +186,35 @@ fn read_all_series(directory: &Path, damage: &mut Vec<String>) -> Vec<Series> {
 fn read_series(meta_path: &Path) -> Result<Series, BundleError> {
     // `0000.meta.json` → `0000`
     let stem = meta_path.with_extension("").with_extension("");
-    let state_path = stem.with_extension("state.json");
-    let state = State::decode(&read_text(&state_path)?).map_err(|why| BundleError::damaged(&state_path, why))?;
+    let state = read_state(&stem)?;
     Ok(Series { meta: read_json(meta_path)?, state, log_path: stem.with_extension("log") })
+}
+
+/// The statistics for good where the series ended, else those of the newest checkpoint.
+fn read_state(stem: &Path) -> Result<State, BundleError> {
+    let for_good = || {
+        let path = stem.with_extension("state.json");
+        State::decode(&read_text(&path)?).map_err(|why| BundleError::damaged(&path, why))
+    };
+    let saved = || {
+        let path = stem.with_extension("checkpoint");
+        checkpoint::decode(&read_bytes(&path)?).map_err(|why| BundleError::damaged(&path, why))
+    };
+    let mut read = for_good();
+    if read.as_ref().is_err_and(is_missing) {
+        read = saved();
+    }
+    // The series may have ended between the two.
+    if read.as_ref().is_err_and(is_missing) { for_good() } else { read }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{BundleWriter, PhaseMeta};
+    use crate::{BundleWriter, PhaseMeta, SeriesWriter};
     use punctual_core::{Clock, ClockNs, CpuSet, Fact, Nanos, Sample, SeriesData, SeriesShape};
 
-    fn write_one(directory: &Path) -> SeriesData {
+    fn write_one(directory: &Path) -> (SeriesWriter, State) {
         let writer = BundleWriter::create(directory, "x", "run").unwrap();
         let phase = PhaseMeta {
             name: "main".into(),
@@ -226,21 +247,21 @@ mod tests {
             series.append(&[sample]).unwrap();
         }
         let (samples_kept, log_bytes) = (series.kept(), series.log_bytes());
-        let state = State { data: data.clone(), usage: Fact::NotAsked, samples_kept, log_bytes };
+        let state = State { data, usage: Fact::NotAsked, samples_kept, log_bytes };
         series.checkpoint(&state).unwrap();
-        data
+        (series, state)
     }
 
     #[test]
     fn a_bundle_without_an_ending_opens_and_says_so() {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("b");
-        let data = write_one(&directory);
+        let (_, written) = write_one(&directory);
         let bundle = Bundle::open(&directory).unwrap();
         assert_eq!(bundle.completeness, Completeness::CutOff);
         assert_eq!(bundle.damage, Vec::<String>::new());
         let (phase, series) = bundle.series().next().unwrap();
-        assert_eq!((phase, series.state.data.count()), ("main", data.count()));
+        assert_eq!((phase, series.state.data.count()), ("main", written.data.count()));
         assert_eq!((series.state.samples_kept, series.log().unwrap().samples.len()), (5, 5));
     }
 
@@ -249,10 +270,35 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("b");
         write_one(&directory);
-        fs::write(directory.join("phases/000/0000.state.json"), "{").unwrap();
+        for (file, content) in [("0000.checkpoint", "PNCTCKP1"), ("0000.state.json", "{")] {
+            fs::write(directory.join("phases/000").join(file), content).unwrap();
+            let bundle = Bundle::open(&directory).unwrap();
+            assert!(bundle.phases[0].series.is_empty());
+            assert!(bundle.damage[0].contains(file), "{:?}", bundle.damage);
+        }
+    }
+
+    #[test]
+    fn a_series_that_ended_stands_for_good() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("b");
+        let (mut series, mut state) = write_one(&directory);
+        state.usage = Fact::Unavailable("not told".into());
+        series.finish(&state).unwrap();
+        assert!(!directory.join("phases/000/0000.checkpoint").exists());
         let bundle = Bundle::open(&directory).unwrap();
-        assert!(bundle.phases[0].series.is_empty());
-        assert!(bundle.damage[0].contains("0000.state.json"), "{:?}", bundle.damage);
+        assert_eq!(bundle.series().next().unwrap().1.state.usage, state.usage);
+    }
+
+    #[test]
+    fn the_newer_of_two_checkpoints_is_read() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("b");
+        let (mut series, mut state) = write_one(&directory);
+        state.data.losses.dropped = 3;
+        series.checkpoint(&state).unwrap();
+        let bundle = Bundle::open(&directory).unwrap();
+        assert_eq!(bundle.series().next().unwrap().1.state.data.losses.dropped, 3);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! `NNNN.state.json`: the statistics of a series as of a checkpoint, from which [`SeriesData`] comes back whole.
+//! `NNNN.state.json`: the statistics of a series at its end, from which [`SeriesData`] comes back whole. While the run goes on the same
+//! is kept in a [`checkpoint`](crate::checkpoint).
 
 use crate::hdr::{Counts, Pairs};
 use punctual_core::{ClockNs, Fact, LinearHistogram, Losses, Nanos, Sample, SeriesData};
@@ -144,7 +145,7 @@ impl State {
 }
 
 /// Whether the parts of a state agree, so that no figure made of them overflows or contradicts another.
-fn check(data: &SeriesData) -> Result<(), String> {
+pub(crate) fn check(data: &SeriesData) -> Result<(), String> {
     let recorded = data.losses.recorded;
     let (whole, exact) = (data.whole.len(), total(&data.exact));
     // A source that tells only minimum, mean and maximum (an import) has no distribution at all.

@@ -1,5 +1,6 @@
 //! Writing a bundle while the run goes on. Whatever moment the writer dies at, what was checkpointed opens.
 
+use crate::checkpoint::Slots;
 use crate::log::{self, Window};
 use crate::manifest::{self, Ending, Manifest};
 use crate::meta::{PhaseMeta, SeriesMeta};
@@ -11,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// A bundle being written.
@@ -144,6 +146,9 @@ impl BundleWriter {
         file.write_all(log::MAGIC).map_err(BundleError::io("write", &path))?;
         Ok(SeriesWriter {
             state_path: stem.with_extension("state.json"),
+            checkpoint_path: stem.with_extension("checkpoint"),
+            checkpoint: None,
+            slots: Slots::default(),
             log_path: path,
             log: file,
             buffer: Vec::new(),
@@ -180,8 +185,12 @@ fn sync_tree(directory: &Path) -> Result<(), BundleError> {
 /// One series being written.
 pub struct SeriesWriter {
     state_path: PathBuf,
+    checkpoint_path: PathBuf,
+    checkpoint: Option<File>,
+    slots: Slots,
     log_path: PathBuf,
     log: File,
+    /// Of whatever is being written.
     buffer: Vec<u8>,
     log_bytes: u64,
     kept: u64,
@@ -227,8 +236,26 @@ impl SeriesWriter {
         self.log_bytes
     }
 
-    /// Replaces the checkpoint.
-    pub fn checkpoint(&self, state: &State) -> Result<(), BundleError> {
-        replace_with(&self.state_path, |out| state.write(out))
+    /// Saves the statistics as they are now: what a reader finds when the writer dies.
+    pub fn checkpoint(&mut self, state: &State) -> Result<(), BundleError> {
+        let place = self.slots.next(state, &mut self.buffer);
+        let file = match self.checkpoint.take() {
+            Some(file) => Ok(file),
+            None => File::create(&self.checkpoint_path),
+        };
+        let written = file.and_then(|file| self.checkpoint.insert(file).write_all_at(&self.buffer, place));
+        self.buffer.clear();
+        written.map_err(BundleError::io("write", &self.checkpoint_path))?;
+        self.slots.written();
+        Ok(())
+    }
+
+    /// Writes the statistics for good; checkpoints have done their work.
+    pub fn finish(&mut self, state: &State) -> Result<(), BundleError> {
+        replace_with(&self.state_path, |out| state.write(out))?;
+        match self.checkpoint.take() {
+            Some(_) => fs::remove_file(&self.checkpoint_path).map_err(BundleError::io("remove", &self.checkpoint_path)),
+            None => Ok(()),
+        }
     }
 }

@@ -1,6 +1,9 @@
-//! docs/bundle.md is true: the decoder that it prints reads what punctual wrote.
+//! docs/bundle.md is true: the decoders that it prints read what punctual wrote.
 
-use punctual_bundle::{Bundle, Series};
+use punctual_bundle::state::State;
+use punctual_bundle::{Bundle, BundleWriter, Series};
+use punctual_core::{ClockNs, Nanos, Sample};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -8,14 +11,27 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The program between the fences of the document, with a line that prints what it read.
-fn program(log: &Path) -> String {
+/// The program of the document that defines `function`, with a line behind it that uses it.
+fn program(function: &str, used: &str) -> String {
     let document = std::fs::read_to_string(root().join("docs/bundle.md")).unwrap();
-    let code = document.split("```python\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    format!(
-        "{code}\nfor part in read_log({:?}):\n    for row in part:\n        print(*row)\n",
-        log.display().to_string()
-    )
+    let mut programs = document.split("```python\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let code = programs.find(|code| code.contains(&format!("def {function}("))).unwrap();
+    format!("{code}\n{used}")
+}
+
+/// What a program of the document prints; `None`, said, where there is no Python.
+fn printed(function: &str, used: &str) -> Option<String> {
+    let Ok(output) = Command::new("python3").args(["-c", &program(function, used)]).output() else {
+        println!("SKIPPED: python3 is not installed");
+        return None;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+/// A path as Python writes it.
+fn quoted(path: &Path) -> String {
+    format!("{:?}", path.display().to_string())
 }
 
 /// The same rows from punctual's own reader.
@@ -37,13 +53,48 @@ fn the_decoder_of_the_document_reads_every_log() {
         for (phase, in_phase) in bundle.phases.iter().enumerate() {
             for (index, series) in in_phase.series.iter().enumerate() {
                 let log = directory.join(format!("phases/{phase:03}/{index:04}.log"));
-                let Ok(output) = Command::new("python3").args(["-c", &program(&log)]).output() else {
-                    println!("SKIPPED: python3 is not installed");
-                    return;
-                };
-                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-                assert!(String::from_utf8_lossy(&output.stdout) == rows(series), "{} reads otherwise", log.display());
+                let used =
+                    format!("for part in read_log({}):\n    for row in part:\n        print(*row)\n", quoted(&log));
+                let Some(printed) = printed("read_log", &used) else { return };
+                assert!(printed == rows(series), "{} reads otherwise", log.display());
             }
         }
+    }
+}
+
+/// The state as JSON, as Python prints it and as punctual writes it.
+fn compare(checkpoint: &Path, state: &State) {
+    let used = format!("import json\nprint(json.dumps(read_checkpoint({})))", quoted(checkpoint));
+    let Some(printed) = printed("read_checkpoint", &used) else { return };
+    let mut written = Vec::new();
+    state.write(&mut written).unwrap();
+    let (read, written): (Value, Value) =
+        (serde_json::from_str(&printed).unwrap(), serde_json::from_slice(&written).unwrap());
+    assert_eq!(read, written, "{}", checkpoint.display());
+}
+
+#[test]
+fn the_decoder_of_the_document_reads_checkpoints() {
+    let directory = root().join("fixtures/bundles/cut-off");
+    let bundle = Bundle::open(&directory).unwrap();
+    compare(&directory.join("phases/001/0000.checkpoint"), &bundle.phases[1].series[0].state);
+
+    // With all that a state can hold: the series of a whole run, saved as a checkpoint, before and after they outgrow their slots.
+    let place = tempfile::tempdir().unwrap();
+    let lossy = Bundle::open(&root().join("fixtures/bundles/lossy")).unwrap();
+    let writer = BundleWriter::create(&place.path().join("b"), "x", "run").unwrap();
+    writer.write_phase(0, &lossy.phases[0].meta).unwrap();
+    for (index, series) in lossy.phases[0].series.iter().enumerate() {
+        let mut saved = writer.series(0, index, &series.meta, 0).unwrap();
+        let mut state = series.state.clone();
+        saved.checkpoint(&state).unwrap();
+        for k in 0..8_000 {
+            let due = ClockNs(k * 1_000_000);
+            state.data.record(&Sample { seq: k as u64, due, woke: due + Nanos(k * 1_000), cpu: 1 }, 0);
+        }
+        let path = writer.directory().join(format!("phases/000/{index:04}.checkpoint"));
+        compare(&path, &series.state);
+        saved.checkpoint(&state).unwrap();
+        compare(&path, &state);
     }
 }

@@ -118,7 +118,7 @@ fn an_interrupt_ends_the_run_with_full_results() {
         // A period of an hour: the thread must be woken from its sleep.
         let place = Place::with(&experiment("duration = \"10h\"", "").replace("1ms", "1h"));
         let child = place.start();
-        eventually("a bundle with a series", || place.bundle().join("phases/000/0000.state.json").exists());
+        eventually("a bundle with a series", || place.bundle().join("phases/000/0000.checkpoint").exists());
         std::thread::sleep(std::time::Duration::from_millis(300));
         kill(child.id(), signal);
         let ended = child.wait_with_output().unwrap();

@@ -34,14 +34,14 @@ pub fn write(
     };
     writer.write_phase(0, &phase)?;
     for (index, thread) in recorded.threads.iter().enumerate() {
-        let series = writer.series(0, index, &meta(recorded, thread), 0)?;
+        let mut series = writer.series(0, index, &meta(recorded, thread), 0)?;
         let state = State {
             data: thread.data(recorded.unit),
             usage: Fact::Unavailable("cyclictest does not tell".into()),
             samples_kept: 0,
             log_bytes: series.log_bytes(),
         };
-        series.checkpoint(&state)?;
+        series.finish(&state)?;
     }
     let mut findings = recorded.findings(PHASE);
     findings.push(imported(recorded, source));

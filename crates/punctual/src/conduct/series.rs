@@ -95,15 +95,22 @@ impl SeriesRun {
 
     /// Saves the statistics as they are now.
     pub fn checkpoint(&mut self) {
+        self.save(SeriesWriter::checkpoint);
+    }
+
+    fn save(&mut self, write: fn(&mut SeriesWriter, &State) -> Result<(), BundleError>) {
         (self.state.samples_kept, self.state.log_bytes) = (self.writer.kept(), self.writer.log_bytes());
-        if let Err(trouble) = self.writer.checkpoint(&self.state) {
+        if let Err(trouble) = write(&mut self.writer, &self.state) {
             self.trouble.get_or_insert(trouble);
         }
     }
 
     /// Waits for its thread, which must have been told to stop or be at its end, and takes in the rest.
     pub fn finish(&mut self) -> Option<std::io::Error> {
-        let Thread::Running(running) = std::mem::replace(&mut self.thread, Thread::Ended) else { return None };
+        let Thread::Running(running) = std::mem::replace(&mut self.thread, Thread::Ended) else {
+            self.save(SeriesWriter::finish);
+            return None;
+        };
         let Ended { offered, usage, error } = running.join();
         if let Some(collector) = &mut self.collector {
             collector.finish(offered, &mut self.state.data);
@@ -115,7 +122,7 @@ impl SeriesRun {
             voluntary_switches: usage.voluntary_switches,
             involuntary_switches: usage.involuntary_switches,
         });
-        self.checkpoint();
+        self.save(SeriesWriter::finish);
         error
     }
 

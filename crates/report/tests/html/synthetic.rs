@@ -215,5 +215,5 @@ fn series(writer: &BundleWriter, recipe: &Recipe, phase: usize, cpu: u32, load: 
         involuntary_switches: u64::from(load != Load::Idle),
     };
     let state = State { data, usage: Fact::Known(usage), samples_kept: out.kept(), log_bytes: out.log_bytes() };
-    out.checkpoint(&state).unwrap();
+    out.finish(&state).unwrap();
 }

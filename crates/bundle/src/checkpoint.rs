@@ -1,0 +1,292 @@
+//! `NNNN.checkpoint`: the statistics of a series while its run goes on, saved about once a second.
+//!
+//! The file is a row of slots. Frames are written alternately into the two slots of one size, so that the writer can die at any moment:
+//! the frame before is whole. When a frame outgrows its slots, it and all later ones go into the next two, twice as large, which lie
+//! behind. A frame says its sequence number; the whole one with the highest counts.
+//!
+//! Writing one is a few small functions without allocation, and one pwrite(2): what runs beside a measurement stays in memory and in the
+//! caches, and JSON would bring a great deal of code with it.
+//!
+//! Frame: [`MAGIC`], sequence number (u64 LE), payload length (u32 LE), CRC-32 of sequence number, length and payload (u32 LE), payload.
+//! The payload holds what [`State`] holds, as integers of the log's kind. docs/bundle.md lists them.
+
+use crate::hdr::Pairs;
+use crate::state::{self, MAX_BINS, State, ThreadUsage};
+use crate::varint::{Cursor, put, put_signed};
+use hdrhistogram::Histogram;
+use punctual_core::{ClockNs, Fact, LinearHistogram, Losses, Nanos, Sample, SeriesData};
+
+/// The first bytes of every frame.
+pub const MAGIC: &[u8; 8] = b"PNCTCKP1";
+/// The size of the first two slots: several times that of an ordinary frame.
+const FIRST_SLOT: u64 = 8 << 10;
+/// Pairs of slots that a reader looks for: the last are of 128 MiB, more than any state within its bounds takes.
+const SIZES: u32 = 15;
+const HEADER: usize = 24;
+
+/// Where the frames of one series go.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    /// Frames written so far.
+    written: u64,
+    /// Which pair of slots is in use.
+    size: u32,
+}
+
+/// The place of the first slot of a pair; the second follows it. Pairs before take twice the sum of their sizes.
+fn pair_place(size: u32) -> u64 {
+    2 * FIRST_SLOT * ((1 << size) - 1)
+}
+
+fn capacity(size: u32) -> u64 {
+    FIRST_SLOT << size
+}
+
+impl Slots {
+    /// Puts the next frame into `frame` and says where in the file it belongs. The slot of the newest whole frame is left alone until
+    /// [`Slots::written`] says that the new one is whole.
+    pub(crate) fn next(&mut self, state: &State, frame: &mut Vec<u8>) -> u64 {
+        frame.clear();
+        encode(frame, self.written, state);
+        while frame.len() as u64 > capacity(self.size) {
+            self.size += 1;
+        }
+        pair_place(self.size) + (self.written & 1) * capacity(self.size)
+    }
+
+    /// The last frame is in the file.
+    pub(crate) fn written(&mut self) {
+        self.written += 1;
+    }
+}
+
+/// Appends a frame.
+pub fn encode(out: &mut Vec<u8>, sequence: u64, state: &State) {
+    let start = out.len();
+    out.extend(MAGIC);
+    out.extend(sequence.to_le_bytes());
+    out.extend([0; 8]);
+    put_state(out, state);
+    let frame = &mut out[start..];
+    let length = (frame.len() - HEADER) as u32;
+    frame[16..20].copy_from_slice(&length.to_le_bytes());
+    let crc = checksum(frame, length);
+    frame[20..24].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Of sequence number, length and payload.
+fn checksum(frame: &[u8], length: u32) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&frame[8..20]);
+    crc.update(&frame[HEADER..HEADER + length as usize]);
+    crc.finalize()
+}
+
+fn put_state(out: &mut Vec<u8>, state: &State) {
+    let data = &state.data;
+    put_optional(out, data.period);
+    put_signed(out, data.exact.resolution.ns());
+    put(out, data.exact.bins.len() as u64);
+    put(out, data.exact.above);
+    put(out, data.exact.below);
+    put_bins(out, &data.exact.bins);
+    put_hdr(out, &data.whole);
+    put(out, data.corrected.is_some().into());
+    if let Some(corrected) = &data.corrected {
+        put_hdr(out, corrected);
+    }
+    put_optional(out, data.min);
+    put_optional(out, data.max);
+    put(out, data.sum as u64);
+    put_signed(out, (data.sum >> 64) as i64);
+    put(out, data.sum_squares.is_some().into());
+    if let Some(squares) = data.sum_squares {
+        put(out, squares as u64);
+        put(out, (squares >> 64) as u64);
+    }
+    put(out, data.worst.len() as u64);
+    for sample in &data.worst {
+        put(out, sample.seq);
+        put_signed(out, sample.due.ns());
+        put_signed(out, sample.woke.ns().wrapping_sub(sample.due.ns()));
+        put(out, sample.cpu.into());
+    }
+    put(out, data.losses.recorded);
+    put(out, data.losses.overruns);
+    put(out, data.losses.dropped);
+    put_usage(out, &state.usage);
+    put(out, state.samples_kept);
+    put(out, state.log_bytes);
+}
+
+fn put_optional(out: &mut Vec<u8>, value: Option<Nanos>) {
+    put(out, value.is_some().into());
+    if let Some(value) = value {
+        put_signed(out, value.ns());
+    }
+}
+
+/// Counts that are not zero, each with the distance of its bin from the last one; a count of zero ends them.
+fn put_bins(out: &mut Vec<u8>, bins: &[u64]) {
+    let mut last = 0;
+    for (bin, count) in bins.iter().enumerate().filter(|(_, count)| **count > 0) {
+        put(out, *count);
+        put(out, (bin - last) as u64);
+        last = bin;
+    }
+    put(out, 0);
+}
+
+/// The same, with lower edges of buckets for bins.
+fn put_hdr(out: &mut Vec<u8>, hdr: &Histogram<u64>) {
+    let mut last = 0;
+    for bucket in hdr.iter_recorded() {
+        let edge = hdr.lowest_equivalent(bucket.value_iterated_to());
+        put(out, bucket.count_at_value());
+        put(out, edge - last);
+        last = edge;
+    }
+    put(out, 0);
+}
+
+fn put_usage(out: &mut Vec<u8>, usage: &Fact<ThreadUsage>) {
+    match usage {
+        Fact::NotAsked => put(out, 0),
+        Fact::Known(usage) => {
+            put(out, 1);
+            put(out, usage.minor_faults);
+            put(out, usage.major_faults);
+            put(out, usage.voluntary_switches);
+            put(out, usage.involuntary_switches);
+        }
+        Fact::Unavailable(why) => {
+            put(out, 2);
+            put(out, why.len() as u64);
+            out.extend(why.as_bytes());
+        }
+    }
+}
+
+/// A frame whose header can be believed so far as its length lies in its slot.
+struct Frame<'a> {
+    sequence: u64,
+    length: u32,
+    bytes: &'a [u8],
+}
+
+/// The frame in a slot of `size` at `place`, not yet checked against its checksum.
+fn frame_at(file: &[u8], place: u64, size: u32) -> Option<Frame<'_>> {
+    let bytes = file.get(usize::try_from(place).ok()?..)?;
+    let header = bytes.get(..HEADER).filter(|header| header.starts_with(MAGIC))?;
+    let length = u32::from_le_bytes(header[16..20].try_into().ok()?);
+    let bytes = bytes.get(..HEADER + length as usize).filter(|frame| frame.len() as u64 <= capacity(size))?;
+    Some(Frame { sequence: u64::from_le_bytes(header[8..16].try_into().ok()?), length, bytes })
+}
+
+/// Reads the newest whole state of a file; an error says why there is none. Nothing in the file is believed unchecked.
+pub fn decode(file: &[u8]) -> Result<State, String> {
+    let slots = (0..SIZES).flat_map(|size| [0, 1].map(|second| (pair_place(size) + second * capacity(size), size)));
+    let mut frames: Vec<Frame> = slots.filter_map(|(place, size)| frame_at(file, place, size)).collect();
+    frames.sort_by_key(|frame| std::cmp::Reverse(frame.sequence));
+    let whole = frames.iter().find(|frame| {
+        let expected = u32::from_le_bytes([frame.bytes[20], frame.bytes[21], frame.bytes[22], frame.bytes[23]]);
+        checksum(frame.bytes, frame.length) == expected
+    });
+    let whole = whole.ok_or("it holds no whole checkpoint")?;
+    let state = take_state(&mut Cursor(&whole.bytes[HEADER..])).ok_or("its checkpoint ends too early")??;
+    state::check(&state.data)?;
+    Ok(state)
+}
+
+/// Outside `None`: the payload ended; inside an error: what it says cannot be.
+type Taken<T> = Option<Result<T, String>>;
+
+fn take_state(from: &mut Cursor) -> Taken<State> {
+    let period = take_optional(from)?;
+    let exact = match take_exact(from)? {
+        Ok(exact) => exact,
+        Err(why) => return Some(Err(why)),
+    };
+    let whole = take_pairs(from)?.restore();
+    let corrected = if from.take()? == 0 { None } else { Some(take_pairs(from)?.restore()) };
+    let (min, max) = (take_optional(from)?, take_optional(from)?);
+    let sum = i128::from(from.take()?) | i128::from(from.take_signed()?) << 64;
+    let squared = |from: &mut Cursor| Some(u128::from(from.take()?) | u128::from(from.take()?) << 64);
+    let sum_squares = if from.take()? == 0 { None } else { Some(squared(from)?) };
+    let worst = take_worst(from)?;
+    let losses = Losses { recorded: from.take()?, overruns: from.take()?, dropped: from.take()? };
+    let usage = take_usage(from)?;
+    let (samples_kept, log_bytes) = (from.take()?, from.take()?);
+    let state = || {
+        let (whole, corrected) = (whole?, corrected.transpose()?);
+        let data = SeriesData { period, exact, whole, corrected, min, max, sum, sum_squares, worst, losses };
+        Ok(State { data, usage: usage?, samples_kept, log_bytes })
+    };
+    Some(state())
+}
+
+fn take_optional(from: &mut Cursor) -> Option<Option<Nanos>> {
+    if from.take()? == 0 { Some(None) } else { Some(Some(Nanos(from.take_signed()?))) }
+}
+
+fn take_exact(from: &mut Cursor) -> Taken<LinearHistogram> {
+    let (resolution, count) = (Nanos(from.take_signed()?), from.take()?);
+    let (above, below) = (from.take()?, from.take()?);
+    let pairs = take_pairs(from)?.0;
+    if count == 0 || count > MAX_BINS as u64 || resolution < Nanos(1) {
+        return Some(Err(format!("{count} bins of {resolution} are not a histogram")));
+    }
+    let mut bins = vec![0; count as usize];
+    for (bin, n) in pairs {
+        match usize::try_from(bin).ok().and_then(|bin| bins.get_mut(bin)) {
+            Some(place) => *place = n,
+            None => return Some(Err(format!("bin {bin} lies beyond the last"))),
+        }
+    }
+    Some(Ok(LinearHistogram { resolution, bins, above, below }))
+}
+
+/// Pairs of place and count; a distance that leaves 64 bits stays at their end, where nothing is accepted.
+fn take_pairs(from: &mut Cursor) -> Option<Pairs> {
+    let (mut pairs, mut place) = (Vec::new(), 0u64);
+    loop {
+        let count = from.take()?;
+        if count == 0 {
+            return Some(Pairs(pairs));
+        }
+        place = place.saturating_add(from.take()?);
+        pairs.push((place, count));
+    }
+}
+
+fn take_worst(from: &mut Cursor) -> Option<Vec<Sample>> {
+    let mut worst = Vec::new();
+    // No reservation on the word of the file: it ends where its bytes end.
+    for _ in 0..from.take()? {
+        let (seq, due) = (from.take()?, from.take_signed()?);
+        let woke = due.wrapping_add(from.take_signed()?);
+        worst.push(Sample { seq, due: ClockNs(due), woke: ClockNs(woke), cpu: u32::try_from(from.take()?).ok()? });
+    }
+    Some(worst)
+}
+
+fn take_usage(from: &mut Cursor) -> Taken<Fact<ThreadUsage>> {
+    Some(match from.take()? {
+        0 => Ok(Fact::NotAsked),
+        1 => Ok(Fact::Known(ThreadUsage {
+            minor_faults: from.take()?,
+            major_faults: from.take()?,
+            voluntary_switches: from.take()?,
+            involuntary_switches: from.take()?,
+        })),
+        2 => {
+            let length = from.take()?;
+            let why = std::str::from_utf8(from.take_bytes(length)?);
+            why.map(|why| Fact::Unavailable(why.to_owned())).map_err(|_| "a reason is not UTF-8".to_owned())
+        }
+        other => Err(format!("{other} is no kind of fact")),
+    })
+}
+
+#[cfg(test)]
+mod tests;

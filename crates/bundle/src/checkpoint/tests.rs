@@ -1,0 +1,167 @@
+//! What is saved comes back, and nothing that a writer's death or a hostile hand leaves is believed.
+
+use super::*;
+use proptest::prelude::*;
+use punctual_core::SeriesShape;
+
+/// The JSON of a state, which holds all of it: to compare by.
+fn json(state: &State) -> String {
+    let mut text = Vec::new();
+    state.write(&mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+fn state_of(latencies: &[i64], usage: Fact<ThreadUsage>) -> State {
+    let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: Some(Nanos::MILLI) };
+    let mut data = SeriesData::new(shape);
+    for (k, latency) in latencies.iter().enumerate() {
+        let due = k as i64 * 1_000_000;
+        let sample = Sample { seq: k as u64, due: ClockNs(due), woke: ClockNs(due + latency), cpu: 3 };
+        data.record(&sample, (latency / 1_000_000).max(0) as u64);
+    }
+    State { data, usage, samples_kept: 7, log_bytes: latencies.len() as u64 }
+}
+
+fn any_usage() -> impl Strategy<Value = Fact<ThreadUsage>> {
+    let known = any::<[u64; 4]>().prop_map(|n| {
+        let [minor_faults, major_faults, voluntary_switches, involuntary_switches] = n;
+        Fact::Known(ThreadUsage { minor_faults, major_faults, voluntary_switches, involuntary_switches })
+    });
+    prop_oneof![Just(Fact::NotAsked), known, "\\PC{0,20}".prop_map(Fact::Unavailable)]
+}
+
+/// What pwrite(2) does to a file.
+fn write_at(file: &mut Vec<u8>, place: u64, bytes: &[u8]) {
+    let (start, end) = (place as usize, place as usize + bytes.len());
+    file.resize(file.len().max(end), 0);
+    file[start..end].copy_from_slice(bytes);
+}
+
+/// A frame that its checksum fits.
+fn sealed(payload: &[u8]) -> Vec<u8> {
+    let length = payload.len() as u32;
+    let mut frame = [MAGIC.as_slice(), &[0; 8], &length.to_le_bytes(), &[0; 4], payload].concat();
+    let crc = checksum(&frame, length);
+    frame[20..24].copy_from_slice(&crc.to_le_bytes());
+    frame
+}
+
+#[test]
+fn slots_neither_overlap_nor_leave_room() {
+    for size in 0..SIZES {
+        assert_eq!(pair_place(size) + 2 * capacity(size), pair_place(size + 1));
+    }
+    // The largest state that `check` lets through: every bin of the exact histogram with a count of its own.
+    assert!(MAX_BINS as u64 * 6 < capacity(SIZES - 1), "counts of at most 2^35 in 16 Mi bins");
+}
+
+#[test]
+fn frames_that_grow_move_on_and_the_newest_is_read() {
+    let (mut slots, mut file, mut frame) = (Slots::default(), Vec::new(), Vec::new());
+    let mut latencies = Vec::new();
+    for step in 0..12i64 {
+        // Every step fills 900 more buckets: to 27 kB.
+        latencies.extend((0..900).map(|k| k * 1_000 + step * 3_000_000));
+        let state = state_of(&latencies, Fact::NotAsked);
+        let place = slots.next(&state, &mut frame);
+        write_at(&mut file, place, &frame);
+        slots.written();
+        assert_eq!(json(&decode(&file).unwrap()), json(&state));
+    }
+    assert!(slots.size == 2, "{} bytes in slots of size {}", frame.len(), slots.size);
+}
+
+#[test]
+fn what_failed_to_be_written_is_written_again_to_the_same_place() {
+    let (mut slots, mut frame) = (Slots::default(), Vec::new());
+    let state = state_of(&[1], Fact::NotAsked);
+    let first = slots.next(&state, &mut frame);
+    assert_eq!(slots.next(&state, &mut frame), first);
+    slots.written();
+    assert_ne!(slots.next(&state, &mut frame), first);
+}
+
+#[test]
+fn hostile_sizes_are_refused() {
+    let mut no_bins = vec![0];
+    put_signed(&mut no_bins, 1_000);
+    put(&mut no_bins, u64::MAX);
+    no_bins.extend([0, 0, 0]);
+    assert!(decode(&sealed(&no_bins)).is_err());
+    assert!(decode(&sealed(&[])).is_err());
+    let mut many_worst = Vec::new();
+    put_state(&mut many_worst, &state_of(&[], Fact::NotAsked));
+    let lying = many_worst.len() - 7;
+    assert_eq!(many_worst[lying], 0, "the number of the worst samples");
+    many_worst.splice(lying..=lying, [0xff; 9].into_iter().chain([1]));
+    assert!(decode(&sealed(&many_worst)).is_err());
+    let mut header = sealed(&[0; 40]);
+    header[16..20].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert_eq!(decode(&header).unwrap_err(), "it holds no whole checkpoint");
+}
+
+proptest! {
+    #[test]
+    fn a_state_comes_back_whole(latencies in proptest::collection::vec(-500i64..5_000_000, 0..100), usage in any_usage(), squares: bool) {
+        let mut state = state_of(&latencies, usage);
+        if !squares {
+            state.data.sum_squares = None;
+        }
+        let (mut slots, mut frame) = (Slots::default(), Vec::new());
+        slots.next(&state, &mut frame);
+        let back = decode(&frame).unwrap();
+        prop_assert_eq!(json(&back), json(&state));
+        prop_assert_eq!(&back.data.whole, &state.data.whole);
+    }
+
+    /// Whatever part of the last frame reached the file, the state before it or its own is read.
+    #[test]
+    fn dying_in_a_write_costs_that_write_alone(
+        lengths in proptest::collection::vec(0usize..60, 1..6),
+        kept in 0.0..=1.0f64,
+        from_the_end: bool,
+    ) {
+        let (mut slots, mut file, mut frame) = (Slots::default(), Vec::new(), Vec::new());
+        let mut before = None;
+        for (turn, length) in lengths.iter().enumerate() {
+            let latencies: Vec<i64> = (0..*length as i64).map(|k| k * 70_001).collect();
+            let state = state_of(&latencies, Fact::NotAsked);
+            let place = slots.next(&state, &mut frame);
+            if turn + 1 < lengths.len() {
+                write_at(&mut file, place, &frame);
+                slots.written();
+                before = Some(json(&state));
+                continue;
+            }
+            let part = (frame.len() as f64 * kept) as usize;
+            match from_the_end {
+                false => write_at(&mut file, place, &frame[..part]),
+                true => write_at(&mut file, place + (frame.len() - part) as u64, &frame[frame.len() - part..]),
+            }
+            match decode(&file) {
+                Ok(read) => prop_assert!(Some(json(&read)) == before || json(&read) == json(&state)),
+                Err(why) => prop_assert!(before.is_none(), "{}", why),
+            }
+        }
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300), sealed_first: bool) {
+        let _ = decode(&bytes);
+        if sealed_first {
+            let _ = decode(&sealed(&bytes));
+        }
+    }
+
+    /// Changes of single bytes behind a checksum that fits: the way deep into the decoder.
+    #[test]
+    fn no_change_panics(changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..4)) {
+        let mut payload = Vec::new();
+        put_state(&mut payload, &state_of(&[5, 2_000_000, -3], Fact::Unavailable("not told".into())));
+        for (at, byte) in changes {
+            let at = at.index(payload.len());
+            payload[at] = byte;
+        }
+        let _ = decode(&sealed(&payload));
+    }
+}

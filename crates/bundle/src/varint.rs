@@ -1,0 +1,47 @@
+//! Integers of variable length (LEB128), signed ones zigzag-coded first: both as in Protocol Buffers.
+
+/// Appends an unsigned integer.
+pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends a signed integer.
+pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
+    put(out, ((value << 1) ^ (value >> 63)) as u64);
+}
+
+/// A reader over a payload; `None` where it ends too early or an integer is longer than 64 bits.
+pub(crate) struct Cursor<'a>(pub &'a [u8]);
+
+impl<'a> Cursor<'a> {
+    /// The next unsigned integer.
+    pub(crate) fn take(&mut self) -> Option<u64> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let (byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    /// The next signed integer.
+    pub(crate) fn take_signed(&mut self) -> Option<i64> {
+        let value = self.take()?;
+        Some((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+
+    /// The next `count` bytes.
+    pub(crate) fn take_bytes(&mut self, count: u64) -> Option<&'a [u8]> {
+        let (bytes, rest) = self.0.split_at_checked(usize::try_from(count).ok()?)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+}
