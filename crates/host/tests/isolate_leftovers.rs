@@ -209,6 +209,38 @@ fn moved_tasks_come_home_with_their_affinity() {
     }
 }
 
+/// The threads of an experiment are on both sides at once, in both versions.
+#[test]
+fn an_experiment_has_threads_in_each_half() {
+    for kernel in [v1("cpuset."), v2()] {
+        let store = Memory::default();
+        // The experiment is process 100, with the thread 101.
+        kernel.with(|state| state.own = 100);
+        let before = kernel.snapshot();
+        isolate::create(&Request { for_this_process: true, ..cpu3() }, &kernel, &store).unwrap();
+        let go = |tid: i32, half: &str, membership| {
+            let entry = Entry { partition: half.into(), ..Entry::default() };
+            isolate::move_process(&kernel, &store, tid, membership, &entry).map(drop)
+        };
+        if kernel.with(|state| !state.v1) {
+            let alone = |tid: i32| go(tid, "rt", Membership::Thread).unwrap_err().to_string();
+            insta::assert_snapshot!(alone(101), @"thread 101 cannot move without its process: version 2 cgroups take whole processes (cgroups(7), thread mode)");
+            insta::assert_snapshot!(alone(100), @"task 100 is not let in: a thread leaves its process only for a threaded cgroup of the same domain");
+            go(100, "nrt", Membership::Process).unwrap();
+        }
+        go(101, "rt", Membership::Thread).unwrap();
+        assert_eq!(cgroup(&kernel, 101).rsplit_once('/').unwrap().1, "rt");
+        assert_eq!(cgroup(&kernel, 100).rsplit_once('/').unwrap().1, "nrt");
+        let allowed = |tid: i32| kernel.with(|state| state.tasks[&tid].allowed.clone());
+        assert_eq!((allowed(101), allowed(100)), (set("3"), set("0-2")));
+        let status = isolate::status(&kernel, &store).unwrap().unwrap();
+        assert_eq!(status.members.into_iter().collect::<Vec<_>>(), [101]);
+        let report = undo(&kernel, &store);
+        assert!(report.is_complete(), "{report:?}");
+        assert_eq!(kernel.snapshot(), before);
+    }
+}
+
 #[test]
 fn what_cannot_be_moved_says_why() {
     let (kernel, store) = (v1("cpuset."), Memory::default());

@@ -7,7 +7,7 @@ use super::request::check_name;
 use super::status::without_rt_budget;
 use crate::files::{FileError, Files};
 use crate::journal::record::{CgroupVersion, TaskPlace};
-use crate::journal::tasks::{self, TaskStat};
+use crate::journal::tasks::{self, Membership, TaskStat};
 use crate::journal::{self, Journal, JournalError, Saved, Store};
 use crate::task::attributes::{Scheduling, set_scheduling};
 use punctual_core::{CpuSet, Policy};
@@ -26,15 +26,6 @@ pub struct Entry {
     pub cpus: Option<CpuSet>,
     /// How to be scheduled there; unchanged without.
     pub scheduling: Option<Scheduling>,
-}
-
-/// What moves.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Membership {
-    /// A process with all its threads.
-    Process,
-    /// One thread (version 1 only).
-    Thread,
 }
 
 /// Who has moved.
@@ -136,6 +127,13 @@ impl Place {
         Ok(Place { cpusets, path, cpus })
     }
 
+    /// Whether a thread may enter without the rest of its process.
+    fn takes_threads(&self, files: &dyn Files) -> bool {
+        let threaded =
+            || files.read_trimmed(&format!("{}/cgroup.type", self.path)).is_ok_and(|kind| kind == "threaded");
+        self.cpusets.is_v1() || threaded()
+    }
+
     /// The journal in which a move into this partition is to be noted, if punctual made the partition.
     fn journal(&self, store: &dyn Store) -> Result<Option<Saved>, JournalError> {
         let ours = |saved: &Saved| {
@@ -187,8 +185,7 @@ pub fn move_process(
     entry: &Entry,
 ) -> Result<Entered, EnterError> {
     let place = Place::find(files, entry)?;
-    let version = place.cpusets.hierarchy.version;
-    if version == CgroupVersion::V2 && membership == Membership::Thread {
+    if membership == Membership::Thread && !place.takes_threads(files) {
         return Err(EnterError::ThreadAlone(pid));
     }
     if tasks::stat(files, pid).is_err() {
@@ -231,17 +228,22 @@ impl Mover<'_, '_> {
             if fresh.is_empty() {
                 break;
             }
-            self.move_some(pid, &fresh)?;
+            self.move_some(pid, &fresh, membership)?;
             moved.extend(fresh);
         }
         Ok(moved)
     }
 
-    fn move_some(&mut self, pid: i32, threads: &[i32]) -> Result<(), EnterError> {
+    fn move_some(&mut self, pid: i32, threads: &[i32], membership: Membership) -> Result<(), EnterError> {
         let hierarchy = &self.place.cpusets.hierarchy;
+        let v2 = hierarchy.version == CgroupVersion::V2;
         // In version 2 the process takes its threads with it.
-        let units = if hierarchy.version == CgroupVersion::V2 { &[pid][..] } else { threads };
+        let units = if v2 && membership == Membership::Process { &[pid][..] } else { threads };
         let whereabouts = tasks::whereabouts(self.files, hierarchy)?;
+        // Single threads are listed in threaded cgroups alone.
+        if v2 && membership == Membership::Thread && !whereabouts.contains_key(&pid) {
+            return Err(EnterError::ThreadAlone(pid));
+        }
         let movers: Vec<(TaskStat, TaskPlace)> = units
             .iter()
             .filter_map(|tid| Some((tasks::stat(self.files, *tid).ok()?, whereabouts.get(tid)?.clone())))
@@ -251,17 +253,17 @@ impl Mover<'_, '_> {
             })
             .collect();
         let Some(journal) = self.journal.as_deref_mut() else {
-            return movers.iter().try_for_each(|(stat, _)| self.move_unrecorded(stat));
+            return movers.iter().try_for_each(|(stat, _)| self.move_unrecorded(stat, membership));
         };
         self.noted.note(self.files, journal, "move", threads)?;
-        let stayed = journal.move_tasks(self.files, "move", hierarchy, &self.place.path, &movers)?;
+        let stayed = journal.move_tasks(self.files, "move", hierarchy, &self.place.path, &movers, membership)?;
         let refusal = stayed.into_iter().next();
         refusal.map_or(Ok(()), |one| Err(EnterError::Stays { tid: one.id.tid, why: one.why }))
     }
 
-    fn move_unrecorded(&self, stat: &TaskStat) -> Result<(), EnterError> {
+    fn move_unrecorded(&self, stat: &TaskStat, membership: Membership) -> Result<(), EnterError> {
         let tid = stat.id.tid;
-        match tasks::enter(self.files, &self.place.cpusets.hierarchy, &self.place.path, tid) {
+        match tasks::enter(self.files, &self.place.cpusets.hierarchy, &self.place.path, tid, membership) {
             Err(error) if error.errno() != Some(libc::ESRCH) => {
                 Err(EnterError::Stays { tid, why: tasks::why_it_stays(stat, &error) })
             }

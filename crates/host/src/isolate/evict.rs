@@ -5,7 +5,7 @@ use super::cpusets::Cpusets;
 use super::machine::Machine;
 use crate::files::{FileError, Files};
 use crate::journal::record::{TaskId, TaskPlace};
-use crate::journal::tasks::{self, TaskStat};
+use crate::journal::tasks::{self, Membership, TaskStat};
 use crate::journal::{Journal, JournalError};
 use punctual_core::CpuSet;
 use serde::Serialize;
@@ -115,7 +115,7 @@ pub fn evict(
         }
         let threads: Vec<i32> = movers.iter().map(|(stat, _)| stat.id.tid).collect();
         noted.note(files, journal, "tasks", &threads)?;
-        let refused = journal.move_tasks(files, "tasks", hierarchy, to, &movers)?;
+        let refused = journal.move_tasks(files, "tasks", hierarchy, to, &movers, Membership::Thread)?;
         eviction.moved += movers.len() - refused.len();
         stayed.extend(refused.into_iter().map(|one| (one.id, (one.errno, one.why))));
     }

@@ -22,7 +22,7 @@ pub struct PartitionView {
     pub claim: Option<String>,
     /// `rt` or `nrt` where a journal of this boot says that punctual made it.
     pub half: Option<&'static str>,
-    /// Its tasks: threads in version 1, processes in version 2.
+    /// Its tasks: threads in version 1 and in threaded cgroups of version 2, otherwise processes.
     pub tasks: Vec<Member>,
 }
 

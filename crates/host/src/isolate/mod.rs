@@ -27,7 +27,7 @@ pub mod tweaks;
 
 pub use cpusets::Cpusets;
 pub use create::{CreateError, Partition, create};
-pub use enter::{EnterError, Entered, Entry, Membership, enter_self, move_process};
+pub use enter::{EnterError, Entered, Entry, enter_self, move_process};
 pub use evict::{Eviction, StayedTask};
 pub use list::{Member, PartitionView, list};
 pub use machine::Machine;
@@ -36,6 +36,8 @@ pub use plan::{Change, Plan, Skipped, Step, plan};
 pub use request::{MAX_NAME, Request, Target, check_name, parse_cpus};
 pub use sampling::{CpuVisits, InterruptVisits, Sampling, TaskVisits, Visits, sample};
 pub use status::{InForce, Status, status};
+
+pub use crate::journal::tasks::Membership;
 
 use crate::files::{FileError, Files};
 use crate::journal::{self, IfChanged, JournalError, Store, UndoReport};

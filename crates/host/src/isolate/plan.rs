@@ -167,6 +167,9 @@ impl Maker<'_> {
         ];
         for (name, path, cpus, nodes) in parts {
             plan.steps.push(step(name, Change::MakeCgroup { path: path.to_owned() }));
+            if self.request.for_this_process {
+                plan.steps.push(step(name, inside(format!("{path}/cgroup.type"), "threaded")));
+            }
             plan.steps.push(step(name, inside(machine.cpusets.file(path, "cpus"), cpus)));
             if let Some(nodes) = nodes {
                 plan.steps.push(step(name, inside(machine.cpusets.file(path, "mems"), nodes)));

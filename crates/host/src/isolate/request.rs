@@ -23,6 +23,7 @@ pub struct Request {
     /// Processes that stay where they are, with all their threads.
     pub leave: Vec<i32>,
     /// Whether the partition is meant for this process alone (an experiment): once it has died, the partition is a leftover.
+    /// Its cgroups of version 2 are threaded, so that a thread of this process can be in each (cgroups(7)).
     pub for_this_process: bool,
 }
 

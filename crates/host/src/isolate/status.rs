@@ -52,7 +52,7 @@ pub fn status(files: &dyn Files, store: &dyn Store) -> Result<Option<Status>, Jo
     let Some(saved) = saved.iter().find(|saved| journal.journal.ends_with(&saved.name)) else { return Ok(None) };
     let Some(note) = saved.partition().cloned() else { return Ok(None) };
     let rt = format!("{}/{}", note.hierarchy.mount, note.rt);
-    let members = members(files, &note, &rt);
+    let members = tasks::threads_in(files, &note.hierarchy, &rt).unwrap_or_default().into_iter().collect();
     let in_force = settings(files, saved);
     let kind = match note.hierarchy.version {
         CgroupVersion::V1 => Fact::NotAsked,
@@ -60,12 +60,6 @@ pub fn status(files: &dyn Files, store: &dyn Store) -> Result<Option<Status>, Jo
     };
     let without_rt_budget = without_rt_budget(files, &members);
     Ok(Some(Status { journal, note, kind, in_force, without_rt_budget, members }))
-}
-
-fn members(files: &dyn Files, note: &PartitionNote, rt: &str) -> HashSet<i32> {
-    let processes = tasks::members(files, &note.hierarchy, rt).unwrap_or_default();
-    // Version 1 lists threads: each is found again among those of its process.
-    processes.into_iter().flat_map(|pid| tasks::threads_of(files, pid).unwrap_or_else(|_| vec![pid])).collect()
 }
 
 fn settings(files: &dyn Files, saved: &Saved) -> Vec<InForce> {

@@ -3,7 +3,7 @@
 use super::record::{
     Action, Did, Event, FileValue, Hierarchy, Purpose, Refusal, Stayed, TaskAffinity, TaskPlace, Will, Write,
 };
-use super::tasks::{self, TaskStat};
+use super::tasks::{self, Membership, TaskStat};
 use super::value::{meaning, same};
 use super::{Journal, JournalError, Store};
 use crate::files::{FileError, Files};
@@ -153,12 +153,13 @@ impl Journal<'_> {
         hierarchy: &Hierarchy,
         to: &str,
         movers: &[(TaskStat, TaskPlace)],
+        membership: Membership,
     ) -> Result<Vec<Stayed>, JournalError> {
         let tasks = movers.iter().map(|(_, place)| place.clone()).collect();
         let of = self.announce(step, Action::MoveTasks { hierarchy: hierarchy.clone(), to: to.to_owned(), tasks })?;
         let mut stayed = Vec::new();
         for (stat, place) in movers {
-            match tasks::enter(files, hierarchy, to, place.id.tid) {
+            match tasks::enter(files, hierarchy, to, place.id.tid, membership) {
                 Ok(()) => {}
                 Err(error) if error.errno() == Some(libc::ESRCH) => {}
                 Err(error) => {

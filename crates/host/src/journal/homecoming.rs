@@ -3,7 +3,7 @@
 use super::apply::{PAUSE, TRIES};
 use super::record::{Action, Hierarchy, PartitionNote, TaskAffinity, TaskId, TaskPlace};
 use super::saved::{Outcome, Saved};
-use super::tasks;
+use super::tasks::{self, Membership};
 use crate::files::{FileError, Files};
 use punctual_core::CpuSet;
 use std::collections::{HashMap, HashSet};
@@ -81,7 +81,7 @@ impl Homes {
             Some(now) if *now == task.from => Return::Home { moved: false },
             Some(now) if self.made.contains(now) => {
                 let home = if files.exists(&task.from) { &task.from } else { &hierarchy.mount };
-                let entered = tasks::enter(files, hierarchy, home, task.id.tid);
+                let entered = tasks::enter(files, hierarchy, home, task.id.tid, Membership::Process);
                 entered.map_or_else(gone_or_failed, |()| Return::Home { moved: true })
             }
             Some(_) => Return::Strayed,
@@ -96,7 +96,7 @@ impl Homes {
         loop {
             for tid in tasks::members(files, hierarchy, path)? {
                 let home = self.home_of(files, hierarchy, tid);
-                match tasks::enter(files, hierarchy, &home, tid) {
+                match tasks::enter(files, hierarchy, &home, tid, Membership::Process) {
                     Ok(()) => drop(sent.insert(tid)),
                     Err(error) if error.errno() == Some(libc::ESRCH) => {}
                     // A task that is being forked or is ending can refuse for a moment.

@@ -105,6 +105,13 @@ impl Hierarchy {
             CgroupVersion::V2 => "cgroup.procs",
         }
     }
+    /// The file of a cgroup that lists its threads and takes one in.
+    pub fn threads_file(&self) -> &'static str {
+        match self.version {
+            CgroupVersion::V1 => "tasks",
+            CgroupVersion::V2 => "cgroup.threads",
+        }
+    }
 }
 
 /// A change that is about to be made.

@@ -15,6 +15,15 @@ pub const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
 const MAX_CGROUPS: usize = 100_000;
 const MAX_DEPTH: usize = 64;
 
+/// What moves from one cgroup into another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Membership {
+    /// A process with all its threads.
+    Process,
+    /// One thread: in version 1 always, in version 2 between threaded cgroups of one resource domain (cgroups(7)).
+    Thread,
+}
+
 /// What /proc/TID/stat says of a task (proc_pid_stat(5)).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TaskStat {
@@ -129,17 +138,31 @@ pub fn cgroups(files: &dyn Files, mount: &str) -> Result<Vec<String>, FileError>
     Ok(found)
 }
 
-/// The numbers in a cgroup's list of members; 0 stands for a task of another PID namespace and is left out.
+/// The numbers in a cgroup's list of members: threads in version 1 and in threaded cgroups of version 2, otherwise processes.
 pub fn members(files: &dyn Files, hierarchy: &Hierarchy, cgroup: &str) -> Result<Vec<i32>, FileError> {
-    let text = files.read(&format!("{cgroup}/{}", hierarchy.members_file()))?;
+    match numbers(files, &format!("{cgroup}/{}", hierarchy.members_file())) {
+        // What a threaded cgroup answers: its processes count as members of its domain (kernel/cgroup/cgroup.c, cgroup_procs_start).
+        Err(error) if error.errno() == Some(libc::EOPNOTSUPP) => threads_in(files, hierarchy, cgroup),
+        other => other,
+    }
+}
+
+/// The threads in a cgroup, whatever its kind.
+pub fn threads_in(files: &dyn Files, hierarchy: &Hierarchy, cgroup: &str) -> Result<Vec<i32>, FileError> {
+    numbers(files, &format!("{cgroup}/{}", hierarchy.threads_file()))
+}
+
+/// 0 stands for a task of another PID namespace and is left out.
+fn numbers(files: &dyn Files, path: &str) -> Result<Vec<i32>, FileError> {
+    let text = files.read(path)?;
     Ok(text.lines().filter_map(|line| line.trim().parse().ok()).filter(|tid| *tid > 0).collect())
 }
 
-/// Which cgroup each task is in: threads in version 1, processes in version 2.
+/// Which cgroup each of the [`members`] of all cgroups is in.
 pub fn whereabouts(files: &dyn Files, hierarchy: &Hierarchy) -> Result<HashMap<i32, String>, FileError> {
     let mut places = HashMap::new();
     for cgroup in cgroups(files, &hierarchy.mount)? {
-        // Cgroups come and go; a threaded cgroup of version 2 refuses to list processes (EOPNOTSUPP).
+        // Cgroups come and go. The domain of threaded cgroups lists their processes too, but comes before them.
         for tid in members(files, hierarchy, &cgroup).unwrap_or_default() {
             places.insert(tid, cgroup.clone());
         }
@@ -147,9 +170,19 @@ pub fn whereabouts(files: &dyn Files, hierarchy: &Hierarchy) -> Result<HashMap<i
     Ok(places)
 }
 
-/// Moves a task: a thread in version 1, a process with all its threads in version 2.
-pub fn enter(files: &dyn Files, hierarchy: &Hierarchy, cgroup: &str, tid: i32) -> Result<(), FileError> {
-    files.write(&format!("{cgroup}/{}", hierarchy.members_file()), &tid.to_string())
+/// Moves a task. In version 1 that is a thread, whatever is asked for: who wants a process moves each of its threads.
+pub fn enter(
+    files: &dyn Files,
+    hierarchy: &Hierarchy,
+    cgroup: &str,
+    tid: i32,
+    membership: Membership,
+) -> Result<(), FileError> {
+    let file = match membership {
+        Membership::Process => hierarchy.members_file(),
+        Membership::Thread => hierarchy.threads_file(),
+    };
+    files.write(&format!("{cgroup}/{file}"), &tid.to_string())
 }
 
 /// Why the kernel does not let a task into another cgroup, in words.
@@ -158,6 +191,10 @@ pub fn why_it_stays(stat: &TaskStat, error: &FileError) -> String {
     match error.errno() {
         Some(libc::EINVAL) if stat.is_bound() => "bound to its CPUs by the kernel (PF_NO_SETAFFINITY)".to_owned(),
         Some(libc::EINVAL) if stat.is_kernel_thread() => "the kernel keeps it in the root cgroup".to_owned(),
+        // cgroup_attach_permissions: source and target are of different resource domains.
+        Some(libc::EOPNOTSUPP) => {
+            "a thread leaves its process only for a threaded cgroup of the same domain".to_owned()
+        }
         Some(libc::EBUSY) => "its SCHED_DEADLINE bandwidth does not fit there (EBUSY)".to_owned(),
         _ if error.is_forbidden() => format!("no right to move it ({})", error.source),
         _ => error.source.to_string(),

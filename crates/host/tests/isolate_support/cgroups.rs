@@ -25,6 +25,10 @@ impl State {
         let beside = |other: &&String| *other != path && self.parent(other) == parent;
         self.cgroups.keys().filter(beside).map(|other| (other.clone(), self.cgroups[other].clone())).collect()
     }
+    /// The cgroup that lists the processes of a cgroup: its parent's where it is threaded.
+    fn domain(&self, path: &str) -> String {
+        if self.cgroups[path].threaded { self.parent(path) } else { path.to_owned() }
+    }
     fn has_controller(&self, path: &str) -> bool {
         self.v1 || path != self.mount && self.cgroups.get(&self.parent(path)).is_some_and(|parent| parent.passes_on)
     }
@@ -66,12 +70,18 @@ impl State {
     pub fn show(&self, cgroup: &str, file: &str) -> Option<Answer<String>> {
         let own = self.cgroups.get(cgroup)?;
         let members = |process: bool| {
-            let inside =
-                self.tasks.iter().filter(|(tid, task)| task.cgroup == cgroup && (!process || task.tgid == **tid));
+            // The processes of threaded cgroups are listed by their domain.
+            let here = |of: &str| of == cgroup || process && self.domain(of) == cgroup;
+            let inside = self.tasks.iter().filter(|(tid, task)| here(&task.cgroup) && (!process || task.tgid == **tid));
             inside.map(|(tid, _)| format!("{tid}\n")).collect::<String>()
         };
         match file {
+            "cgroup.procs" if own.threaded => return Some(Err(libc::EOPNOTSUPP)),
             "cgroup.procs" => return Some(Ok(members(true))),
+            "cgroup.threads" if !self.v1 => return Some(Ok(members(false))),
+            "cgroup.type" if !self.v1 && cgroup != self.mount => {
+                return Some(Ok(if own.threaded { "threaded" } else { "domain" }.into()));
+            }
             "tasks" if self.v1 => return Some(Ok(members(false))),
             "cgroup.controllers" if !self.v1 => {
                 let has = cgroup == self.mount || self.has_controller(cgroup);
@@ -102,7 +112,8 @@ impl State {
         let _ = self.show(cgroup, file)?;
         let text = text.trim();
         match file {
-            "cgroup.procs" | "tasks" => {
+            "cgroup.type" => return Some(self.change(cgroup, |own| own.threaded = text == "threaded")),
+            "cgroup.procs" | "cgroup.threads" | "tasks" => {
                 let whole = file == "cgroup.procs";
                 return Some(text.parse().map_err(|_| libc::EINVAL).and_then(|tid| self.attach(cgroup, tid, whole)));
             }
@@ -171,6 +182,9 @@ impl State {
         let tgid = self.tasks.get(&tid).ok_or(libc::ESRCH)?.tgid;
         if self.tasks[&tid].flags & PF_NO_SETAFFINITY != 0 || tid == 2 {
             return Err(libc::EINVAL);
+        }
+        if !self.v1 && !whole && self.domain(cgroup) != self.domain(&self.tasks[&tid].cgroup) {
+            return Err(libc::EOPNOTSUPP);
         }
         if self.v1 && (self.cgroups[cgroup].cpus.is_empty() || self.cgroups[cgroup].mems.is_empty()) {
             return Err(libc::ENOSPC);

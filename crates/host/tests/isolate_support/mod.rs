@@ -70,6 +70,8 @@ pub struct Cgroup {
     pub partition: String,
     /// Version 2: whether it passes the controller on to its children.
     pub passes_on: bool,
+    /// Version 2: whether its `cgroup.type` is `threaded`.
+    pub threaded: bool,
 }
 
 /// The whole of it.

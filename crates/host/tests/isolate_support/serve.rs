@@ -139,7 +139,8 @@ impl Files for Kernel {
     }
     fn exists(&self, path: &str) -> bool {
         let state = self.state.borrow();
-        state.read(path).is_ok() || state.names(path).is_ok() || state.links.contains_key(path)
+        // A file that refuses to be read is there all the same.
+        state.read(path).err() != Some(libc::ENOENT) || state.names(path).is_ok() || state.links.contains_key(path)
     }
     fn read_link(&self, path: &str) -> Result<String, FileError> {
         self.state.borrow().links.get(path).cloned().ok_or_else(|| failed("read the link", path, libc::EINVAL))

@@ -165,6 +165,11 @@ fn output(path: Option<&Path>, first: bool) -> io::Result<Stdio> {
     file.map(Stdio::from).map_err(named)
 }
 
+fn cgroup(path: &Path) -> io::Result<File> {
+    let named = |why: io::Error| io::Error::new(why.kind(), format!("cannot open {}: {why}", path.display()));
+    File::options().write(true).open(path).map_err(named)
+}
+
 /// Starts a load in a process group of its own; it dies with the guard.
 fn spawn(spec: &LoadSpec, first: bool) -> io::Result<i32> {
     let (cpus, guard) = (spec.cpus.clone(), std::process::id());
@@ -173,9 +178,14 @@ fn spawn(spec: &LoadSpec, first: bool) -> io::Result<i32> {
     let mut command = Command::new(&spec.program);
     command.arg0(name).args(arguments).process_group(0).stdin(Stdio::null());
     command.stdout(output(spec.stdout.as_deref(), first)?).stderr(output(spec.stderr.as_deref(), first)?);
+    let cgroup = spec.joins.as_deref().map(cgroup).transpose()?;
     let become_load = move || {
         signals::die_with_parent(guard)?;
         signals::allow_all();
+        // 0 is who writes it (kernel/cgroup/cgroup.c, cgroup_procs_write_start). Before the affinity: it is checked against the cgroup.
+        if let Some(mut cgroup) = cgroup.as_ref() {
+            cgroup.write_all(b"0")?;
+        }
         attributes::set_affinity(0, &cpus)?;
         attributes::set_scheduling(0, &scheduling)
     };

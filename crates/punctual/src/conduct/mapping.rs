@@ -10,6 +10,7 @@ use punctual_measure::thread::{Prepared, ThreadPlan};
 use punctual_measure::timer::Method;
 use punctual_plan as plan;
 use punctual_plan::{Length, MeasurePlan, TimerMethod, Word, Workload};
+use std::path::PathBuf;
 
 /// How the kernel is asked for a policy.
 pub fn scheduling(asked: plan::Scheduling) -> Scheduling {
@@ -103,8 +104,8 @@ fn on_exit(what: plan::OnExit) -> OnExit {
     }
 }
 
-/// A load as its guard wants it.
-pub fn load(load: &plan::LoadPlan) -> LoadSpec {
+/// A load as its guard wants it; `joins` is the entrance of the partition that it runs in.
+pub fn load(load: &plan::LoadPlan, joins: Option<PathBuf>) -> LoadSpec {
     let file = |output: &plan::Output| match output {
         plan::Output::Null => None,
         plan::Output::File(path) => Some(path.clone()),
@@ -114,6 +115,7 @@ pub fn load(load: &plan::LoadPlan) -> LoadSpec {
         name: load.name.clone(),
         program: load.program.clone(),
         argv: load.argv.clone(),
+        joins,
         cpus: load.cpus.clone(),
         policy: asked.policy,
         priority: asked.priority,

@@ -8,6 +8,7 @@ use punctual_host::journal::record::{CgroupVersion, PartitionNote};
 use punctual_host::journal::{Directory, IfChanged};
 use punctual_host::task::attributes;
 use punctual_plan::PartitionPlan;
+use std::path::{Path, PathBuf};
 
 /// A partition that stands as long as this lives. After kill -9 the next command tells of it, and `punctual isolate undo` undoes it.
 pub struct Held {
@@ -38,7 +39,18 @@ impl Held {
                 finding.evidence(refused.join(", ")).remedy("`punctual isolate status` shows who still visits it"),
             );
         }
-        Ok((Held { note: made.note, standing: true }, findings))
+        let held = Held { note: made.note, standing: true };
+        held.enter_housekeeping().map_err(Failure::failed)?;
+        Ok((held, findings))
+    }
+
+    /// Version 1 has moved this process there with all others. Version 2 leaves each in the cgroup of its service, from where a
+    /// thread cannot go into another cgroup alone.
+    fn enter_housekeeping(&self) -> Result<(), String> {
+        match self.note.hierarchy.version {
+            CgroupVersion::V1 => Ok(()),
+            CgroupVersion::V2 => go(&self.note.nrt, std::process::id() as i32, Membership::Process),
+        }
     }
 
     /// Its CPUs.
@@ -46,27 +58,24 @@ impl Held {
         &self.note.cpus
     }
 
-    fn is_v1(&self) -> bool {
-        self.note.hierarchy.version == CgroupVersion::V1
+    /// Whether who is allowed on these CPUs belongs into it: the plan lets nobody be on both sides.
+    pub fn has(&self, cpus: &CpuSet) -> bool {
+        cpus.is_subset(&self.note.cpus)
     }
 
-    /// Does something from within the partition: threads that are started meanwhile are born in it. In version 1 this thread comes
-    /// back; a process of version 2 cannot be split, so all of it stays.
+    /// The file that takes a load in which is to run on these CPUs; `None` where they are not the partition's.
+    pub fn entrance(&self, cpus: &CpuSet) -> Option<PathBuf> {
+        let hierarchy = &self.note.hierarchy;
+        let path = || Path::new(&hierarchy.mount).join(&self.note.rt).join(hierarchy.members_file());
+        self.has(cpus).then(path)
+    }
+
+    /// Does something from within the partition: threads that are started meanwhile are born in it, this one comes back.
     pub fn within<T>(&self, what: impl FnOnce() -> T) -> Result<T, String> {
-        self.go(&self.note.rt)?;
+        go(&self.note.rt, attributes::tid(), Membership::Thread)?;
         let done = what();
-        if self.is_v1() {
-            self.go(&self.note.nrt)?;
-        }
+        go(&self.note.nrt, attributes::tid(), Membership::Thread)?;
         Ok(done)
-    }
-
-    fn go(&self, name: &str) -> Result<(), String> {
-        let entry = Entry { partition: name.to_owned(), ..Entry::default() };
-        let membership = if self.is_v1() { Membership::Thread } else { Membership::Process };
-        let me = if self.is_v1() { attributes::tid() } else { std::process::id() as i32 };
-        let moved = move_process(&Root::system(), &Directory::system(), me, membership, &entry);
-        moved.map(drop).map_err(|why| format!("cannot enter the partition: {why}"))
     }
 
     /// Takes it back and says what could not be.
@@ -87,6 +96,12 @@ impl Held {
             Finding::new("partition-not-undone", Severity::Bad, "system", "the partition could not be undone whole");
         Some(finding.evidence(why).remedy("`punctual isolate undo` shows what is left, and undoes it"))
     }
+}
+
+fn go(half: &str, tid: i32, membership: Membership) -> Result<(), String> {
+    let entry = Entry { partition: half.to_owned(), ..Entry::default() };
+    let moved = move_process(&Root::system(), &Directory::system(), tid, membership, &entry);
+    moved.map(drop).map_err(|why| format!("cannot enter the cgroup {half}: {why}"))
 }
 
 impl Drop for Held {

@@ -157,7 +157,7 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
                 let number = current.series.len();
                 let thread_plan = mapping::thread(number as u32, measure, planned, plan.memory_lock);
                 let prepare = || thread::prepare(thread_plan, Arc::clone(&self.stop)).map_err(|why| why.to_string());
-                let waiting = match self.run.partition.as_ref().filter(|p| planned.cpus.is_subset(p.cpus())) {
+                let waiting = match self.run.partition.as_ref().filter(|p| p.has(&planned.cpus)) {
                     Some(partition) => partition.within(prepare)??,
                     None => prepare()?,
                 };
@@ -188,7 +188,8 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
     fn start_loads(&mut self) -> Step {
         let Some(guard) = self.run.guard.as_mut() else { return Ok(None) };
         for (number, load) in self.phase.loads.iter().enumerate() {
-            guard.start_load(number, &mapping::load(load)).map_err(|why| why.to_string())?;
+            let joins = self.run.partition.as_ref().and_then(|partition| partition.entrance(&load.cpus));
+            guard.start_load(number, &mapping::load(load, joins)).map_err(|why| why.to_string())?;
         }
         let until = clock::monotonic() + LOAD_START;
         while self.waits_for_loads() && clock::monotonic() < until {
