@@ -40,6 +40,7 @@ impl Failure {
 /// What a subcommand returns.
 pub type Ending = Result<Exit, Failure>;
 
-/// What the help of every subcommand says of exit codes.
-pub const HELP: &str = "Exit codes: 0 done; 1 failed while running; 2 the request was wrong, nothing was started; \
+/// What the help says at its end.
+pub const HELP: &str = "Examples:\n  punctual check\n  punctual run examples/quickstart.toml\n  punctual isolate create 3\n\n\
+                        Exit codes: 0 done; 1 failed while running; 2 the request was wrong, nothing was started; \
                         3 a stated requirement was not met; 4 measured, but the evidence cannot be used.";

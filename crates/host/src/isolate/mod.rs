@@ -30,7 +30,7 @@ pub use create::{CreateError, Partition, create};
 pub use enter::{EnterError, Entered, Entry, enter_self, move_process};
 pub use evict::{Eviction, StayedTask};
 pub use list::{Member, PartitionView, list};
-pub use machine::Machine;
+pub use machine::{Machine, check_rights};
 pub use pending::{Pending, Standing, pending};
 pub use plan::{Change, Plan, Skipped, Step, plan};
 pub use request::{MAX_NAME, Request, Target, check_name, parse_cpus};

@@ -7,7 +7,7 @@ use punctual_core::CpuSet;
 use punctual_core::words::nearest;
 use punctual_host::check::{self, Context, RuleResult, Verdict};
 use punctual_host::files::Root;
-use punctual_host::isolate::parse_cpus;
+use punctual_host::isolate::{check_rights, parse_cpus};
 use punctual_host::journal::{Applied, Directory, Effect, Journal, WantedWrite};
 use punctual_report::format::plain;
 use punctual_report::terminal::{CheckRow, CheckVerdict, check_table};
@@ -135,6 +135,7 @@ fn fix(files: &Root, results: &[RuleResult], dry_run: bool) -> Ending {
         output::print(&lines.collect::<String>())?;
         return Ok(Exit::Done);
     }
+    check_rights(files).map_err(Failure::refused)?;
     let applied = Journal::apply_writes(&Directory::system(), files, &wanted).map_err(Failure::failed)?;
     output::print(&told(&applied))?;
     let all = applied.iter().all(|one| one.effect.is_as_wanted());

@@ -2,7 +2,8 @@
 
 use crate::cli::Cli;
 use crate::exit::{Ending, Exit, Failure};
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
 use std::path::{Path, PathBuf};
 
 const EXPERIMENT_PAGE: &str = include_str!("../../../../docs/man/punctual-experiment.5");
@@ -24,21 +25,20 @@ pub fn run(args: Args) -> Ending {
     let mut whole = Cli::command();
     // Fills in usage lines and inherited settings, as parsing would.
     whole.build();
-    write_page(&first, "punctual", whole.clone())?;
-    for sub in whole.get_subcommands() {
-        let name = format!("punctual-{}", sub.get_name());
-        write_page(&first, &name, sub.clone().display_name(&name))?;
-    }
+    write_pages(&first, "punctual", &whole)?;
     let page = fifth.join("punctual-experiment.5");
     std::fs::write(&page, EXPERIMENT_PAGE).map_err(|e| cannot_write(&page, &e))?;
     Ok(Exit::Done)
 }
 
-fn write_page(directory: &Path, name: &str, command: clap::Command) -> Result<(), Failure> {
+/// The page of a command, and those of all its subcommands.
+fn write_pages(directory: &Path, name: &str, command: &Command) -> Result<(), Failure> {
     let path = directory.join(format!("{name}.1"));
     let mut page = Vec::new();
-    let rendered = clap_mangen::Man::new(command).render(&mut page).and_then(|()| std::fs::write(&path, page));
-    rendered.map_err(|error| cannot_write(&path, &error))
+    let source = concat!("punctual ", env!("CARGO_PKG_VERSION"));
+    let rendered = Man::new(command.clone().display_name(name)).source(source).render(&mut page);
+    rendered.and_then(|()| std::fs::write(&path, page)).map_err(|error| cannot_write(&path, &error))?;
+    command.get_subcommands().try_for_each(|sub| write_pages(directory, &format!("{name}-{}", sub.get_name()), sub))
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {

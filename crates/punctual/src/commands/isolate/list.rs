@@ -9,6 +9,9 @@ use std::fmt::Write;
 
 /// The partitions with their CPUs and tasks
 #[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  punctual isolate list\n  punctual isolate list --json | jq -r '.[] | .name, .cpus'"
+)]
 pub struct Args {
     /// Only count the tasks
     #[arg(short, long)]

@@ -8,6 +8,7 @@ use std::fmt::Write;
 
 /// The tweaks of `create`, with what each does in the kernel
 #[derive(clap::Args)]
+#[command(after_help = "Example: punctual isolate tweaks | less")]
 pub struct Args {}
 
 /// Prints them.

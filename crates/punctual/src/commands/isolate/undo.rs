@@ -15,6 +15,9 @@ use std::fmt::Write;
 /// Goes through the journal backwards. What somebody else has changed since is reported and left alone; then the journal stays,
 /// and the exit code is 1.
 #[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  punctual isolate undo\n  punctual isolate undo --force\n  punctual isolate undo --fixes"
+)]
 pub struct Args {
     /// Restore the old value also of what somebody else has changed since
     #[arg(long, conflicts_with = "keep")]
