@@ -21,28 +21,18 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// The subcommands, one file each.
+/// The subcommands, one file each: what is said of a command there is its help, which a comment here would hide.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Measure what an experiment file says
     Run(commands::run::Args),
-    /// Show a bundle in the terminal
     Show(commands::show::Args),
-    /// Write one HTML file about one bundle or several
     Report(commands::report::Args),
-    /// Write a bundle in another tool's format
     Export(commands::export::Args),
-    /// Read another tool's results into a bundle
     Import(commands::import::Args),
-    /// Say whether this system is ready for real time, rule by rule
     Check(commands::check::Args),
-    /// Give CPUs to real time, and take them back
     Isolate(commands::isolate::Args),
-    /// Print the TOML that means the same as a systress file
     Convert(commands::convert::Args),
-    /// Print a completion script for a shell
     Completions(commands::completions::Args),
-    /// Write the man pages of all subcommands into a directory
     Man(commands::man::Args),
 }
 

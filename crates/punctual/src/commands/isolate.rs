@@ -28,19 +28,12 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Make a partition and keep everything else off its CPUs
     Create(create::Args),
-    /// Bring back what was before, also after a crash half way
     Undo(undo::Args),
-    /// What is in force, and who visits the partition all the same
     Status(status::Args),
-    /// The partitions with their CPUs and tasks
     List(list::Args),
-    /// Run a command in a partition
     Run(enter::RunArgs),
-    /// Move running tasks into a partition
     Move(enter::MoveArgs),
-    /// The tweaks of `create`, with what each does in the kernel
     Tweaks(tweaks::Args),
 }
 
