@@ -91,7 +91,8 @@ fn isolated_cpus(ctx: &Context) -> Judged {
     if shared.is_empty() {
         return ok(format!("CPUs {} are set apart", ctx.cpus), evidence).judged();
     }
-    warning(format!("CPUs {shared} are shared with all other tasks"), evidence)
+    let cpus = if shared.len() == 1 { format!("CPU {shared} is") } else { format!("CPUs {shared} are") };
+    warning(format!("{cpus} shared with all other tasks"), evidence)
         .mend(Mend::by_hand(format!("punctual isolate create {}", ctx.cpus)))
         .judged()
 }

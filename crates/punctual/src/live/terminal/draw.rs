@@ -1,21 +1,17 @@
 //! What the view shows: progress, a line a series with a small histogram, the CPUs, the loads, doubts.
 
+mod columns;
+
 use super::super::Snapshot;
 use crate::conduct::SeriesRun;
+use columns::{Columns, bars, clipped_in_the_middle};
 use punctual_core::{Nanos, Severity};
-use punctual_report::format::{clipped, count, duration, micros, micros_f64};
+use punctual_report::format::{clipped, count, duration, micros, micros_f64, plain, width_of};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Gauge, Paragraph, Row, Table};
-
-const FIGURE: u16 = 9;
-const NAME: u16 = 22;
-/// The small histograms reach from 1 µs to 100 ms in steps of a quarter of a decade and less, whatever is measured: rows can be
-/// compared at a glance, and a glance at the same row later too.
-const BARS: u16 = 40;
-const DECADES: f64 = 5.0;
 
 fn dim() -> Style {
     Style::new().add_modifier(Modifier::DIM)
@@ -72,15 +68,21 @@ fn draw_progress(frame: &mut Frame, area: Rect, snapshot: &Snapshot) {
 }
 
 fn draw_table(frame: &mut Frame, area: Rect, snapshot: &Snapshot) {
-    let heads = ["latency in µs", "min", "now", "avg", "p99", "max", "overruns", "lost"];
-    let mut head: Vec<Cell> = heads.iter().enumerate().map(|(k, text)| right(*text, k > 0)).collect();
-    head.push(Cell::from(scale()));
-    let rows = snapshot.phase.series.iter().map(|series| row(series));
-    let mut widths = vec![Constraint::Length(NAME)];
-    widths.extend([Constraint::Length(FIGURE); 7]);
-    widths.push(Constraint::Length(BARS));
-    let table = Table::new(rows, widths).header(Row::new(head).style(dim()).top_margin(1)).column_spacing(1);
-    frame.render_widget(table, area);
+    let columns = Columns::for_width(area.width, longest_name(snapshot));
+    let series = &snapshot.phase.series;
+    // Two lines of the area are the header's.
+    let fitting = usize::from(area.height.saturating_sub(2));
+    let shown = if series.len() <= fitting { series.len() } else { fitting.saturating_sub(1) };
+    let mut rows: Vec<Row> = series.iter().take(shown).map(|series| row(series, &columns)).collect();
+    if shown < series.len() {
+        rows.push(Row::new([format!("+ {} more", series.len() - shown)]).style(dim()));
+    }
+    let head = Row::new(columns.head()).style(dim()).top_margin(1);
+    frame.render_widget(Table::new(rows, columns.widths()).header(head).column_spacing(1), area);
+}
+
+fn longest_name(snapshot: &Snapshot) -> usize {
+    snapshot.phase.series.iter().map(|series| width_of(&plain(&series.meta.name))).max().unwrap_or(0)
 }
 
 fn right(text: impl Into<String>, to_the_right: bool) -> Cell<'static> {
@@ -88,7 +90,7 @@ fn right(text: impl Into<String>, to_the_right: bool) -> Cell<'static> {
     Cell::from(if to_the_right { line.right_aligned() } else { line })
 }
 
-fn row(series: &SeriesRun) -> Row<'static> {
+fn row(series: &SeriesRun, columns: &Columns) -> Row<'static> {
     let data = &series.state.data;
     let shown = |latency: Option<Nanos>| latency.map_or("-".to_owned(), micros);
     let p99 = (data.count() >= 1_000).then(|| Nanos(data.whole.value_at_percentile(99.0) as i64));
@@ -98,40 +100,20 @@ fn row(series: &SeriesRun) -> Row<'static> {
         right(count(n), true).style(style)
     };
     let bold = Style::new().add_modifier(Modifier::BOLD);
-    Row::new(vec![
-        right(clipped(&series.meta.name, NAME.into(), false), false),
+    let mut cells = vec![
+        right(clipped_in_the_middle(&series.meta.name, columns.name.into()), false),
         right(shown(data.min), true),
         right(shown(now), true),
         right(data.mean().map_or("-".to_owned(), micros_f64), true),
-        right(shown(p99), true),
-        right(shown(data.max), true).style(bold),
-        loss(data.losses.overruns),
-        loss(data.losses.dropped),
-        Cell::from(bars(series)).style(Style::new().fg(Color::Green)),
-    ])
-}
-
-/// `1 µs ···· 10 µs ···` over the bars.
-fn scale() -> String {
-    let width = usize::from(BARS / DECADES as u16);
-    ["1µs", "10µs", "100µs", "1ms", "10ms"].iter().map(|label| format!("{label:·<width$}")).collect()
-}
-
-/// Counts by latency, both on a logarithmic scale: a single late sample is as visible as a million early ones.
-fn bars(series: &SeriesRun) -> String {
-    const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let mut counts = [0u64; BARS as usize];
-    for value in series.state.data.whole.iter_recorded() {
-        let decades = (value.value_iterated_to().max(1) as f64 / 1_000.0).log10() / DECADES;
-        let place = (decades * f64::from(BARS)).clamp(0.0, f64::from(BARS - 1)) as usize;
-        counts[place] += value.count_since_last_iteration();
+    ];
+    cells.extend(columns.p99.then(|| right(shown(p99), true)));
+    cells.push(right(shown(data.max), true).style(bold));
+    cells.extend(columns.overruns.then(|| loss(data.losses.overruns)));
+    cells.extend(columns.lost.then(|| loss(data.losses.dropped)));
+    if columns.bars > 0 {
+        cells.push(Cell::from(bars(series, columns.bars)).style(Style::new().fg(Color::Green)));
     }
-    let fullest = counts.iter().copied().max().unwrap_or(0).max(1);
-    let level = |n: u64| match n {
-        0 => 0,
-        n => 1 + (7.0 * (n as f64).ln_1p() / (fullest as f64).ln_1p()).round() as usize,
-    };
-    counts.iter().map(|n| LEVELS[level(*n).min(8)]).collect()
+    Row::new(cells)
 }
 
 /// The load of all CPUs and of each, as small bars.
@@ -169,12 +151,17 @@ fn load_line(snapshot: &Snapshot) -> Paragraph<'static> {
     Paragraph::new(Line::from(spans))
 }
 
+/// What to mind: periods missed and samples lost in all, since their columns may not fit, and doubts.
 fn doubt_line(snapshot: &Snapshot) -> Paragraph<'static> {
+    let sum = |of: fn(&SeriesRun) -> u64| snapshot.phase.series.iter().map(of).sum::<u64>();
     let grave = snapshot.findings.iter().filter(|f| f.severity >= Severity::Warning).count();
-    let text = match grave {
-        0 => String::new(),
-        1 => "1 warning, shown at the end".to_owned(),
-        n => format!("{n} warnings, shown at the end"),
-    };
+    let parts = [
+        (sum(|series| series.state.data.losses.overruns), "overrun", "overruns", ""),
+        (sum(|series| series.state.data.losses.dropped), "sample lost", "samples lost", ""),
+        (grave as u64, "warning", "warnings", ", shown at the end"),
+    ];
+    let said = parts.iter().filter(|(n, ..)| *n > 0);
+    let said = said.map(|(n, one, many, more)| format!("{} {}{more}", count(*n), if *n == 1 { one } else { many }));
+    let text = said.collect::<Vec<_>>().join("  ");
     Paragraph::new(text).style(Style::new().fg(Color::Yellow))
 }

@@ -1,0 +1,55 @@
+//! Whether every file that a run will write can be written: asked before anything starts, not when an hour has been measured.
+
+use super::Args;
+use crate::conduct::request::shown;
+use crate::exit::Failure;
+use punctual_plan::{Output, Plan};
+use punctual_report::format::plain;
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
+
+/// The files beside the bundle, those of systress, and those that loads write to.
+pub fn check(args: &Args, plan: &Plan) -> Result<(), Failure> {
+    for (option, path) in [("--report", &args.report), ("--junit", &args.junit), ("--lava", &args.lava)] {
+        if let Some(path) = path {
+            refuse(path, option)?;
+        }
+    }
+    for phase in &plan.phases {
+        for measure in &phase.measures {
+            if let Some(file) = &measure.systress {
+                refuse(&file.path, &format!("the systress file of the measure {}", plain(&measure.name)))?;
+            }
+        }
+        for load in &phase.loads {
+            for (output, what) in [(&load.stdout, "stdout"), (&load.stderr, "stderr")] {
+                if let Output::File(path) = output {
+                    refuse(path, &format!("{what} of the load {}", plain(&load.name)))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn refuse(path: &Path, what: &str) -> Result<(), Failure> {
+    writable(path).map_err(|why| Failure::refused(format!("cannot write {} ({what}): {why}", shown(path))))
+}
+
+/// Leaves everything as it is: a file that is there is opened but not emptied, one that is not there is not made.
+fn writable(path: &Path) -> io::Result<()> {
+    match path.metadata() {
+        Ok(meta) if meta.is_file() || meta.is_dir() => OpenOptions::new().append(true).open(path).map(drop),
+        // A device or a pipe: opening it may wait for a reader.
+        Ok(_) => Ok(()),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => {
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            match parent.metadata()?.is_dir() {
+                true => Ok(rustix::fs::access(parent, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?),
+                false => Err(io::ErrorKind::NotADirectory.into()),
+            }
+        }
+        Err(why) => Err(why),
+    }
+}
