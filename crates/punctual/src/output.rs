@@ -37,8 +37,8 @@ pub fn complain(message: &str) {
     if message.is_empty() {
         return;
     }
-    // Diagnostics of experiment files begin with their own "error:".
-    let own = message.starts_with("error") || message.starts_with('\u{1b}');
+    // Diagnostics of experiment files begin with their own "error:", or with a warning that stands before the error.
+    let own = ["error: ", "warning: ", "\u{1b}"].iter().any(|start| message.starts_with(start));
     let prefix = match (own, colored(&io::stderr())) {
         (true, _) => "",
         (false, true) => "\u{1b}[1;31merror\u{1b}[0m: ",

@@ -65,6 +65,18 @@ fn an_output_that_exists_or_cannot_be_written_is_refused() {
 }
 
 #[test]
+fn every_file_that_will_be_written_is_asked_for_before_the_run() {
+    let place = Place::with(GOOD);
+    let run = ["run", "-q", "experiment.toml", "-o", "bundle"];
+    for option in ["--report", "--junit", "--lava"] {
+        refused(&place, &[&run[..], &[option, "no/such/file"]].concat(), &["no/such/file", "No such file"]);
+        refused(&place, &[&run[..], &[option, "/tmp"]].concat(), &["/tmp", "directory"]);
+    }
+    refused_file(&format!("{GOOD}[[load]]\ncommand = \"sleep 1\"\nstdout = \"no/log\"\n"), &["no/log", "sleep"]);
+    refused_file(&format!("{GOOD}systress = {{ file = \"no/t.txt\" }}\n"), &["no/t.txt", "timer"]);
+}
+
+#[test]
 fn real_time_loads_on_every_cpu_need_force() {
     let load = "[[load]]\ncommand = \"sleep 1\"\npolicy = \"fifo\"\npriority = 10\ncpus = \"all\"\n";
     refused_file(&format!("{GOOD}{load}"), &["--force"]);

@@ -1,5 +1,7 @@
 //! `punctual run`: measure what an experiment file says.
 
+mod destinations;
+
 use crate::cli::colored;
 use crate::conduct::{self, Conducted, request};
 use crate::exit::{Ending, Exit, Failure};
@@ -68,6 +70,7 @@ pub fn run(args: Args) -> Ending {
         output::print(&plan.describe())?;
         return Ok(Exit::Done);
     }
+    destinations::check(&args, &plan)?;
     let mut watcher = live::watcher(args.quiet);
     let conducted = conduct::conduct(&plan, &loaded, &mut *watcher);
     watcher.end();
