@@ -8,6 +8,7 @@ use crate::state::State;
 use crate::{BundleError, FORMAT_VERSION};
 use punctual_core::Finding;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -104,7 +105,8 @@ impl Bundle {
         let mut damage = Vec::new();
         let findings = match read_json(&directory.join("findings.json")) {
             Ok(findings) => findings,
-            Err(error) if is_missing(&error) => Vec::new(),
+            // Every run that ended left one; one that was killed early may not have come to it.
+            Err(error) if is_missing(&error) && manifest.ending.is_none() => Vec::new(),
             Err(error) => {
                 damage.push(error.to_string());
                 Vec::new()
@@ -180,7 +182,17 @@ fn read_all_series(directory: &Path, damage: &mut Vec<String>) -> Vec<Series> {
             Err(error) => damage.push(error.to_string()),
         }
     }
+    damage.extend(orphans(directory));
     all
+}
+
+/// Series of which there are data, but no longer the file that says what they are: it is written first.
+fn orphans(directory: &Path) -> impl Iterator<Item = String> + '_ {
+    let data = sorted_entries(directory, ".state.json").into_iter();
+    let data = data.chain(sorted_entries(directory, ".checkpoint")).chain(sorted_entries(directory, ".log"));
+    let stems: BTreeSet<PathBuf> = data.map(|path| path.with_extension("").with_extension("")).collect();
+    let metas = stems.into_iter().map(|stem| stem.with_extension("meta.json"));
+    metas.filter(|meta| !meta.exists()).map(|meta| format!("{} is missing: its series is left out", meta.display()))
 }
 
 fn read_series(meta_path: &Path) -> Result<Series, BundleError> {

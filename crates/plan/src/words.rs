@@ -37,7 +37,7 @@ pub enum Placement {
 pub enum TimerMethod {
     /// clock_nanosleep(2) with TIMER_ABSTIME.
     NanosleepAbsolute,
-    /// clock_nanosleep(2) for what is left of the period.
+    /// clock_nanosleep(2) for one period from now.
     NanosleepRelative,
     /// timerfd_create(2) and read(2).
     Timerfd,
