@@ -135,12 +135,13 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
         if let Some(outcome) = self.start_loads()? {
             return Ok(Some(outcome));
         }
-        self.hold_resources();
         let keep = self.run.plan.keep_samples > 0;
         current.meta.started = jiff::Timestamp::now();
         current.meta.started_monotonic = clock::monotonic().ns();
         self.write_phase(current)?;
         self.times = CpuTimes::read(&self.files).ok().map(|times| (times.clone(), times));
+        // Last of all: what runs from here on is what stays resident.
+        self.hold_resources();
         current.series.iter_mut().for_each(|series| series.start(LEAD.ns(), keep));
         self.watch(current)
     }
