@@ -47,6 +47,7 @@ pub struct Run<'a> {
 
 /// Does what the plan says and leaves a bundle. An error means that there is nothing to show.
 pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Result<Conducted, Failure> {
+    memory::release_setup();
     let files = Root::system();
     let interrupts = Interrupts::listen()?;
     // Dropped at any early return, and then undone.

@@ -8,6 +8,7 @@ use crate::exit::{Ending, Exit, Failure};
 use crate::{live, output};
 use punctual_bundle::Bundle;
 use punctual_core::Nanos;
+use punctual_host::task::memory;
 use punctual_plan::SystressFormat;
 use punctual_report::export::systress::{self, Layout};
 use punctual_report::export::{self, Format};
@@ -58,6 +59,8 @@ pub struct Args {
 
 /// Reads, plans, measures, shows.
 pub fn run(args: Args) -> Ending {
+    // What parsing arguments needed is not needed again.
+    memory::release_setup();
     let (loaded, mut plan) = request::resolve(&args.file, args.allow_unknown, args.force)?;
     if let Some(directory) = &args.output {
         plan.output.clone_from(directory);
