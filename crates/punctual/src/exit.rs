@@ -1,5 +1,6 @@
 //! How the command ends: the documented exit codes, and errors that carry one.
 
+use punctual_report::format::plain;
 use std::fmt::Display;
 
 /// The exit codes of every subcommand.
@@ -22,19 +23,24 @@ pub enum Exit {
 pub struct Failure {
     /// The exit code that it means.
     pub exit: Exit,
-    /// What happened and what to do; may have several lines. Already free of control characters of hostile input.
+    /// What happened and what to do; may have several lines. Free of control characters of hostile input.
     pub message: String,
 }
 
 impl Failure {
     /// The request was wrong.
     pub fn refused(message: impl Display) -> Failure {
-        Failure { exit: Exit::Refused, message: message.to_string() }
+        Failure { exit: Exit::Refused, message: harmless(message) }
     }
     /// Something failed on the way.
     pub fn failed(message: impl Display) -> Failure {
-        Failure { exit: Exit::Failed, message: message.to_string() }
+        Failure { exit: Exit::Failed, message: harmless(message) }
     }
+}
+
+/// Names and values of others stand in messages as they are, until here.
+fn harmless(message: impl Display) -> String {
+    message.to_string().lines().map(plain).collect::<Vec<_>>().join("\n")
 }
 
 /// What a subcommand returns.

@@ -33,7 +33,7 @@ impl Held {
         let mut findings = made.advice.clone();
         let refused: Vec<String> = made.refused().map(|one| format!("{} ({})", one.path, one.step)).collect();
         if !refused.is_empty() {
-            let message = format!("{} settings of the partition were refused by the kernel", refused.len());
+            let message = "the kernel refused some settings of the partition";
             let finding = Finding::new("partition-incomplete", Severity::Advice, "system", message);
             findings.push(
                 finding.evidence(refused.join(", ")).remedy("`punctual isolate status` shows who still visits it"),

@@ -1,7 +1,7 @@
 //! From the file that the user named to a plan for this system.
 
 use crate::cli::colored;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use punctual_host::files::{Files, Root};
 use punctual_plan::{Experiment, LoadOptions, MAX_FILE_BYTES, Plan, Problems, ResolveContext, SourceFormat};
 use std::fs::File;
@@ -29,7 +29,8 @@ impl Loaded {
 
 /// Problems as they are shown to a person: on standard error.
 pub fn rendered(problems: &Problems) -> Failure {
-    Failure::refused(problems.render(colored(&io::stderr())))
+    // Harmless already, and coloured.
+    Failure { exit: Exit::Refused, message: problems.render(colored(&io::stderr())) }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
