@@ -77,6 +77,11 @@ fn every_file_that_will_be_written_is_asked_for_before_the_run() {
 }
 
 #[test]
+fn a_cpu_that_does_not_exist_cannot_be_checked() {
+    refused(&Place::with(GOOD), &["check", "--cpus", "4000"], &["no CPU 4000"]);
+}
+
+#[test]
 fn real_time_loads_on_every_cpu_need_force() {
     let load = "[[load]]\ncommand = \"sleep 1\"\npolicy = \"fifo\"\npriority = 10\ncpus = \"all\"\n";
     refused_file(&format!("{GOOD}{load}"), &["--force"]);

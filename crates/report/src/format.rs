@@ -34,6 +34,11 @@ pub fn count(n: u64) -> String {
     text
 }
 
+/// A count with its noun: `1 thread`, `1,234 threads`.
+pub fn counted(n: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
 fn grouped_signed(n: i64) -> String {
     let sign = if n < 0 { "-" } else { "" };
     format!("{sign}{}", count(n.unsigned_abs()))
@@ -103,6 +108,13 @@ pub fn width_of(text: &str) -> usize {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!(counted(0, "thread"), "0 threads");
+        assert_eq!(counted(1, "thread"), "1 thread");
+        assert_eq!(counted(1_234, "thread"), "1,234 threads");
+    }
 
     #[test]
     fn micros_have_the_digits_that_mean_something() {

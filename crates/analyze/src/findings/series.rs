@@ -216,8 +216,9 @@ impl About<'_> {
         let Fact::Known(usage) = &self.state.usage else { return None };
         (usage.involuntary_switches > 0).then(|| {
             let message = "the measuring thread was preempted: something ran before it with the same or a higher priority";
+            let switches = if usage.involuntary_switches == 1 { "switch" } else { "switches" };
             self.finding("involuntary-switches", Severity::Warning, message)
-                .evidence(format!("{} involuntary context switches (getrusage(2))", usage.involuntary_switches))
+                .evidence(format!("{} involuntary context {switches} (getrusage(2))", usage.involuntary_switches))
                 .remedy("raise its priority, or move the other real-time threads of this CPU away (ps -eLo cls,rtprio,psr,comm)")
         })
     }

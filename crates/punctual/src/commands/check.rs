@@ -6,7 +6,7 @@ use crate::output;
 use punctual_core::CpuSet;
 use punctual_core::words::nearest;
 use punctual_host::check::{self, Context, RuleResult, Verdict};
-use punctual_host::files::Root;
+use punctual_host::files::{Files, Root};
 use punctual_host::isolate::{check_rights, parse_cpus};
 use punctual_host::journal::{Applied, Directory, Effect, Journal, WantedWrite};
 use punctual_report::format::plain;
@@ -48,7 +48,7 @@ pub fn run(args: Args) -> Ending {
         return explain(rule);
     }
     let files = Root::system();
-    let context = Context::new(&files, cpus(args.cpus.as_deref())?);
+    let context = Context::new(&files, cpus(&files, args.cpus.as_deref())?);
     let results = check::run(&context);
     if args.fix {
         return fix(&files, &results, args.dry_run);
@@ -71,8 +71,22 @@ fn explain(rule: &str) -> Ending {
     Ok(Exit::Done)
 }
 
-fn cpus(text: Option<&str>) -> Result<Option<CpuSet>, Failure> {
-    text.map(|text| parse_cpus(text).map_err(Failure::refused)).transpose()
+/// The CPUs asked for. One that is offline is a matter for a rule; one that the machine does not have is a mistake.
+fn cpus(files: &Root, text: Option<&str>) -> Result<Option<CpuSet>, Failure> {
+    let Some(text) = text else { return Ok(None) };
+    let cpus = parse_cpus(text).map_err(Failure::refused)?;
+    if cpus.is_empty() {
+        return Err(Failure::refused("--cpus names no CPU"));
+    }
+    let present =
+        files.read_trimmed("/sys/devices/system/cpu/present").ok().and_then(|text| text.parse::<CpuSet>().ok());
+    match present {
+        Some(present) if !cpus.difference(&present).is_empty() => Err(Failure::refused(format!(
+            "this machine has no CPU {}: its CPUs are {present}",
+            cpus.difference(&present)
+        ))),
+        _ => Ok(Some(cpus)),
+    }
 }
 
 fn fails(results: &[RuleResult], limit: Option<&str>) -> bool {

@@ -6,7 +6,7 @@ use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_core::{CpuSet, Fact, Nanos};
 use punctual_host::isolate::{self, CpuVisits, InterruptVisits, Sampling, Standing, Status, TaskVisits, Visits};
-use punctual_report::format::plain;
+use punctual_report::format::{counted, plain};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -166,5 +166,10 @@ fn visit(task: &TaskVisits) -> String {
         _ => "task",
     };
     let (seen, ran) = (task.seen, task.run_time.as_micros_f64());
-    format!("  {:>7} {:<24} seen {seen} times, ran at most {ran:.0} µs; {kind}", task.tid, plain(&task.name))
+    format!(
+        "  {:>7} {:<24} seen {}, ran at most {ran:.0} µs; {kind}",
+        task.tid,
+        plain(&task.name),
+        counted(seen as u64, "time")
+    )
 }

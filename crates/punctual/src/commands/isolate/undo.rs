@@ -7,7 +7,7 @@ use crate::output;
 use punctual_host::journal::record::Purpose;
 use punctual_host::journal::report::JournalReport;
 use punctual_host::journal::{IfChanged, Saved, UndoReport, undo};
-use punctual_report::format::plain;
+use punctual_report::format::{counted, plain};
 use std::fmt::Write;
 
 /// Bring back what was before, also after a crash half way
@@ -69,11 +69,12 @@ fn told(report: &UndoReport) -> String {
 }
 
 fn tell(text: &mut String, journal: &JournalReport) {
-    let (name, restored) = (&journal.name, journal.restored.len());
-    let _ = writeln!(text, "{name}: {restored} settings restored, {} tasks sent back", journal.tasks_returned);
+    let restored = counted(journal.restored.len() as u64, "setting");
+    let returned = counted(journal.tasks_returned as u64, "task");
+    let _ = writeln!(text, "{}: {restored} restored, {returned} sent back", journal.name);
     if journal.affinities_restored + journal.affinities_left > 0 {
         let (restored, left) = (journal.affinities_restored, journal.affinities_left);
-        let _ = writeln!(text, "{restored} affinities restored; {left} that were chosen since are left");
+        let _ = writeln!(text, "affinities of tasks: {restored} restored, {left} left as they were chosen since");
     }
     let changed = journal.changed_hands.iter().map(|one| {
         let what = if one.overwritten { "overwritten with" } else { "left; before it was" };
