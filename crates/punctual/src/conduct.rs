@@ -7,6 +7,7 @@ mod partition;
 mod phase;
 pub mod request;
 mod series;
+mod wall_clock;
 
 pub use ending::Conducted;
 pub use phase::{LoadTally, PhaseRun};

@@ -1,13 +1,14 @@
 //! One phase: threads prepared, loads started, measured to the end, loads ended.
 
 use super::series::{self, SeriesRun};
+use super::wall_clock::{self, WallClock};
 use super::{Run, mapping};
 use crate::live::{Snapshot, Watcher};
 use punctual_analyze::PhaseView;
 use punctual_bundle::load::CpuLoad;
 use punctual_bundle::meta::LoadMeta;
 use punctual_bundle::{Outcome, PhaseMeta};
-use punctual_core::{Fact, Finding, Nanos, Severity};
+use punctual_core::{Clock, Fact, Finding, Nanos, Severity};
 use punctual_host::cpu_time::CpuTimes;
 use punctual_host::files::Root;
 use punctual_host::task::clock;
@@ -238,8 +239,14 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
         let refresh = self.run.plan.refresh;
         let tick = TICK.min(refresh).to_std();
         let (mut next_refresh, mut next_checkpoint) = (clock::monotonic() + refresh, clock::monotonic() + CHECKPOINT);
+        let on_the_wall = current.series.iter().any(|series| series.meta.clock != Clock::Monotonic);
+        let mut wall = on_the_wall.then(WallClock::new);
         loop {
             std::thread::sleep(tick);
+            if let Some(step) = wall.as_mut().and_then(WallClock::stepped) {
+                self.run.findings.push(wall_clock::finding(&self.phase.name, step));
+                wall = None; // said once a phase
+            }
             // In this order: what a thread wrote before it ended is drained after its end was seen.
             let finished = current.series.iter().all(SeriesRun::is_finished);
             current.series.iter_mut().for_each(SeriesRun::drain);
