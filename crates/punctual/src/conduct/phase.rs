@@ -253,6 +253,7 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
             let now = clock::monotonic();
             if now >= next_checkpoint {
                 current.series.iter_mut().for_each(SeriesRun::checkpoint);
+                self.look_for_strays(current);
                 next_checkpoint = now + CHECKPOINT;
             }
             if now >= next_refresh && self.watcher.watches() {
@@ -265,6 +266,19 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
             if finished && self.phase.duration.is_none_or(|span| self.elapsed(current) >= span) {
                 return Ok(None);
             }
+        }
+    }
+
+    /// A thread that runs elsewhere than planned measures something else.
+    fn look_for_strays(&mut self, current: &mut PhaseRun) {
+        for series in &mut current.series {
+            let Some(now) = series.strayed() else { continue };
+            let subject = format!("{}/{}", self.phase.name, series.meta.name);
+            let message = format!("its CPU {} went away while it measured; it went on elsewhere", series.meta.cpus);
+            let finding = Finding::new("cpu-vanished", Severity::Bad, subject, message)
+                .evidence(format!("the thread may now run on CPU {now} (sched_getaffinity)"))
+                .remedy("keep CPUs online and cpusets as they are while measuring, and run again");
+            self.run.findings.push(finding);
         }
     }
 

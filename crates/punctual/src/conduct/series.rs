@@ -4,8 +4,8 @@ use super::mapping;
 use punctual_analyze::SeriesView;
 use punctual_bundle::state::{State, ThreadUsage};
 use punctual_bundle::{BundleError, SeriesMeta, SeriesWriter};
-use punctual_core::{Fact, Finding, SeriesShape, Severity};
-use punctual_host::task::clock;
+use punctual_core::{CpuSet, Fact, Finding, SeriesShape, Severity};
+use punctual_host::task::{attributes, clock};
 use punctual_measure::collect::{Collector, Recent};
 use punctual_measure::thread::{Ended, Prepared, Running, Waiting};
 use punctual_plan::{MeasurePlan, ThreadPlan};
@@ -21,6 +21,8 @@ pub struct SeriesRun {
     collector: Option<Collector>,
     writer: SeriesWriter,
     thread: Thread,
+    /// Whether its affinity is still looked at.
+    watched: bool,
     /// The first thing that went wrong with its files.
     pub trouble: Option<BundleError>,
 }
@@ -44,6 +46,7 @@ impl SeriesRun {
             collector: None,
             writer,
             thread: Thread::Waiting(Some(waiting)),
+            watched: true,
             trouble: None,
         }
     }
@@ -63,6 +66,20 @@ impl SeriesRun {
             Thread::Running(running) => running.is_finished(),
             Thread::Waiting(_) | Thread::Ended => true,
         }
+    }
+
+    /// The CPUs that its thread may run on now, where they are not those that it was put on: the kernel lets a thread whose CPUs have
+    /// all gone offline run elsewhere (kernel/sched/core.c, select_fallback_rq). Told once.
+    pub fn strayed(&mut self) -> Option<CpuSet> {
+        let tid = self.meta.tid.filter(|_| self.watched && !self.is_finished())?;
+        // SCHED_DEADLINE threads were not put on any.
+        let now = attributes::affinity(tid).ok().filter(|now| *now != self.meta.cpus && !self.is_deadline())?;
+        self.watched = false;
+        Some(now)
+    }
+
+    fn is_deadline(&self) -> bool {
+        self.meta.scheduling.starts_with("SCHED_DEADLINE")
     }
 
     /// Wakes its thread from a long sleep, to see that it shall stop.
