@@ -1,56 +1,213 @@
-//! The command on kernels that this machine does not run: in QEMU guests with Debian's kernels (docs/guests.md).
+//! The command on kernels that this machine does not run: in QEMU guests with Debian's kernels (docs/guests.md). A boot serves
+//! several tests.
 
-use punctual_lab::{GuestResult, Job, testing};
+mod common;
 
-/// The settings that isolation changes, and the affinity of two tasks: the same before it and after its undo. Kernel
-/// threads are left out, for they come and go, and follow their interrupt to whichever CPU serves it.
-const SNAPSHOT: &str = "snapshot() {
-    cat /sys/fs/cgroup/cgroup.subtree_control /proc/irq/default_smp_affinity
-    grep -r . /proc/irq/*/smp_affinity_list /sys/devices/virtual/workqueue/ /sys/kernel/mm/transparent_hugepage
-    grep -r . /proc/sys/kernel/sched_rt_* /proc/sys/kernel/*watchdog* /proc/sys/kernel/timer_migration /proc/sys/vm/stat_interval
-    grep Cpus_allowed_list /proc/1/status /proc/$sleeper/status
-    find /sys/fs/cgroup -type d
+use common::Place;
+use punctual_lab::{GuestFile, GuestResult, Job, testing};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::LazyLock;
+
+/// What the guests with a partition do.
+const JOB: &str = include_str!("guests/partition.sh");
+
+/// One CPU of two, set apart by the boot.
+const ISOLATED_AT_BOOT: &str = "isolcpus=1 nohz_full=1 rcu_nocbs=1 irqaffinity=0";
+
+static PLAIN: LazyLock<Option<GuestResult>> = LazyLock::new(|| partitioned("debian:6.1"));
+static REAL_TIME: LazyLock<Option<GuestResult>> = LazyLock::new(|| partitioned("debian:6.12-rt"));
+static ISOLATED: LazyLock<Option<GuestResult>> = LazyLock::new(|| {
+    let script = "punctual check --json --cpus 1 >/results/check-named && punctual check --json >/results/check-all";
+    booted("debian:6.1", ISOLATED_AT_BOOT, script, Vec::new())
+});
+
+fn partitioned(kernel: &str) -> Option<GuestResult> {
+    booted(kernel, "", JOB, vec![GuestFile::text("/experiment.toml", experiment())])
 }
-";
 
-fn text<'r>(result: &'r GuestResult, name: &str) -> &'r str {
+fn booted(kernel: &str, cmdline: &str, script: &str, files: Vec<GuestFile>) -> Option<GuestResult> {
+    let mut guest = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), kernel, cmdline, 2)?;
+    guest.job = Job::Script(script.into());
+    guest.files = files;
+    guest.programs.extend(stress_ng().then(|| "/usr/bin/stress-ng".into()));
+    let result = testing::run(&guest)?;
+    assert_eq!(result.exit_status, Some(0), "{}\n{:#?}", testing::story(&result), strings(&result));
+    Some(result)
+}
+
+/// The result of a boot, unless this machine lacks something for it.
+fn of<'r>(boot: &'r LazyLock<Option<GuestResult>>, test: &str) -> Option<&'r GuestResult> {
+    if boot.is_none() {
+        println!("SKIPPED: {test} lacks what another test of this file names (docs/guests.md lists all)");
+    }
+    boot.as_ref()
+}
+
+fn stress_ng() -> bool {
+    Path::new("/usr/bin/stress-ng").exists()
+}
+
+/// examples/partition.toml for a small and slow machine: shorter, in two phases, with a load of its own.
+fn experiment() -> String {
+    let example = include_str!("../../../examples/partition.toml");
+    let (measures, _) = example.split_once("# Loads run outside").unwrap();
+    let measures = measures.replace("\"6s\"", "\"1s\"").replace("\"1ms\"", "\"5ms\"");
+    let work = match stress_ng() {
+        true => "/usr/bin/stress-ng --cpu 0 --vm 1 --vm-bytes 32M --fork 1 --quiet",
+        false => "/punctual/busybox sh -c 'while :; do :; done'",
+    };
+    let load = |name: &str, command: &str| format!("[[load]]\nname = \"{name}\"\ncommand = \"{command}\"\n");
+    let phase = |name: &str| format!("[[phase]]\nname = \"{name}\"\nloads = [\"work\"]\n");
+    measures + &load("work", work) + &phase("first") + &phase("second")
+}
+
+fn told<'r>(result: &'r GuestResult, name: &str) -> &'r str {
     let bytes = result.results.get(name).unwrap_or_else(|| panic!("no {name}: {}", testing::story(result)));
     std::str::from_utf8(bytes).unwrap().trim()
 }
 
-/// Isolates CPU 1 of two in a guest with cgroup version 2, runs a command on it, and undoes it.
-fn isolates_a_cpu_and_takes_it_back(kernel: &str) {
-    let Some(mut guest) = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), kernel, "", 2) else { return };
-    let steps = "sleep 100000 & sleeper=$!
-         snapshot >/tmp/before
-         punctual isolate create 1 >/results/create 2>&1 || exit 10
-         snapshot >/tmp/during; cmp -s /tmp/before /tmp/during && exit 14
-         cat /sys/fs/cgroup/rt/cpuset.cpus.partition >/results/partition
-         cat /sys/fs/cgroup/cpuset.cpus.effective >/results/remaining
-         grep Cpus_allowed_list /proc/$sleeper/status >/results/sleeper
-         punctual isolate run --fifo 50 rt -- /punctual/busybox grep -E 'Cpus_allowed_list|Name' /proc/self/status >/results/inside || exit 11
-         punctual isolate status >/results/status 2>&1 || exit 12
-         punctual isolate undo >/results/undo 2>&1 || exit 13
-         snapshot >/tmp/after; diff /tmp/before /tmp/after >/results/difference; true";
-    guest.job = Job::Script(format!("{SNAPSHOT}{steps}"));
-    let Some(result) = testing::run(&guest) else { return };
-    assert_eq!(result.exit_status, Some(0), "{}\n{:#?}", testing::story(&result), strings(&result));
-    assert_eq!((text(&result, "partition"), text(&result, "remaining")), ("isolated", "0"));
-    assert!(text(&result, "sleeper").ends_with("\t0"), "{}", text(&result, "sleeper"));
-    assert!(text(&result, "inside").ends_with("\t1"), "{}", text(&result, "inside"));
-    assert_eq!(text(&result, "difference"), "");
+fn strings(result: &GuestResult) -> BTreeMap<&str, String> {
+    let short = result.results.iter().filter(|(_, bytes)| bytes.len() < 10_000);
+    short.map(|(name, bytes)| (name.as_str(), String::from_utf8_lossy(bytes).into_owned())).collect()
 }
 
-fn strings(result: &GuestResult) -> Vec<(&str, String)> {
-    result.results.iter().map(|(name, bytes)| (name.as_str(), String::from_utf8_lossy(bytes).into_owned())).collect()
+fn isolates_a_cpu_and_takes_it_back(result: &GuestResult) {
+    assert_eq!((told(result, "partition"), told(result, "remaining")), ("isolated", "0"));
+    assert!(told(result, "sleeper").ends_with("\t0"), "{}", told(result, "sleeper"));
+    assert!(told(result, "inside").ends_with("\t1"), "{}", told(result, "inside"));
+    assert_eq!(told(result, "difference-create"), "");
+    assert!(told(result, "offline").contains("CPU 1 is offline (online: 0)"), "{}", told(result, "offline"));
 }
 
 #[test]
 fn a_6_1_kernel_gives_a_cpu_to_real_time_and_back() {
-    isolates_a_cpu_and_takes_it_back("debian:6.1");
+    let Some(result) = of(&PLAIN, "a_6_1_kernel_gives_a_cpu_to_real_time_and_back") else { return };
+    isolates_a_cpu_and_takes_it_back(result);
 }
 
 #[test]
 fn a_6_12_rt_kernel_gives_a_cpu_to_real_time_and_back() {
-    isolates_a_cpu_and_takes_it_back("debian:6.12-rt");
+    let Some(result) = of(&REAL_TIME, "a_6_12_rt_kernel_gives_a_cpu_to_real_time_and_back") else { return };
+    isolates_a_cpu_and_takes_it_back(result);
+}
+
+/// The threads of one process are on both sides of the partition, the loads outside; the kernel calls it isolated.
+fn measures_in_and_out(result: &GuestResult) {
+    assert_eq!(told(result, "experiment-partition"), "isolated");
+    if result.results.contains_key("isolated") && !told(result, "isolated").is_empty() {
+        assert_eq!(told(result, "isolated"), "1");
+    }
+    let all = told(result, "threads").lines();
+    let (inside, outside): (Vec<&str>, Vec<&str>) = all.partition(|line| line.ends_with(" /rt"));
+    assert_eq!(inside, ["measure 1 /rt"]);
+    assert!(outside.contains(&"measure 0 /rt-housekeeping") && outside.contains(&"punctual 0 /rt-housekeeping"));
+    // The guard of the loads, and loads.
+    assert!(outside.len() > 3 && outside.iter().all(|line| line.ends_with(" 0 /rt-housekeeping")), "{outside:#?}");
+    assert_eq!(told(result, "difference-experiment"), "");
+
+    // The bundle came back whole: this machine shows the same figures.
+    let place = Place::with("");
+    for (name, bytes) in result.results.iter().filter(|(name, _)| name.starts_with("bundle/")) {
+        std::fs::create_dir_all(place.path().join(name).parent().unwrap()).unwrap();
+        place.write(name, bytes);
+    }
+    let summary = place.summary();
+    assert_eq!(summary, serde_json::from_str::<serde_json::Value>(told(result, "bundle/summary.json")).unwrap());
+    assert_eq!(summary["ending"]["outcome"], "completed", "{summary}");
+    for phase in 0..2 {
+        for (series, name, cpu) in [(0, "inside/cpu1", "1"), (1, "outside/cpu0", "0")] {
+            let series = &summary["phases"][phase]["series"][series];
+            assert_eq!((series["name"].as_str(), series["cpus"].as_str()), (Some(name), Some(cpu)));
+            assert!(series["count"].as_u64() > Some(0) && series["expected"] == 200, "{series}");
+            assert!(told(result, "report.html").contains(name));
+        }
+    }
+}
+
+#[test]
+fn an_experiment_in_version_2_measures_in_and_out_of_its_partition() {
+    let Some(result) = of(&PLAIN, "an_experiment_in_version_2_measures_in_and_out_of_its_partition") else { return };
+    measures_in_and_out(result);
+}
+
+#[test]
+fn an_experiment_on_a_real_time_kernel_measures_in_and_out_of_its_partition() {
+    let test = "an_experiment_on_a_real_time_kernel_measures_in_and_out_of_its_partition";
+    let Some(result) = of(&REAL_TIME, test) else { return };
+    measures_in_and_out(result);
+}
+
+#[test]
+fn an_experiment_killed_in_version_2_is_told_of_and_undone() {
+    let test = "an_experiment_killed_in_version_2_is_told_of_and_undone";
+    for result in [of(&PLAIN, test), of(&REAL_TIME, test)].into_iter().flatten() {
+        assert!(told(result, "note").contains("left by an experiment that was killed"), "{}", told(result, "note"));
+        assert_eq!(told(result, "difference-killed"), "");
+    }
+}
+
+/// `id: verdict -> verdict` for each rule that differs between two answers of `check --json`.
+fn differences(plain: &str, isolated: &str) -> Vec<String> {
+    let rules = |text: &str| {
+        let value: serde_json::Value = serde_json::from_str(text).unwrap();
+        let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        value["rules"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|rule| (word(&rule["id"]), word(&rule["verdict"])))
+            .collect::<Vec<_>>()
+    };
+    let both = rules(plain).into_iter().zip(rules(isolated));
+    both.filter(|(one, other)| one != other)
+        .map(|(one, other)| format!("{}: {} -> {}", one.0, one.1, other.1))
+        .collect()
+}
+
+/// The same kernel with and without [`ISOLATED_AT_BOOT`], CPU 1 named for real time.
+#[test]
+fn isolation_at_boot_changes_exactly_the_rules_about_it() {
+    let test = "isolation_at_boot_changes_exactly_the_rules_about_it";
+    let (Some(plain), Some(isolated)) = (of(&PLAIN, test), of(&ISOLATED, test)) else { return };
+    let expected = [
+        "isolated-cpus: warning -> ok",        // isolcpus=1
+        "nohz-full: advice -> ok",             // nohz_full=1
+        "rcu-callbacks: advice -> ok",         // rcu_nocbs=1
+        "interrupts-elsewhere: warning -> ok", // irqaffinity=0, while they are set up
+        "default-irq-affinity: advice -> ok",  // irqaffinity=0 is what the file holds at first
+        "irqaffinity-parameter: advice -> ok", // irqaffinity=0 itself
+        "managed-interrupts: ok -> advice",    // isolcpus= is used, and without its flag managed_irq
+        "user-tasks: warning -> ok",           // isolcpus= is the affinity of the first process, which all inherit
+        "workqueues: advice -> ok",            // the mask starts without isolcpus= and nohz_full= (kernel/workqueue.c)
+        "soft-watchdog: advice -> ok",         // so does this one, without nohz_full= (kernel/watchdog.c)
+    ];
+    assert_eq!(differences(told(plain, "check-named"), told(isolated, "check-named")), expected);
+}
+
+/// With nobody named, the isolated CPU is judged, or else all: rules about a CPU set apart then do not apply, and are content.
+#[test]
+fn without_isolation_rules_about_it_do_not_apply() {
+    let test = "without_isolation_rules_about_it_do_not_apply";
+    let (Some(plain), Some(isolated)) = (of(&PLAIN, test), of(&ISOLATED, test)) else { return };
+    let expected = [
+        "timer-migration: ok -> advice",
+        "isolated-cpus: advice -> ok",
+        "managed-interrupts: ok -> advice",
+        "kernel-threads: ok -> advice",
+        "writeback-workqueue: ok -> advice",
+        "hung-task-detector: ok -> advice",
+        "vm-statistics: ok -> advice",
+    ];
+    assert_eq!(differences(told(plain, "check-all"), told(isolated, "check-all")), expected);
+}
+
+/// What the bundle of a guest says of its kernel is that kernel's.
+#[test]
+fn a_guest_reports_its_own_kernel() {
+    for boot in [&PLAIN, &REAL_TIME] {
+        let Some(result) = of(boot, "a_guest_reports_its_own_kernel") else { continue };
+        let environment = told(result, "bundle/environment.json");
+        assert!(environment.contains(result.release.as_deref().unwrap()), "{environment}");
+    }
 }
