@@ -2,6 +2,7 @@
 
 use crate::cli::colored;
 use crate::exit::Failure;
+use punctual_report::format::is_unsafe;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
@@ -19,17 +20,30 @@ pub fn write_to(path: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
         Some(path) => std::fs::write(path, bytes)
             .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display()))),
         None => {
-            io::stdout().lock().write_all(bytes)?;
-            Ok(())
+            let mut out = io::stdout().lock();
+            Ok(out.write_all(bytes).and_then(|()| out.flush())?)
         }
     }
 }
 
-/// Prints a value as JSON.
+/// Prints a value as JSON. What could do harm on a terminal is escaped, which means the same.
 pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let text =
         serde_json::to_string_pretty(value).map_err(|error| Failure::failed(format!("cannot print: {error}")))?;
-    print(&format!("{text}\n"))
+    print(&format!("{}\n", escaped(&text)))
+}
+
+/// Serialising has escaped what ASCII calls control characters; the others can only be in strings (RFC 8259, section 7).
+fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_unsafe(c) && c != '\n' {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| text += &format!("\\u{unit:04x}"));
+        } else {
+            text.push(c);
+        }
+    }
+    text
 }
 
 /// Says on standard error what went wrong.

@@ -1,0 +1,223 @@
+//! The command line itself: help, man pages, completions, pipes, and every command that works on a bundle over every fixture.
+
+mod common;
+
+use common::{Place, has_program, punctual, text};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// Every subcommand, with those below it.
+const COMMANDS: [&str; 18] = [
+    "",
+    "run",
+    "show",
+    "report",
+    "export",
+    "import",
+    "check",
+    "isolate",
+    "isolate create",
+    "isolate undo",
+    "isolate status",
+    "isolate list",
+    "isolate run",
+    "isolate move",
+    "isolate tweaks",
+    "convert",
+    "completions",
+    "man",
+];
+
+fn ask(line: &str, last: &str) -> Output {
+    punctual().args(line.split_whitespace()).arg(last).stdin(Stdio::null()).output().expect("punctual starts")
+}
+
+#[test]
+fn every_subcommand_explains_itself_with_an_example() {
+    let mut listed = 0;
+    for command in COMMANDS {
+        let help = ask(command, "--help");
+        let help = String::from_utf8(help.stdout).unwrap();
+        assert!(help.contains("\nExample"), "{command}: {help}");
+        assert!(help.contains(format!("punctual {command}").trim_end()), "{command}: {help}");
+        assert!(!help.contains('\u{1b}'), "no colours into a pipe");
+        // None is left out here: those that the help lists are known.
+        let commands = help.split_once("\nCommands:\n").map(|(_, rest)| rest.split("\n\n").next().unwrap_or_default());
+        for line in
+            commands.unwrap_or_default().lines().filter(|line| line.starts_with("  ") && !line.starts_with("    "))
+        {
+            let name = format!("{command} {}", line.split_whitespace().next().unwrap());
+            assert!(COMMANDS.contains(&name.trim()), "{name} is not tested");
+            listed += 1;
+        }
+    }
+    assert_eq!(listed, COMMANDS.len() - 1);
+}
+
+#[test]
+fn wrong_words_are_refused_with_the_nearest_right_ones() {
+    for (line, word) in [("chek", "check"), ("run --jsn x", "--json"), ("isolate creat", "create")] {
+        let answer = ask(line, "--");
+        assert_eq!(answer.status.code(), Some(2), "{}", text(&answer));
+        assert!(text(&answer).contains(word), "{}", text(&answer));
+    }
+    assert_eq!(punctual().stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().code(), Some(2));
+    let version = ask("", "--version");
+    assert!(version.status.success() && text(&version).starts_with("punctual "), "{}", text(&version));
+}
+
+#[test]
+fn the_man_pages_are_sound() {
+    let place = Place::with("");
+    let written = place.punctual(&["man", "pages"]);
+    assert_eq!(written.status.code(), Some(0), "{}", text(&written));
+    let pages = |section: &str| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(place.path().join("pages").join(section)).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    };
+    let mut expected: Vec<String> =
+        COMMANDS.iter().map(|name| format!("punctual {name}").trim_end().replace(' ', "-") + ".1").collect();
+    let mut found: Vec<String> =
+        pages("man1").iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
+    (expected.sort(), found.sort());
+    assert_eq!(found, expected);
+    if !has_program("man", "man-db") || !has_program("groff", "groff") {
+        return;
+    }
+    for page in pages("man1").into_iter().chain(pages("man5")) {
+        let mut man = Command::new("man");
+        // As man(1) and lintian do it: all warnings, a width, a locale that knows the characters.
+        man.args(["--warnings", "--encoding=utf8", "--local-file"]).arg(&page);
+        let shown = man.env("LC_ALL", "C.UTF-8").env("MANWIDTH", "80").stdin(Stdio::null()).output().unwrap();
+        assert!(
+            shown.status.success() && shown.stderr.is_empty(),
+            "{}: {}",
+            page.display(),
+            String::from_utf8_lossy(&shown.stderr)
+        );
+        assert!(!shown.stdout.is_empty());
+    }
+}
+
+#[test]
+fn completions_are_produced_and_bash_reads_them() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = ask("completions", shell);
+        assert_eq!(script.status.code(), Some(0), "{}", text(&script));
+        for word in
+            ["isolate", "no-replug", "cyclictest-json"].into_iter().filter(|word| text(&script).find(word).is_none())
+        {
+            panic!("{word} is missing for {shell}");
+        }
+    }
+    assert_eq!(ask("completions", "command.com").status.code(), Some(2));
+    if has_program("bash", "bash") {
+        let script = "source /dev/stdin <<<\"$1\" && COMP_WORDS=(punctual isolate cr) COMP_CWORD=2 && _punctual punctual cr isolate \
+                      && echo ${COMPREPLY[*]}";
+        let completed =
+            Command::new("bash").args(["-c", script, "bash", &text(&ask("completions", "bash"))]).output().unwrap();
+        assert_eq!(text(&completed).trim(), "create");
+    }
+}
+
+fn fixtures() -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles");
+    let mut all: Vec<PathBuf> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    all.sort();
+    assert!(all.len() >= 5, "{all:?}");
+    all
+}
+
+/// The formats that `export --help` lists, and whether they are binary.
+fn formats() -> Vec<String> {
+    let help = text(&ask("export", "--help"));
+    let names = help.lines().filter_map(|line| line.trim().strip_prefix("- ")?.split_once(':'));
+    let names: Vec<String> = names.map(|(name, _)| name.to_owned()).collect();
+    assert!(names.len() >= 10, "{help}");
+    names
+}
+
+/// What must not reach a terminal: any control character but the ends of lines, and what reorders text.
+fn harmful(text: &str) -> Option<char> {
+    text.chars()
+        .find(|c| c.is_control() && *c != '\n' || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
+}
+
+#[test]
+fn every_fixture_is_shown_without_a_control_character() {
+    for bundle in fixtures() {
+        let name = bundle.display().to_string();
+        let shown = ask("show", &name);
+        assert_eq!(shown.status.code(), Some(0), "{name}: {}", text(&shown));
+        assert_eq!(harmful(&text(&shown)), None, "{name}");
+        let json = ask("show --json", &name);
+        assert_eq!(json.status.code(), Some(0), "{name}: {}", text(&json));
+        assert_eq!(harmful(&text(&json)), None, "{name}");
+        let summary: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+        assert_eq!(summary["schema"], "punctual-summary/1");
+    }
+    // Several at once.
+    let all = punctual().arg("show").args(fixtures()).output().unwrap();
+    assert_eq!(all.status.code(), Some(0));
+}
+
+#[test]
+fn every_fixture_is_reported_and_exported_in_every_format() {
+    let place = Place::with("");
+    for bundle in fixtures() {
+        let name = bundle.display().to_string();
+        let report = place.punctual(&["report", &name, "-o", "report.html"]);
+        assert_eq!(report.status.code(), Some(0), "{name}: {}", text(&report));
+        let html = std::fs::read_to_string(place.path().join("report.html")).unwrap();
+        assert!(html.starts_with("<!DOCTYPE html>") && !html.contains("<script>alert"), "{name}");
+        assert_eq!(harmful(&html.replace('\t', "")), None, "{name}");
+        for format in formats() {
+            let exported = punctual().args(["export", &name, "--format", &format]).output().unwrap();
+            let complaint = String::from_utf8_lossy(&exported.stderr).into_owned();
+            match exported.status.code() {
+                Some(0) => assert_eq!(complaint, "", "{name} {format}"),
+                // A bundle without raw samples cannot be written as such; the message says what can.
+                Some(1 | 2) => assert!(
+                    complaint.contains("no samples were kept") && exported.stdout.is_empty(),
+                    "{name} {format}: {complaint}"
+                ),
+                _ => panic!("{name} {format}: {:?} {complaint}", exported.status),
+            }
+            assert_eq!(harmful(&complaint), None);
+        }
+    }
+    let all = punctual().arg("report").args(fixtures()).args(["-o", "-"]).output().unwrap();
+    assert_eq!(all.status.code(), Some(0));
+}
+
+/// `… | head -1`: the reader goes away after a line, or before the first.
+#[test]
+fn a_closed_pipe_is_an_ordinary_end() {
+    let good = fixtures().into_iter().find(|path| path.ends_with("good")).unwrap().display().to_string();
+    let commands = [
+        vec!["show", &good],
+        vec!["show", "--json", &good],
+        vec!["report", &good, "-o", "-"],
+        vec!["export", &good, "--format", "csv"],
+        vec!["export", &good, "--format", "json"],
+        vec!["check"],
+        vec!["check", "--json"],
+        vec!["check", "--explain", "rt-throttling"],
+        vec!["isolate", "tweaks"],
+        vec!["isolate", "list"],
+        vec!["completions", "bash"],
+        vec!["--help"],
+        vec!["--version"],
+    ];
+    for arguments in commands {
+        for reader in ["head -1", "true"] {
+            let script = format!("set -o pipefail; \"$@\" | {reader} >/dev/null");
+            let mut shell = Command::new("bash");
+            shell.args(["-c", &script, "bash", env!("CARGO_BIN_EXE_punctual")]).args(&arguments);
+            // As a shell starts it: Rust's test runner has SIGPIPE ignored already.
+            let ended = shell.output().unwrap();
+            assert_eq!(text(&ended), "", "{arguments:?} | {reader}");
+            assert_eq!(ended.status.code(), Some(0), "{arguments:?} | {reader}");
+        }
+    }
+}
