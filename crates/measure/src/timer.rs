@@ -1,5 +1,6 @@
 //! Timer latency: from the programmed expiry to the first instruction after wake-up.
 
+pub mod cost;
 mod deadline;
 mod nanosleep;
 mod posix;

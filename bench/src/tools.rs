@@ -1,0 +1,114 @@
+//! The two tools under the same orders: one thread, one CPU, SCHED_FIFO 80, one period, one duration.
+
+use crate::process::{Seen, watch};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// One round of one tool.
+#[derive(Clone, Debug)]
+pub struct Round {
+    /// (whole µs, samples), within 1 ms.
+    pub bins: Vec<(u64, u64)>,
+    /// The largest latency in µs.
+    pub max: f64,
+    /// Samples.
+    pub samples: u64,
+    /// Periods without a sample.
+    pub missed: u64,
+    /// What was seen from outside.
+    pub seen: Seen,
+}
+
+/// Whether cyclictest can be run; says what is lacking if not.
+pub fn has_cyclictest() -> bool {
+    let found = Command::new("cyclictest").arg("--help").output().is_ok();
+    if !found {
+        println!("SKIPPED: the comparisons lack the program cyclictest (Debian package rt-tests)");
+    }
+    found
+}
+
+/// The last CPU that is online.
+pub fn cpu() -> Result<usize, String> {
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").map_err(|e| e.to_string())?;
+    let last = online.trim().rsplit([',', '-']).next().and_then(|cpu| cpu.parse().ok());
+    last.ok_or("cannot tell which CPUs are online".to_owned())
+}
+
+fn watched(seconds: u64) -> (Duration, Duration) {
+    (Duration::from_millis(700), Duration::from_millis(seconds * 1000 - 400))
+}
+
+fn expected(period_us: u64, seconds: u64) -> u64 {
+    seconds * 1_000_000 / period_us
+}
+
+/// One round of punctual.
+pub fn punctual(program: &Path, period_us: u64, seconds: u64) -> Result<Round, String> {
+    let place = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let text = format!(
+        "[[measure]]\nkind = \"timer\"\ncpus = \"{}\"\npolicy = \"fifo\"\npriority = 80\nperiod = \"{period_us}us\"\nduration = \"{seconds}s\"\n",
+        cpu()?
+    );
+    std::fs::write(place.path().join("bench.toml"), text).map_err(|e| e.to_string())?;
+    let program = std::path::absolute(program).map_err(|e| e.to_string())?;
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(arguments).current_dir(place.path());
+        command
+    };
+    let (begin, end) = watched(seconds);
+    let seen = watch(&mut run(&["run", "-q", "bench.toml", "-o", "out"]), begin, end)?;
+    let exported = run(&["export", "out", "--format", "cyclictest-json"]).output().map_err(|e| e.to_string())?;
+    let shown = run(&["show", "--json", "out"]).output().map_err(|e| e.to_string())?;
+    let summary: Value = serde_json::from_slice(&shown.stdout).map_err(|e| e.to_string())?;
+    let series = &summary["phases"][0]["series"][0];
+    let figure = |name: &str| series[name].as_u64().ok_or(format!("no {name} in the summary"));
+    Ok(Round {
+        bins: bins(&exported.stdout)?,
+        max: figure("max")? as f64 / 1000.0,
+        samples: figure("count")?,
+        missed: figure("overruns")? + figure("lost")?,
+        seen,
+    })
+}
+
+/// One round of cyclictest, with its histogram of 1 ms, as punctual has one by default.
+pub fn cyclictest(period_us: u64, seconds: u64) -> Result<Round, String> {
+    let place = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let json = place.path().join("out.json");
+    let mut command = Command::new("cyclictest");
+    command.args(["-m", "-q", "-p", "80", "-t", "1", "-h", "1000"]);
+    command.args(["-a", &cpu()?.to_string(), "-i", &period_us.to_string(), "-D", &seconds.to_string()]);
+    command.arg(format!("--json={}", json.display()));
+    let (begin, end) = watched(seconds);
+    let seen = watch(&mut command, begin, end)?;
+    let text = std::fs::read(&json).map_err(|e| e.to_string())?;
+    let document: Value = serde_json::from_slice(&text).map_err(|e| e.to_string())?;
+    let thread = &document["thread"]["0"];
+    let samples = thread["cycles"].as_u64().ok_or("no cycles in cyclictest's JSON")?;
+    let missed = expected(period_us, seconds).saturating_sub(samples);
+    let max = thread["max"].as_f64().ok_or("no max in cyclictest's JSON")?;
+    Ok(Round { bins: bins(&text)?, max, samples, missed, seen })
+}
+
+/// The histogram in cyclictest's JSON.
+fn bins(json: &[u8]) -> Result<Vec<(u64, u64)>, String> {
+    let document: Value = serde_json::from_slice(json).map_err(|e| e.to_string())?;
+    let histogram = document["thread"]["0"]["histogram"].as_object().ok_or("no histogram in the JSON")?;
+    let pair = |(us, n): (&String, &Value)| Some((us.parse().ok()?, n.as_u64()?));
+    let mut bins: Vec<(u64, u64)> = histogram.iter().filter_map(pair).collect();
+    bins.sort();
+    Ok(bins)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn histograms_are_read_in_order() {
+        let json = br#"{"thread": {"0": {"histogram": {"10": 3, "9": 1}}}}"#;
+        assert_eq!(super::bins(json).unwrap(), [(9, 1), (10, 3)]);
+    }
+}

@@ -1,0 +1,99 @@
+//! Results on disk: by machine and commit, as JSON with every round and as a table to read.
+
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Command;
+
+fn line_of(path: &str, key: &str) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    Some(line.trim_start_matches([' ', '\t', ':']).trim().to_owned())
+}
+
+fn said_by(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// What bears on the figures. No host name.
+pub fn machine() -> Value {
+    let guest = line_of("/proc/cpuinfo", "flags").map(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
+    json!({
+        "cpu": line_of("/proc/cpuinfo", "model name"),
+        "cpus": std::thread::available_parallelism().map(usize::from).ok(),
+        "virtual_machine": guest,
+        "commit": said_by("git", &["rev-parse", "--short", "HEAD"]),
+        "cyclictest": said_by("dpkg-query", &["-W", "-f", "${Version}", "rt-tests"]),
+    })
+}
+
+/// Letters, digits and dashes alone.
+fn file_name(text: &str) -> String {
+    let plain: String =
+        text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
+    plain.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
+}
+
+/// Writes both files.
+pub fn results(directory: &Path, results: &Value) -> Result<(), String> {
+    let machine = &results["machine"];
+    let text = |key: &str| machine[key].as_str().unwrap_or("unknown").to_owned();
+    let guest = if machine["virtual_machine"].as_bool() == Some(true) { "-guest" } else { "" };
+    let stem = format!("{}-{}cpu{guest}-{}", file_name(&text("cpu")), machine["cpus"], file_name(&text("commit")));
+    std::fs::create_dir_all(directory).map_err(|e| format!("cannot create {}: {e}", directory.display()))?;
+    let json = serde_json::to_string_pretty(results).map_err(|e| e.to_string())?;
+    for (ending, content) in [("json", json), ("md", table(results))] {
+        let path = directory.join(format!("{stem}.{ending}"));
+        std::fs::write(&path, content).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+        println!("{}", path.display());
+    }
+    Ok(())
+}
+
+/// Every comparison with all its rounds.
+fn table(results: &Value) -> String {
+    let mut text = format!("# Side by side\n\n`{}`\n", results["machine"]);
+    for part in ["one_millisecond", "twenty_microseconds", "loaded"] {
+        let Some(rows) = results[part].as_array() else { continue };
+        text += &format!(
+            "\n## {}\n\n| | unit | punctual | cyclictest | ratio | rounds of punctual | rounds of cyclictest |\n|---|---|---|---|---|---|---|\n",
+            part.replace('_', " ")
+        );
+        for row in rows {
+            let number = |key: &str| row[key].as_f64().map_or("–".to_owned(), |n| format!("{n:.3}"));
+            let rounds = |key: &str| {
+                let all = row[key].as_array().into_iter().flatten().filter_map(Value::as_f64);
+                all.map(|n| format!("{n:.2}")).collect::<Vec<_>>().join(" ")
+            };
+            text += &format!(
+                "| {} | {} | {} | {} | {} | {} | {} |\n",
+                row["name"].as_str().unwrap_or_default(),
+                row["unit"].as_str().unwrap_or_default(),
+                number("median_punctual"),
+                number("median_cyclictest"),
+                number("ratio_of_medians"),
+                rounds("punctual"),
+                rounds("cyclictest")
+            );
+        }
+    }
+    text += "\n## cost of an empty sample (ns)\n\n| method | minimum | median | p99 |\n|---|---|---|---|\n";
+    for row in results["cost_of_the_loop"].as_array().into_iter().flatten() {
+        text += &format!(
+            "| {} | {} | {} | {} |\n",
+            row["method"].as_str().unwrap_or_default(),
+            row["min_ns"],
+            row["median_ns"],
+            row["p99_ns"]
+        );
+    }
+    text + &format!("\n## scale\n\n`{}`\n", results["scale"])
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn file_names_are_plain() {
+        assert_eq!(super::file_name("Intel(R) Xeon(R) @ 2.0"), "intel-r-xeon-r-2-0");
+    }
+}

@@ -1,0 +1,79 @@
+//! What the loop itself costs: a sample whose expiry has passed already, so that nothing is slept for.
+
+use super::{Method, Plan, Wakeups, deadline, nanosleep, posix, timerfd};
+use crate::ring::ring;
+use punctual_core::Nanos;
+use punctual_host::task::attributes::current_cpu;
+use punctual_host::task::clock;
+use std::io;
+
+/// Far enough behind an expiry that the kernel has delivered it.
+const BEHIND: i64 = 30_000;
+const PERIOD: Nanos = Nanos::from_micros(100);
+
+/// The time from one clock reading to the next around one empty sample: the call that would have slept, the clock, the bookkeeping, the
+/// ring. In ns, one value a sample, on CLOCK_MONOTONIC.
+pub fn empty_samples(method: Method, samples: usize) -> io::Result<Vec<i64>> {
+    let plan = Plan {
+        method,
+        clock: libc::CLOCK_MONOTONIC,
+        // A relative sleep of nothing returns at once; the others have expired.
+        period: if method == Method::NanosleepRelative { Nanos(0) } else { PERIOD },
+        first_due: clock::read(libc::CLOCK_MONOTONIC) + PERIOD.ns(),
+        end_due: i64::MAX,
+        samples: samples as u64,
+        stop_above: None,
+        only_cpu: None,
+        series: 0,
+    };
+    match method {
+        Method::NanosleepAbsolute => measure(&plan, nanosleep::Absolute::new(&plan)),
+        Method::NanosleepRelative => measure(&plan, nanosleep::Relative::new(&plan)),
+        Method::Timerfd => measure(&plan, timerfd::Timerfd::new(&plan)?),
+        Method::PosixTimer => measure(&plan, posix::PosixTimer::new(&plan)?),
+        Method::Deadline => measure(&plan, deadline::Yield::new(&plan)),
+    }
+}
+
+fn measure<W: Wakeups>(plan: &Plan, mut wakeups: W) -> io::Result<Vec<i64>> {
+    let (mut producer, mut consumer) = ring(1 << 10);
+    let mut costs = Vec::with_capacity(plan.samples as usize);
+    while costs.len() < plan.samples as usize {
+        let expired = wakeups.next_due().min(clock::read(plan.clock) + PERIOD.ns()) + BEHIND;
+        while plan.method != Method::NanosleepRelative && clock::read(plan.clock) < expired {
+            std::hint::spin_loop();
+        }
+        let begin = clock::read(plan.clock);
+        let due = match wakeups.sleep() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            slept => slept?,
+        };
+        let woke = clock::read(plan.clock);
+        let missed = wakeups.advance(due, woke);
+        producer.push(due, woke, missed, current_cpu());
+        costs.push(clock::read(plan.clock) - begin);
+        consumer.drain(|_| ());
+    }
+    Ok(costs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_method_has_a_cost() {
+        let methods = [
+            Method::NanosleepAbsolute,
+            Method::NanosleepRelative,
+            Method::Timerfd,
+            Method::PosixTimer,
+            Method::Deadline,
+        ];
+        for method in methods {
+            let costs = empty_samples(method, 20).unwrap();
+            assert_eq!(costs.len(), 20, "{method:?}");
+            assert!(costs.iter().all(|ns| *ns > 0), "{method:?}");
+        }
+    }
+}
