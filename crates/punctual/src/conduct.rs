@@ -51,9 +51,11 @@ pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Resul
     memory::release_setup();
     let files = Root::system();
     let interrupts = Interrupts::listen()?;
-    // Dropped at any early return, and then undone.
-    let (partition, found) = plan.partition.as_ref().map(partition::Held::make).transpose()?.unzip();
     let mut writer = BundleWriter::create(&plan.output, &plan.name, "run").map_err(Failure::refused)?;
+    let made = plan.partition.as_ref().map(partition::Held::make).transpose();
+    // Where nothing is started, nothing is left. A partition is undone when it is dropped, at any early return.
+    let discard = |_: &Failure| drop(std::fs::remove_dir_all(writer.directory()));
+    let (partition, found) = made.inspect_err(discard)?.unzip();
     writer.write_experiment(loaded.kept_as(), &loaded.bytes).map_err(Failure::failed)?;
     writer.write_plan(&plan.to_toml()).map_err(Failure::failed)?;
 

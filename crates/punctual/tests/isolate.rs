@@ -116,6 +116,37 @@ fn a_load_can_be_inside_and_a_second_phase_measures_like_the_first() {
 }
 
 #[test]
+fn an_interrupted_experiment_undoes_its_partition() {
+    let Some(_turn) = turn("an_interrupted_experiment_undoes_its_partition") else { return };
+    let text_of =
+        "[partition]\ncpus = \"LAST\"\ndisable = [\"replug\"]\n[[measure]]\nkind = \"timer\"\nduration = \"10min\"\n";
+    let place = Place::with(&text_of.replace("LAST", &last_cpu()));
+    let (paths, bystanders) = (paths(), Bystanders::new());
+    let before = snapshot(&paths, &bystanders);
+    for signal in ["INT", "TERM", "HUP"] {
+        let child = place.start();
+        eventually("samples", || place.bundle().join("phases/000/0000.log").exists());
+        kill(child.id(), signal);
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{signal}: {}", text(&ended));
+        assert_same(&before, &snapshot(&paths, &bystanders), signal);
+        assert_eq!(place.punctual(&["show", "bundle"]).stderr, b"");
+        std::fs::remove_dir_all(place.bundle()).unwrap();
+    }
+    // Where nothing can be started, the machine is left alone, and nothing is left of the bundle.
+    let touched = || std::fs::metadata("/run/punctual").unwrap().modified().unwrap();
+    let last = touched();
+    std::fs::create_dir(place.bundle()).unwrap();
+    assert_eq!(place.run().status.code(), Some(2));
+    assert_eq!(touched(), last, "a journal came and went");
+    std::fs::remove_dir(place.bundle()).unwrap();
+    place.write("experiment.toml", text_of.replace("LAST", &last_cpu()).replace("replug", "no-such-tweak").as_bytes());
+    let refused = place.run();
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+    assert!(text(&refused).contains("no-such-tweak") && !place.bundle().exists(), "{}", text(&refused));
+}
+
+#[test]
 fn a_killed_experiment_is_told_of_and_undone() {
     let Some(_turn) = turn("a_killed_experiment_is_told_of_and_undone") else { return };
     if !has_program("stress-ng", "stress-ng") {
@@ -141,6 +172,9 @@ fn a_killed_experiment_is_told_of_and_undone() {
     assert!(status.contains("the experiment that it was made for was killed"), "{status}");
     let again = text(&expect(2, &["isolate", "create", &last_cpu()]));
     assert!(again.contains("a partition stands already"), "{again}");
+    let again = place.punctual(&["run", "--quiet", "experiment.toml", "--output", "again"]);
+    assert_eq!(again.status.code(), Some(2), "{}", text(&again));
+    assert!(!place.path().join("again").exists(), "a run that was refused leaves nothing");
 
     expect(0, &["isolate", "undo"]);
     assert_same(&before, &snapshot(&paths, &bystanders), "after undo");
