@@ -19,8 +19,7 @@ pub struct Seen {
 /// Runs a command to its end and watches it from `begin` to `end` after its start.
 pub fn watch(command: &mut Command, begin: Duration, end: Duration) -> Result<Seen, String> {
     let start = Instant::now();
-    let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(|e| e.to_string())?;
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().map_err(|e| e.to_string())?;
     let seen = look(&child, start, begin, end);
     let status = child.wait().map_err(|e| e.to_string())?;
     // 3 and 4 are punctual's answers about the machine.
