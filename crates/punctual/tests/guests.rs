@@ -4,7 +4,7 @@
 mod common;
 
 use common::Place;
-use punctual_lab::{GuestFile, GuestResult, Job, testing};
+use punctual_lab::{GuestFile, GuestResult, Job, Outcome, testing};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -31,8 +31,13 @@ fn booted(kernel: &str, cmdline: &str, script: &str, files: Vec<GuestFile>) -> O
     guest.job = Job::Script(script.into());
     guest.files = files;
     guest.programs.extend(stress_ng().then(|| "/usr/bin/stress-ng".into()));
-    let result = testing::run(&guest)?;
-    assert_eq!(result.exit_status, Some(0), "{}\n{:#?}", testing::story(&result), strings(&result));
+    let mut result = testing::or_skip(guest.run())?;
+    // QEMU's fault (docs/guests.md), which can come later than at boot here: isolation switches parts of the kernel by patching it.
+    if matches!(result.outcome, Outcome::Panicked(_)) && result.console_log.contains("int3: 0000") {
+        result = testing::or_skip(guest.run())?;
+    }
+    let finished = result.outcome == Outcome::Finished && result.problems.is_empty();
+    assert!(finished && result.exit_status == Some(0), "{}\n{:#?}", testing::story(&result), strings(&result));
     Some(result)
 }
 
@@ -119,7 +124,8 @@ fn measures_in_and_out(result: &GuestResult) {
         for (series, name, cpu) in [(0, "inside/cpu1", "1"), (1, "outside/cpu0", "0")] {
             let series = &summary["phases"][phase]["series"][series];
             assert_eq!((series["name"].as_str(), series["cpus"].as_str()), (Some(name), Some(cpu)));
-            assert!(series["count"].as_u64() > Some(0) && series["expected"] == 200, "{series}");
+            // One that is late at the end may miss some periods more.
+            assert!(series["count"].as_u64() > Some(0) && series["expected"].as_u64() >= Some(200), "{series}");
             assert!(told(result, "report.html").contains(name));
         }
     }

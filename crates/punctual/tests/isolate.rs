@@ -4,7 +4,7 @@
 mod common;
 mod system;
 
-use common::{Place, eventually, has_program, is_root, kill, processes_with, text};
+use common::{Place, eventually, has_program, kill, processes_with, text};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use system::{Bystanders, allowed, assert_same, expect, json, last_cpu, paths, snapshot, turn};
@@ -62,7 +62,8 @@ fn an_experiment_measures_in_and_out_of_its_partition_and_leaves_no_trace() {
     for (series, name, cpu) in [(&series[0], "inside", cpu.as_str()), (&series[1], "outside", "0")] {
         let name = format!("{name}/cpu{cpu}");
         assert_eq!((&series["name"], &series["cpus"]), (&name.as_str().into(), &cpu.into()));
-        assert_eq!(series["expected"], 2000, "{series}");
+        // One that is late at the end may miss some periods more.
+        assert!(series["expected"].as_u64() >= Some(2000), "{series}");
         assert!(series["count"].as_u64() > Some(1000), "{series}");
         assert!(report.contains(&name), "{name} is missing in the report");
     }
@@ -298,9 +299,7 @@ fn what_would_brick_the_machine_is_refused() {
 
 #[test]
 fn a_plain_user_is_told_which_right_is_missing() {
-    if !is_root("a_plain_user_is_told_which_right_is_missing") {
-        return;
-    }
+    let Some(_turn) = turn("a_plain_user_is_told_which_right_is_missing") else { return };
     let experiment = format!("[partition]\ncpus = \"{}\"\n[[measure]]\nkind = \"timer\"\nsamples = 10\n", last_cpu());
     let place = Place::with(&experiment);
     std::os::unix::fs::chown(place.path(), Some(65534), Some(65534)).unwrap();

@@ -134,7 +134,12 @@ pub fn restore_affinity(files: &dyn Files, note: Option<&PartitionNote>, task: &
     if !note.is_some_and(|note| left_by_a_move(note, &task.cpus, &now)) {
         return Return::Strayed;
     }
-    files.set_affinity(task.id.tid, &task.cpus).map_or_else(gone_or_failed, |()| Return::Home { moved: true })
+    match files.set_affinity(task.id.tid, &task.cpus) {
+        Ok(()) => Return::Home { moved: true },
+        // It ended meanwhile.
+        Err(_) if !tasks::is_alive(files, task.id) => Return::Gone,
+        Err(error) => gone_or_failed(error),
+    }
 }
 
 fn left_by_a_move(note: &PartitionNote, before: &CpuSet, now: &CpuSet) -> bool {

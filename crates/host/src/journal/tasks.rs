@@ -6,6 +6,8 @@ use punctual_core::CpuSet;
 use std::collections::HashMap;
 use std::io;
 
+/// PF_EXITING (include/linux/sched.h): ending, or ended and not yet collected by its parent.
+pub const PF_EXITING: u64 = 0x4;
 /// PF_KTHREAD (include/linux/sched.h): a kernel thread.
 pub const PF_KTHREAD: u64 = 0x0020_0000;
 /// PF_NO_SETAFFINITY (include/linux/sched.h): bound to its CPUs by the kernel; user space may not move it.
@@ -81,9 +83,10 @@ pub fn own_id(files: &dyn Files) -> Result<TaskId, FileError> {
     stat_at(files, "/proc/self/stat").map(|stat| stat.id)
 }
 
-/// Whether a task still lives.
+/// Whether a task still lives. One that is ending, or waits as a zombie for its parent, does not: it has left its cgroup, and
+/// the kernel refuses it an affinity.
 pub fn is_alive(files: &dyn Files, id: TaskId) -> bool {
-    stat(files, id.tid).is_ok_and(|stat| stat.id == id)
+    stat(files, id.tid).is_ok_and(|stat| stat.id == id && stat.flags & PF_EXITING == 0)
 }
 
 fn malformed(path: &str, why: &str) -> FileError {
