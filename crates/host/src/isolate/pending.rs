@@ -44,7 +44,7 @@ pub fn pending(store: &dyn Store, files: &dyn Files) -> Result<Vec<Pending>, Jou
     if store.names().map_err(in_store(store, "list", ""))?.is_empty() {
         return Ok(Vec::new());
     }
-    let Some(_lock) = store.lock().map_err(in_store(store, "lock", ""))? else { return Ok(Vec::new()) };
+    let Some(_lock) = journal::wait_for_lock(store)? else { return Ok(Vec::new()) };
     let boot_id = journal::boot_id(files)?;
     let current = journal::read_all(store)?.into_iter().filter(|saved| !saved.is_stale(&boot_id));
     Ok(current.map(|saved| look_at(store, files, &saved)).collect())

@@ -31,6 +31,7 @@ pub use undo::{IfChanged, undo};
 use crate::files::{FileError, Files};
 use record::{Begin, Event, Purpose, Record, VERSION};
 use std::io;
+use std::time::Duration;
 
 /// What went wrong with a journal itself. Nothing has been changed that is not in it.
 #[derive(Debug, thiserror::Error)]
@@ -71,9 +72,24 @@ pub(crate) fn in_store(store: &dyn Store, action: &'static str, name: &str) -> i
     move |source| JournalError::Store { action, path, source }
 }
 
+/// How often a lock that is held is tried, and how long it is waited between: every command holds it while it looks for leftovers.
+const LOCK_TRIES: u32 = 25;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
 /// Takes the lock, or says who keeps it.
 pub fn lock(store: &dyn Store) -> Result<Lock, JournalError> {
-    store.lock().map_err(in_store(store, "lock", ""))?.ok_or_else(|| JournalError::Busy(store.place()))
+    wait_for_lock(store)?.ok_or_else(|| JournalError::Busy(store.place()))
+}
+
+/// Takes the lock; `None` when another process keeps it for longer than it takes to look at the journals.
+pub(crate) fn wait_for_lock(store: &dyn Store) -> Result<Option<Lock>, JournalError> {
+    for _ in 1..LOCK_TRIES {
+        if let Some(lock) = store.lock().map_err(in_store(store, "lock", ""))? {
+            return Ok(Some(lock));
+        }
+        std::thread::sleep(LOCK_PAUSE);
+    }
+    store.lock().map_err(in_store(store, "lock", ""))
 }
 
 /// The id of this boot (random(4)).

@@ -183,6 +183,14 @@ mod tests {
         assert!(store.lock().unwrap().is_none());
         drop(held);
         assert!(store.lock().unwrap().is_some());
+        // Whoever only looks at the journals is waited for.
+        let held = store.lock().unwrap();
+        let short = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            drop(held);
+        });
+        assert!(crate::journal::lock(&store).is_ok());
+        short.join().unwrap();
     }
 
     #[test]
