@@ -2,22 +2,8 @@
 
 use crate::environment::text;
 use crate::files::Files;
+pub use crate::task::rights::Capability;
 use punctual_core::Fact;
-
-/// Capabilities that matter here (include/uapi/linux/capability.h).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Capability {
-    /// Lock any amount of memory.
-    IpcLock = 14,
-    /// Among others: mount, trace, load BPF programs on older kernels.
-    SysAdmin = 21,
-    /// Any scheduling policy and priority.
-    SysNice = 23,
-    /// Performance counters and tracing.
-    Perfmon = 38,
-    /// Load BPF programs.
-    Bpf = 39,
-}
 
 /// A limit: `None` is unlimited.
 pub type Limit = Option<u64>;
