@@ -1,9 +1,10 @@
 #![forbid(unsafe_code)]
-//! The vocabulary of punctual, pure: units, CPU sets, scheduling words, samples, histograms, losses and findings.
+//! The vocabulary of punctual, pure: units, CPU sets, scheduling words, samples, events, histograms, losses and findings.
 //!
 //! Every other room speaks in these types; this one knows nobody.
 
 pub mod cpuset;
+pub mod event;
 pub mod fact;
 pub mod finding;
 pub mod histogram;
@@ -15,6 +16,7 @@ pub mod units;
 pub mod words;
 
 pub use cpuset::CpuSet;
+pub use event::{Event, Names, Tid, What};
 pub use fact::Fact;
 pub use finding::{Finding, Severity};
 pub use histogram::LinearHistogram;

@@ -1,0 +1,91 @@
+//! What the numbers in events are called.
+
+use super::{StackId, Tid};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A thread's process and name. Names come from strangers and hold any characters: presentation escapes them.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct TaskName {
+    /// The thread group: what users call the PID.
+    pub process: u32,
+    /// The thread's name (`comm`), at most 15 bytes.
+    pub comm: String,
+    /// Its scheduling as text, where the recorder saw it: `SCHED_FIFO 80`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduling: Option<String>,
+}
+
+/// A function that `punctual probe` timed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FunctionName {
+    /// As the user knows it, demangled.
+    pub name: String,
+    /// The file that holds it.
+    pub object: String,
+    /// Its offset in that file.
+    pub offset: u64,
+    /// How the kernel executes the probed instruction: `nop5`, `push`, `emulated`, `out of line`, … empty where unknown.
+    #[serde(default)]
+    pub site: String,
+}
+
+/// What the numbers in events are called. What is not in here is shown as its number.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Names {
+    /// Threads. A thread that changed its name is here with the last one.
+    pub tasks: BTreeMap<Tid, TaskName>,
+    /// Test points; their place is a [`super::PointId`].
+    pub points: Vec<String>,
+    /// Probed functions; their place is a [`super::FunctionId`].
+    pub functions: Vec<FunctionName>,
+    /// Interrupts: number to the names of their handlers, as in /proc/interrupts.
+    pub irqs: BTreeMap<u32, String>,
+    /// Interrupt vectors (`local_timer`, `reschedule`, …).
+    pub vectors: BTreeMap<u8, String>,
+    /// Softirqs by vector: `TIMER`, `NET_RX`, ….
+    pub softirqs: BTreeMap<u8, String>,
+    /// System calls of the recorded architecture.
+    pub syscalls: BTreeMap<u32, String>,
+    /// Block devices by dev_t: `vda`.
+    pub devices: BTreeMap<u32, String>,
+    /// Idle states by number: `C1`.
+    pub idle_states: BTreeMap<u32, String>,
+    /// Kernel functions by address, for those addresses that occur.
+    pub symbols: BTreeMap<u64, String>,
+    /// Kernel stacks, innermost first, as addresses; their place is a [`StackId`].
+    pub stacks: Vec<Vec<u64>>,
+}
+
+impl Names {
+    /// The thread's name, or `tid 123`, or `idle`.
+    pub fn task(&self, tid: Tid) -> String {
+        match self.tasks.get(&tid) {
+            _ if tid == Tid::IDLE => "idle".to_owned(),
+            Some(task) => task.comm.clone(),
+            None => format!("tid {}", tid.0),
+        }
+    }
+    /// The system call's name, or `system call 999`.
+    pub fn syscall(&self, number: u32) -> String {
+        self.syscalls.get(&number).cloned().unwrap_or_else(|| format!("system call {number}"))
+    }
+    /// The softirq's name, or `softirq 9`.
+    pub fn softirq(&self, vector: u8) -> String {
+        self.softirqs.get(&vector).cloned().unwrap_or_else(|| format!("softirq {vector}"))
+    }
+    /// The interrupt's handler, or `irq 9`.
+    pub fn irq(&self, irq: u32) -> String {
+        self.irqs.get(&irq).map_or_else(|| format!("irq {irq}"), |name| format!("irq {irq} {name}"))
+    }
+    /// The interrupt vector's name, or `vector 0xec`.
+    pub fn vector(&self, vector: u8) -> String {
+        self.vectors.get(&vector).cloned().unwrap_or_else(|| format!("vector {vector:#x}"))
+    }
+    /// A stack's functions, innermost first; unknown addresses in hexadecimal.
+    pub fn stack(&self, stack: StackId) -> Vec<String> {
+        let addresses = self.stacks.get(stack.0 as usize).map_or(&[][..], Vec::as_slice);
+        addresses.iter().map(|at| self.symbols.get(at).cloned().unwrap_or_else(|| format!("{at:#x}"))).collect()
+    }
+}

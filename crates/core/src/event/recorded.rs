@@ -1,0 +1,54 @@
+//! What a recording is of, and what it lost.
+
+use super::Group;
+use crate::{CpuSet, Finding, MonotonicNs, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// What one source gave and what it lost: a CPU's buffer, or a thread's ring of test points.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Source {
+    /// `cpu 3`, or `points of name (tid 123)`.
+    pub name: String,
+    /// The CPU, for kernel events.
+    pub cpu: Option<u16>,
+    /// Events that the recording holds.
+    pub recorded: u64,
+    /// Events that found no room, or were overwritten before they were read.
+    pub lost: u64,
+    /// Records begun and never ended, because their writer died in them.
+    pub torn: u64,
+}
+
+/// What a recording covers. What is not in `groups` was not asked for, which is not the same as "did not happen".
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Recorded {
+    /// How kernel events came: `BPF (BTF tracepoints)`, `BPF (tracepoint formats)`, `tracefs`, or `none`.
+    pub recorder: String,
+    /// The first instant covered.
+    pub began: MonotonicNs,
+    /// The last instant covered.
+    pub ended: MonotonicNs,
+    /// CPUs whose events were recorded.
+    pub cpus: CpuSet,
+    /// Groups that were recorded.
+    pub groups: Vec<Group>,
+    /// The processes that events were limited to; empty: all.
+    pub pids: Vec<u32>,
+    /// What came from where and what was lost.
+    pub sources: Vec<Source>,
+    /// How far an instant of a test point may be off CLOCK_MONOTONIC; `None` without test points.
+    pub point_clock_error: Option<Nanos>,
+    /// Limits of this recording, as findings with remedies.
+    pub findings: Vec<Finding>,
+}
+
+impl Recorded {
+    /// All events that are missing.
+    pub fn lost(&self) -> u64 {
+        self.sources.iter().map(|source| source.lost).sum()
+    }
+    /// Whether this group was recorded: only then is an absent event one that did not happen.
+    pub fn covers(&self, group: Group) -> bool {
+        self.groups.contains(&group)
+    }
+}

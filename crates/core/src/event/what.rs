@@ -1,0 +1,175 @@
+//! The kinds of events, each with the tracepoint that it comes from (include/trace/events/ of the kernel).
+
+use super::{FunctionId, PointId, StackId, Tid};
+use crate::{MonotonicNs, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// Why a task left its CPU: `prev_state` of sched_switch.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskState {
+    /// Still runnable, and preempted: the switch was the kernel's or another task's doing.
+    Preempted,
+    /// Still runnable, and gave the CPU up itself (sched_yield); recorders that cannot tell say [`TaskState::Preempted`].
+    Yielded,
+    /// Waits and can be interrupted: `S`.
+    Sleeping,
+    /// Waits and cannot be interrupted, most often for I/O, a page or a kernel lock: `D`.
+    Blocked,
+    /// Waits for a lock with priority inheritance on PREEMPT_RT (TASK_RTLOCK_WAIT).
+    LockWait,
+    /// Stopped or traced.
+    Stopped,
+    /// Ended.
+    Dead,
+    /// Any other state.
+    Other,
+}
+
+/// What a test point says.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PointKind {
+    /// An instant.
+    Point,
+    /// The beginning of something that the same name ends.
+    Begin,
+    /// Its end.
+    End,
+}
+
+/// What a futex call does, as far as waiting is concerned.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Futex {
+    /// FUTEX_WAIT and its kin.
+    Wait,
+    /// FUTEX_LOCK_PI and its kin.
+    LockPi,
+    /// FUTEX_WAKE and its kin.
+    Wake,
+    /// FUTEX_UNLOCK_PI.
+    UnlockPi,
+    /// Anything else.
+    Other,
+}
+
+/// What happened. Priorities are the kernel's `prio`: 0–99 real-time (99 − rt_priority), 100–139 others, −1 deadline.
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[allow(missing_docs)] // The fields are those of the tracepoints that the variants name.
+pub enum What {
+    /// sched:sched_switch; `Event::tid` is the task that leaves.
+    Switch { prev_prio: i16, prev_state: TaskState, next: Tid, next_prio: i16 },
+    /// sched:sched_waking: somebody decided to wake `task`; `Event::tid` is the waker or who it interrupted.
+    Waking { task: Tid, prio: i16, target: u16 },
+    /// sched:sched_wakeup and sched_wakeup_new: `task` is now on the runqueue of CPU `target`.
+    Wakeup { task: Tid, prio: i16, target: u16, new: bool },
+    /// sched:sched_migrate_task.
+    Migrate { task: Tid, from: u16, to: u16 },
+    /// sched:sched_process_fork: `child` is born.
+    Fork { child: Tid },
+    /// sched:sched_process_exec.
+    Exec,
+    /// sched:sched_process_exit.
+    Exit,
+    /// sched:sched_pi_setprio: `task` inherits a priority.
+    PiSetPrio { task: Tid, old: i16, new: i16 },
+    /// irq:irq_handler_entry.
+    IrqEntry { irq: u32 },
+    /// irq:irq_handler_exit.
+    IrqExit { irq: u32, handled: bool },
+    /// irq_vectors:*_entry: see [`super::Names::vectors`] for the vector's name.
+    VectorEntry { vector: u8 },
+    /// irq_vectors:*_exit.
+    VectorExit { vector: u8 },
+    /// irq:softirq_raise.
+    SoftirqRaise { vector: u8 },
+    /// irq:softirq_entry.
+    SoftirqEntry { vector: u8 },
+    /// irq:softirq_exit.
+    SoftirqExit { vector: u8 },
+    /// ipi:ipi_send_cpu: an interrupt for another CPU was sent.
+    IpiSend { target: u16 },
+    /// timer:hrtimer_start: `timer` names it by its address.
+    HrtimerStart { timer: u64, expires: MonotonicNs },
+    /// timer:hrtimer_cancel.
+    HrtimerCancel { timer: u64 },
+    /// timer:hrtimer_expire_entry: the handler of `timer` begins; `expires` is when it should have, where the recorder reads it.
+    HrtimerExpireEntry { timer: u64, now: MonotonicNs, expires: Option<MonotonicNs> },
+    /// timer:hrtimer_expire_exit.
+    HrtimerExpireExit { timer: u64 },
+    /// timer:timer_start (the timer wheel); `expires` in jiffies.
+    TimerStart { timer: u64, expires: u64 },
+    /// timer:timer_expire_entry.
+    TimerExpireEntry { timer: u64, function: u64 },
+    /// timer:timer_expire_exit.
+    TimerExpireExit { timer: u64 },
+    /// raw_syscalls:sys_enter, with the first arguments.
+    SyscallEnter { number: u32, args: [u64; 2] },
+    /// raw_syscalls:sys_exit.
+    SyscallExit { number: u32, result: i64 },
+    /// A futex call that may wait or wake, from its entry: the lock's address tells who holds whom up.
+    FutexEnter { op: Futex, address: u64 },
+    /// The end of that call.
+    FutexExit { op: Futex, result: i32 },
+    /// lock:contention_begin: a lock inside the kernel is waited for; `flags` as LCB_F_* of the kernel.
+    ContentionBegin { lock: u64, flags: u32 },
+    /// lock:contention_end.
+    ContentionEnd { lock: u64, result: i32 },
+    /// exceptions:page_fault_user and page_fault_kernel.
+    PageFault { address: u64, ip: u64, user: bool },
+    /// kmem:mm_page_alloc.
+    PageAlloc { order: u8, pfn: u64 },
+    /// vmscan:mm_vmscan_direct_reclaim_begin.
+    ReclaimBegin { order: u8 },
+    /// vmscan:mm_vmscan_direct_reclaim_end.
+    ReclaimEnd { reclaimed: u64 },
+    /// kmem:kmalloc.
+    Kmalloc { requested: u64, allocated: u64 },
+    /// kmem:kmem_cache_alloc.
+    CacheAlloc { requested: u64, allocated: u64 },
+    /// block:block_rq_issue; `device` is the kernel's dev_t.
+    BlockIssue { device: u32, sector: u64, bytes: u32, write: bool },
+    /// block:block_rq_complete.
+    BlockComplete { device: u32, sector: u64, bytes: u32, error: i32 },
+    /// jbd2:jbd2_start_commit.
+    JournalStart { device: u32, transaction: u64 },
+    /// jbd2:jbd2_end_commit.
+    JournalEnd { device: u32, transaction: u64 },
+    /// mmc:mmc_request_start.
+    MmcStart { opcode: u32, blocks: u32 },
+    /// mmc:mmc_request_done.
+    MmcDone { opcode: u32, error: i32 },
+    /// workqueue:workqueue_execute_start; `function` is an address, see [`super::Names::symbols`].
+    WorkStart { function: u64 },
+    /// workqueue:workqueue_execute_end.
+    WorkEnd { function: u64 },
+    /// napi:napi_poll.
+    NapiPoll { work: u32, budget: u32 },
+    /// power:cpu_idle with a state: the CPU goes to sleep.
+    IdleEnter { state: u32 },
+    /// power:cpu_idle with PWR_EVENT_EXIT.
+    IdleExit,
+    /// power:cpu_frequency.
+    Frequency { khz: u32 },
+    /// A sample of what ran (kernel stack), taken by the recorder itself at this instant.
+    Stack { stack: StackId },
+    /// A test point of an application.
+    Point { point: PointId, kind: PointKind, count: u8, values: [i64; 2] },
+    /// A probed function returned (or was left by longjmp, an exception or exit): the event's instant is the end.
+    Call { function: FunctionId, began: MonotonicNs, depth: u16, left: bool, argument: Option<u64> },
+    /// A mark made by punctual: the end of a measured sample; `series` as numbered in its bundle.
+    Sample { series: u32, due: MonotonicNs },
+    /// Events are missing between `since` and this instant on this CPU (or of this thread, for test points).
+    Lost { count: u64, since: MonotonicNs },
+}
+
+impl What {
+    /// How late `woke` was, for a sample's mark at `end`.
+    pub fn sample_latency(&self, end: MonotonicNs) -> Option<Nanos> {
+        match self {
+            What::Sample { due, .. } => Some(Nanos(end.0.saturating_sub(due.0))),
+            _ => None,
+        }
+    }
+}
