@@ -1,0 +1,1 @@
+//! Recorders: kernel events and the test points of applications, on one clock.
