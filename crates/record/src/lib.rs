@@ -1,1 +1,3 @@
 //! Recorders: kernel events and the test points of applications, on one clock.
+
+pub mod symbols;

@@ -1,0 +1,170 @@
+//! Functions by name: from `libc:fopen` to a file and an offset in it, where the kernel can put a probe.
+//!
+//! A probe sits on an instruction of a file (Documentation/trace/uprobetracer.rst), so names are looked up in the symbol
+//! tables of ELF files: the program's own, those of its libraries, and the separate debug files that distributions ship.
+
+mod demangle;
+mod object;
+mod site;
+mod spec;
+
+pub use object::{Function, Object};
+pub use site::Site;
+pub use spec::Spec;
+
+use punctual_core::words;
+use std::path::{Path, PathBuf};
+
+/// The most functions that one request may match: each costs a probe.
+pub const FUNCTIONS_MAX: usize = 4_096;
+
+/// Why a function cannot be found.
+#[derive(Debug, thiserror::Error)]
+pub enum SymbolError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not what it should be.
+    #[error("{}: {why}", path.display())]
+    Malformed {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The words on the command line are not a function's name.
+    #[error("`{spec}` names no function: {why}")]
+    Spec {
+        /// As given.
+        spec: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// No file of that name among those of the program.
+    #[error("`{spec}`: the program has no file `{object}`; it has {known}")]
+    NoObject {
+        /// As given.
+        spec: String,
+        /// The part before the colon.
+        object: String,
+        /// What there is.
+        known: String,
+    },
+    /// No such function.
+    #[error("`{spec}` is not found in {searched}{hint}")]
+    NoFunction {
+        /// As given.
+        spec: String,
+        /// The files that were searched.
+        searched: String,
+        /// What may be meant, or why it is not there.
+        hint: String,
+    },
+    /// The pattern fits more than is sensible.
+    #[error("`{spec}` fits {found} functions, more than the {FUNCTIONS_MAX} that can be timed at once: narrow it down")]
+    TooMany {
+        /// As given.
+        spec: String,
+        /// How many.
+        found: usize,
+    },
+}
+
+/// Finds every function that the specs name among these files: the program first, then its libraries.
+///
+/// A spec without a file is looked for in all of them and found in the first that defines it. Functions at one place
+/// (aliases) are one function. All that cannot be found is told at once.
+pub fn resolve(specs: &[Spec], files: &[PathBuf]) -> Result<Vec<Function>, Vec<SymbolError>> {
+    let mut objects: Vec<(PathBuf, Object)> = Vec::new();
+    let mut errors = Vec::new();
+    for path in files.iter().chain(specs.iter().filter_map(|spec| spec.path.as_ref())) {
+        if objects.iter().any(|(known, _)| known == path) {
+            continue;
+        }
+        match Object::read(path) {
+            Ok(object) => objects.push((path.clone(), object)),
+            Err(error) => errors.push(error),
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let mut found: Vec<Function> = Vec::new();
+    for spec in specs {
+        match resolve_one(spec, &objects) {
+            Ok(functions) => {
+                for function in functions {
+                    if !found.iter().any(|one| one.offset == function.offset && one.object == function.object) {
+                        found.push(function);
+                    }
+                }
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    if errors.is_empty() { Ok(found) } else { Err(errors) }
+}
+
+fn resolve_one(spec: &Spec, objects: &[(PathBuf, Object)]) -> Result<Vec<Function>, SymbolError> {
+    let searched: Vec<&(PathBuf, Object)> = objects.iter().filter(|(path, _)| spec.is_in(path)).collect();
+    if let (Some(object), true) = (&spec.object, searched.is_empty()) {
+        let known = objects.iter().map(|(path, _)| short(path)).collect::<Vec<_>>().join(", ");
+        return Err(SymbolError::NoObject { spec: spec.text.clone(), object: object.clone(), known });
+    }
+    let mut found = Vec::new();
+    for (_, object) in &searched {
+        found.extend(object.functions.iter().filter(|function| spec.fits(function)).cloned());
+        // A name means one function; a pattern, or a name in a file that was named, means all that fit.
+        if !found.is_empty() && spec.object.is_none() && !spec.is_pattern() {
+            break;
+        }
+    }
+    match found.len() {
+        0 => Err(SymbolError::NoFunction {
+            spec: spec.text.clone(),
+            searched: searched.iter().map(|(path, _)| short(path)).collect::<Vec<_>>().join(", "),
+            hint: hint(spec, &searched),
+        }),
+        n if n > FUNCTIONS_MAX => Err(SymbolError::TooMany { spec: spec.text.clone(), found: n }),
+        _ => Ok(found),
+    }
+}
+
+/// Why it may not be there: a slip, an import, a resolver, a stripped file.
+fn hint(spec: &Spec, searched: &[&(PathBuf, Object)]) -> String {
+    if searched.iter().any(|(_, object)| object.indirect.iter().any(|name| spec.fits_name(name))) {
+        return "; that symbol is a resolver (IFUNC): the program runs one of several variants of it, name the variant"
+            .to_owned();
+    }
+    let names = searched.iter().flat_map(|(_, object)| object.functions.iter()).map(|f| f.bare.as_str());
+    if let Some(near) = words::nearest(&spec.function, names) {
+        return format!("; did you mean `{near}`?");
+    }
+    if let Some((path, _)) = searched.iter().find(|(_, o)| o.imported.iter().any(|name| spec.fits_name(name))) {
+        return format!(
+            "; {} only imports it: name the library that defines it, `libNAME:{}`",
+            short(path),
+            spec.function
+        );
+    }
+    match searched.iter().find(|(_, object)| !object.has_symbol_table) {
+        Some((path, object)) => format!(
+            "; {} is stripped: only what it exports is known. Install its debug symbols (build id {})",
+            short(path),
+            object.build_id.as_deref().unwrap_or("none")
+        ),
+        None => String::new(),
+    }
+}
+
+fn short(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests;

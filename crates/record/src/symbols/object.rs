@@ -1,0 +1,189 @@
+//! The functions that one ELF file defines.
+
+use super::demangle::demangle;
+use super::{Site, SymbolError};
+use elf::ElfBytes;
+use elf::abi::{ET_DYN, ET_EXEC, PF_X, PT_LOAD, SHF_EXECINSTR, STT_FUNC, STT_GNU_IFUNC};
+use elf::endian::AnyEndian;
+use elf::note::Note;
+use elf::segment::ProgramHeader;
+use std::path::{Path, PathBuf};
+
+/// Larger files are refused: no program is, and it would not fit in memory.
+const FILE_MAX: u64 = 4 << 30;
+/// Where distributions put separate debug files (GDB's documentation, "Separate Debug Files").
+const DEBUG_DIR: &str = "/usr/lib/debug";
+
+/// A function in a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Function {
+    /// As programmers know it, with parameters where the symbol tells them.
+    pub name: String,
+    /// The same without parameters.
+    pub bare: String,
+    /// As the linker knows it.
+    pub symbol: String,
+    /// The file.
+    pub object: PathBuf,
+    /// Its offset in that file, in bytes.
+    pub offset: u64,
+    /// Its length in bytes; 0 where the symbol does not tell.
+    pub size: u64,
+    /// What a probe on it costs.
+    pub site: Site,
+}
+
+/// What an ELF file defines and what it only asks for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Object {
+    /// Its functions, by offset.
+    pub functions: Vec<Function>,
+    /// Functions that it takes from others.
+    pub imported: Vec<String>,
+    /// Symbols whose code is chosen when the program starts (STT_GNU_IFUNC).
+    pub indirect: Vec<String>,
+    /// Whether all its functions are known, from itself or from its debug file; else those that it exports.
+    pub has_symbol_table: bool,
+    /// The build id in hexadecimal.
+    pub build_id: Option<String>,
+}
+
+impl Object {
+    /// Reads a file's symbols, and those of its separate debug file where one is installed.
+    pub fn read(path: &Path) -> Result<Object, SymbolError> {
+        let data = read(path)?;
+        let malformed = |why: String| SymbolError::Malformed { path: path.to_owned(), why };
+        if !data.starts_with(b"\x7fELF") {
+            let why = if data.starts_with(b"#!") { "a script: name its interpreter" } else { "not an ELF file" };
+            return Err(malformed(why.to_owned()));
+        }
+        Object::parse(path, &data).map_err(|why| malformed(format!("a broken ELF file: {why}")))
+    }
+
+    pub(super) fn parse(path: &Path, data: &[u8]) -> Result<Object, elf::ParseError> {
+        let file = ElfBytes::<AnyEndian>::minimal_parse(data)?;
+        let mut object = Object::default();
+        if !matches!(file.ehdr.e_type, ET_EXEC | ET_DYN) {
+            return Ok(object);
+        }
+        let code = Code::of(path, data, &file);
+        if let Some((symbols, names)) = file.dynamic_symbol_table()? {
+            object.add(
+                &code,
+                symbols.iter().filter_map(|symbol| Some((names.get(symbol.st_name as usize).ok()?, symbol))),
+            );
+        }
+        if let Some((symbols, names)) = file.symbol_table()? {
+            object.has_symbol_table = true;
+            object.add(
+                &code,
+                symbols.iter().filter_map(|symbol| Some((names.get(symbol.st_name as usize).ok()?, symbol))),
+            );
+        }
+        object.build_id = build_id(&file);
+        if !object.has_symbol_table
+            && let Some(debug) = object.build_id.as_deref().and_then(debug_file)
+        {
+            object.add_debug_file(&code, &debug);
+        }
+        // Of several names for one place the plainest comes first.
+        let plainness = |f: &Function| (f.offset, f.symbol.starts_with('_'), f.symbol.clone());
+        object.functions.sort_by_cached_key(plainness);
+        object.functions.dedup_by(|a, b| a.offset == b.offset && a.symbol == b.symbol);
+        Ok(object)
+    }
+
+    fn add<'a>(&mut self, code: &Code, symbols: impl Iterator<Item = (&'a str, elf::symbol::Symbol)>) {
+        for (name, symbol) in symbols {
+            match (symbol.st_symtype(), symbol.is_undefined()) {
+                _ if name.is_empty() => {}
+                (STT_FUNC, true) => self.imported.push(name.to_owned()),
+                (STT_GNU_IFUNC, false) => self.indirect.push(name.to_owned()),
+                (STT_FUNC, false) => self.functions.extend(code.function(name, symbol.st_value, symbol.st_size)),
+                _ => {}
+            }
+        }
+    }
+
+    /// A debug file has the symbols at the same addresses and none of the code. One that is broken is as good as none.
+    fn add_debug_file(&mut self, code: &Code, debug: &Path) {
+        let Ok(data) = read(debug) else { return };
+        let Ok(file) = ElfBytes::<AnyEndian>::minimal_parse(&data) else { return };
+        let Ok(Some((symbols, names))) = file.symbol_table() else { return };
+        self.has_symbol_table = true;
+        self.add(code, symbols.iter().filter_map(|symbol| Some((names.get(symbol.st_name as usize).ok()?, symbol))));
+    }
+}
+
+/// Where the code of a file lies: from addresses to offsets.
+struct Code<'data> {
+    path: &'data Path,
+    data: &'data [u8],
+    machine: u16,
+    segments: Vec<ProgramHeader>,
+    sections: Vec<(u64, u64)>,
+}
+
+impl<'data> Code<'data> {
+    fn of(path: &'data Path, data: &'data [u8], file: &ElfBytes<'data, AnyEndian>) -> Code<'data> {
+        let executable = |segment: &ProgramHeader| segment.p_type == PT_LOAD && segment.p_flags & PF_X != 0;
+        let sections = file.section_headers().into_iter().flatten();
+        let sections = sections.filter(|section| section.sh_flags & u64::from(SHF_EXECINSTR) != 0);
+        Code {
+            path,
+            data,
+            machine: file.ehdr.e_machine,
+            segments: file.segments().into_iter().flatten().filter(executable).collect(),
+            sections: sections
+                .map(|section| (section.sh_addr, section.sh_addr.saturating_add(section.sh_size)))
+                .collect(),
+        }
+    }
+
+    /// The function at this address; `None` where no code of the file lies there.
+    fn function(&self, symbol: &str, address: u64, size: u64) -> Option<Function> {
+        if !self.sections.is_empty() && !self.sections.iter().any(|(from, to)| (*from..*to).contains(&address)) {
+            return None;
+        }
+        let inside = |s: &&ProgramHeader| address.checked_sub(s.p_vaddr).is_some_and(|offset| offset < s.p_filesz);
+        let segment = self.segments.iter().find(inside)?;
+        let offset = segment.p_offset.checked_add(address - segment.p_vaddr)?;
+        let code = self.data.get(usize::try_from(offset).ok()?..)?;
+        let (name, bare) = demangle(symbol);
+        Some(Function {
+            name,
+            bare,
+            symbol: symbol.to_owned(),
+            object: self.path.to_owned(),
+            offset,
+            size,
+            site: Site::of(self.machine, code),
+        })
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, SymbolError> {
+    let io = |source| SymbolError::Io { path: path.to_owned(), source };
+    // A FIFO would be waited for for ever.
+    let meta = std::fs::metadata(path).map_err(io)?;
+    if !meta.is_file() || meta.len() > FILE_MAX {
+        return Err(SymbolError::Malformed { path: path.to_owned(), why: "no regular file of sensible size".into() });
+    }
+    std::fs::read(path).map_err(io)
+}
+
+fn build_id(file: &ElfBytes<'_, AnyEndian>) -> Option<String> {
+    let segments = file.segments()?;
+    let notes = segments.iter().filter(|segment| segment.p_type == elf::abi::PT_NOTE);
+    let mut notes = notes.filter_map(|segment| file.segment_data_as_notes(&segment).ok()).flatten();
+    notes.find_map(|note| match note {
+        Note::GnuBuildId(id) => Some(id.0.iter().map(|byte| format!("{byte:02x}")).collect()),
+        _ => None,
+    })
+}
+
+fn debug_file(build_id: &str) -> Option<PathBuf> {
+    let (head, tail) = build_id.split_at_checked(2)?;
+    let path = Path::new(DEBUG_DIR).join(".build-id").join(head).join(format!("{tail}.debug"));
+    path.is_file().then_some(path)
+}

@@ -1,0 +1,51 @@
+//! What the first instruction of a function is: it decides how dear a probe on it is.
+
+use std::fmt;
+
+/// How the kernel executes the instruction under a probe (arch/x86/kernel/uprobes.c, arch/arm64/kernel/probes/).
+///
+/// An instruction that it cannot imitate is copied elsewhere and single-stepped there, which takes a second exception:
+/// several times the cost of the others.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Site {
+    /// A five-byte nop: from Linux 6.18 on it becomes a call, without an exception.
+    Nop5,
+    /// `push` of a register: imitated.
+    Push,
+    /// A nop, jump or call: imitated.
+    Branch,
+    /// Anything else: single-stepped out of line.
+    SingleStep,
+    /// An architecture that is not looked into.
+    Unknown,
+}
+
+const EM_X86_64: u16 = 62;
+
+impl Site {
+    /// Reads it from the instruction's bytes.
+    pub fn of(machine: u16, code: &[u8]) -> Site {
+        if machine != EM_X86_64 {
+            return Site::Unknown;
+        }
+        match code {
+            // nopl 0x0(%rax,%rax,1)
+            [0x0f, 0x1f, 0x44, 0x00, 0x00, ..] => Site::Nop5,
+            [0x50..=0x57, ..] | [0x41, 0x50..=0x57, ..] => Site::Push,
+            [0x90 | 0xe8 | 0xe9 | 0xeb | 0x70..=0x7f, ..] | [0x0f, 0x80..=0x8f, ..] => Site::Branch,
+            _ => Site::SingleStep,
+        }
+    }
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Site::Nop5 => "nop5",
+            Site::Push => "push",
+            Site::Branch => "branch",
+            Site::SingleStep => "single-stepped",
+            Site::Unknown => "",
+        })
+    }
+}
