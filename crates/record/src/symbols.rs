@@ -118,6 +118,10 @@ fn resolve_one(spec: &Spec, objects: &[(PathBuf, Object)]) -> Result<Vec<Functio
     }
     let mut found = Vec::new();
     for (_, object) in &searched {
+        // Beside a resolver stands at most an old variant that new programs do not use (memcpy@GLIBC_2.2.5).
+        if !spec.is_pattern() && object.indirect.iter().any(|name| spec.fits_name(name)) {
+            break;
+        }
         found.extend(object.functions.iter().filter(|function| spec.fits(function)).cloned());
         // A name means one function; a pattern, or a name in a file that was named, means all that fit.
         if !found.is_empty() && spec.object.is_none() && !spec.is_pattern() {
