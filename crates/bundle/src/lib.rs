@@ -14,6 +14,7 @@
 //! phases/000/0000.checkpoint its statistics while the run goes on (see [`checkpoint`]); gone at the end, when there is
 //! phases/000/0000.state.json its statistics for every reader
 //! phases/000/0000.log        its samples and one-second windows, appended block by block
+//! recording/                 events of the kernel and of applications (see [`recording`])
 //! ```
 
 pub mod checkpoint;
@@ -25,6 +26,7 @@ pub mod log;
 pub mod manifest;
 pub mod meta;
 pub mod reader;
+pub mod recording;
 pub mod state;
 pub mod summary;
 mod varint;
@@ -34,6 +36,7 @@ pub use error::BundleError;
 pub use manifest::{Ending, Manifest, Outcome};
 pub use meta::{PhaseMeta, SeriesMeta};
 pub use reader::{Bundle, Completeness, Phase, Series};
+pub use recording::{Recording, RecordingDocument, RecordingWriter};
 pub use writer::{BundleWriter, SeriesWriter};
 
 /// The version of the format that this code writes; it reads this one and all before.

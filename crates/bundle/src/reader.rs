@@ -4,6 +4,7 @@ use crate::checkpoint;
 use crate::log::{self, LogContents};
 use crate::manifest::{self, Manifest};
 use crate::meta::{PhaseMeta, SeriesMeta};
+use crate::recording::Recording;
 use crate::state::State;
 use crate::{BundleError, FORMAT_VERSION};
 use punctual_core::Finding;
@@ -27,6 +28,8 @@ pub struct Bundle {
     pub completeness: Completeness,
     /// The phases that were begun, in order.
     pub phases: Vec<Phase>,
+    /// Kernel events and test points, where they were recorded.
+    pub recording: Option<Recording>,
     /// What was found while it ran.
     pub findings: Vec<Finding>,
     /// Parts that could not be read, each with its reason: said by every command.
@@ -81,11 +84,11 @@ fn read_text(path: &Path) -> Result<String, BundleError> {
     String::from_utf8(read_bytes(path)?).map_err(|_| BundleError::damaged(path, "it is not UTF-8"))
 }
 
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, BundleError> {
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, BundleError> {
     serde_json::from_str(&read_text(path)?).map_err(|why| BundleError::damaged(path, why))
 }
 
-fn is_missing(error: &BundleError) -> bool {
+pub(crate) fn is_missing(error: &BundleError) -> bool {
     matches!(error, BundleError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
 
@@ -114,7 +117,9 @@ impl Bundle {
         };
         let completeness = if manifest.ending.is_some() { Completeness::Whole } else { Completeness::CutOff };
         let phases = read_phases(&directory.join("phases"), &mut damage);
-        Ok(Bundle { directory: directory.to_owned(), manifest, completeness, phases, findings, damage })
+        let recording = Recording::open(directory);
+        damage.extend(recording.iter().flat_map(|recording| recording.damage.iter().cloned()));
+        Ok(Bundle { directory: directory.to_owned(), manifest, completeness, phases, recording, findings, damage })
     }
 
     /// A JSON document of the run: `environment`, `environment-end`, `check`; `Ok(None)` where there is none.
@@ -153,7 +158,7 @@ fn read_manifest(directory: &Path) -> Result<Manifest, BundleError> {
 }
 
 /// The entries of a directory whose names end so, sorted; none when it is not there.
-fn sorted_entries(directory: &Path, ending: &str) -> Vec<PathBuf> {
+pub(crate) fn sorted_entries(directory: &Path, ending: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut entries: Vec<PathBuf> =
         entries.filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().ends_with(ending))).collect();

@@ -41,7 +41,7 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), BundleError> {
     replace_with(path, |out| out.write_all(bytes))
 }
 
-fn replace_json(path: &Path, value: &impl Serialize) -> Result<(), BundleError> {
+pub(crate) fn replace_json(path: &Path, value: &impl Serialize) -> Result<(), BundleError> {
     let mut text = serde_json::to_vec_pretty(value).map_err(|e| BundleError::damaged(path, e))?;
     text.push(b'\n');
     replace(path, &text)
@@ -169,7 +169,7 @@ impl BundleWriter {
 }
 
 /// Writes a directory and all below it through to the disk.
-fn sync_tree(directory: &Path) -> Result<(), BundleError> {
+pub(crate) fn sync_tree(directory: &Path) -> Result<(), BundleError> {
     let entries = fs::read_dir(directory).map_err(BundleError::io("read", directory))?;
     for entry in entries {
         let path = entry.map_err(BundleError::io("read", directory))?.path();

@@ -1,0 +1,276 @@
+//! Opening a recording: an index of its blocks from their headers alone; payloads are read one at a time.
+
+use super::block::{Block, Encoding, HEADER, MAGIC};
+use super::{DIRECTORY, Keeps, RecordingDocument, SEGMENT};
+use crate::BundleError;
+use crate::reader::{is_missing, read_json, sorted_entries};
+use punctual_core::event::{Names, Recorded, Source};
+use punctual_core::{CpuSet, Finding, MonotonicNs, Severity};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// An opened recording.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// What it says of itself; counts of a recording that was cut off are those of the last renewal: see [`Recording::recorded`].
+    pub document: RecordingDocument,
+    /// The blocks by source.
+    pub sources: BTreeMap<u32, SourceBlocks>,
+    /// What could not be read, with its place.
+    pub damage: Vec<String>,
+    /// The length of all segments.
+    pub bytes: u64,
+}
+
+/// The blocks of one source, as they were appended.
+#[derive(Clone, Debug, Default)]
+pub struct SourceBlocks {
+    /// Where they are.
+    pub blocks: Vec<BlockPlace>,
+    /// Events in them, as they say.
+    pub count: u64,
+    /// Events that stood before the first of them and are not there: with old segments that were removed.
+    pub removed: u64,
+    /// Events that stood between them and are not there: could not be written, or were damaged.
+    pub missing: u64,
+}
+
+/// Where a block is, and what it says of itself.
+#[derive(Clone, Debug)]
+pub struct BlockPlace {
+    /// What it says.
+    pub block: Block,
+    segment: Arc<PathBuf>,
+    offset: u64,
+    length: u32,
+    crc: u32,
+}
+
+impl BlockPlace {
+    /// Reads the payload into `payload`, in place of what was in it, and checks it.
+    pub fn read_into(&self, payload: &mut Vec<u8>) -> Result<(), BundleError> {
+        let file = File::open(&*self.segment).map_err(BundleError::io("read", &self.segment))?;
+        payload.clear();
+        payload.resize(self.length as usize, 0);
+        file.read_exact_at(payload, self.offset).map_err(BundleError::io("read", &self.segment))?;
+        match crc32fast::hash(payload) == self.crc {
+            true => Ok(()),
+            false => {
+                let what =
+                    format!("the block of {} events at byte {} has another checksum", self.block.count, self.offset);
+                payload.clear();
+                Err(BundleError::damaged(&self.segment, what))
+            }
+        }
+    }
+
+    /// The same into memory of its own.
+    pub fn read(&self) -> Result<Vec<u8>, BundleError> {
+        let mut payload = Vec::new();
+        self.read_into(&mut payload)?;
+        Ok(payload)
+    }
+
+    /// How long the payload is.
+    pub fn length(&self) -> usize {
+        self.length as usize
+    }
+}
+
+impl Recording {
+    /// Opens the recording of a bundle; `None` where it has none. Damaged parts are left out and listed.
+    pub fn open(bundle: &Path) -> Option<Recording> {
+        let directory = bundle.join(DIRECTORY);
+        if !directory.exists() {
+            return None;
+        }
+        let mut damage = Vec::new();
+        let document = match read_json(&directory.join("recording.json")) {
+            Ok(document) => document,
+            Err(error) => {
+                let lack = if is_missing(&error) { "what it is of is not known" } else { "its events have no names" };
+                damage.push(format!("{error}: {lack}"));
+                unknown()
+            }
+        };
+        let mut recording = Recording { document, sources: BTreeMap::new(), damage, bytes: 0 };
+        for path in sorted_entries(&directory, SEGMENT) {
+            if let Err(error) = recording.index(path) {
+                recording.damage.push(error.to_string());
+            }
+        }
+        recording.count_missing();
+        Some(recording)
+    }
+
+    /// Adds a segment's blocks to the index.
+    fn index(&mut self, path: PathBuf) -> Result<(), BundleError> {
+        let cannot = |why| BundleError::io("read", &path)(why);
+        let file = File::open(&path).map_err(cannot)?;
+        let size = file.metadata().map_err(cannot)?.len();
+        self.bytes += size;
+        let segment = Arc::new(path.clone());
+        let mut magic = [0; MAGIC.len()];
+        if size < MAGIC.len() as u64 {
+            return Ok(()); // Its writer died making it.
+        }
+        file.read_exact_at(&mut magic, 0).map_err(cannot)?;
+        if magic != *MAGIC {
+            return Err(BundleError::damaged(&path, "it does not begin as a segment of a recording"));
+        }
+        let mut at = MAGIC.len() as u64;
+        while size - at >= HEADER as u64 {
+            let mut header = [0; HEADER];
+            file.read_exact_at(&mut header, at).map_err(cannot)?;
+            let offset = at + HEADER as u64;
+            let Some((block, length, crc)) = Block::read(&header) else { break };
+            if u64::from(length) > size - offset {
+                break;
+            }
+            let place = BlockPlace { block, segment: Arc::clone(&segment), offset, length, crc };
+            self.sources.entry(block.source).or_default().blocks.push(place);
+            at = offset + u64::from(length);
+        }
+        match size - at {
+            0 => Ok(()),
+            // The writer may still be at it, or died: then its document is not complete and this is no news.
+            rest if !self.document.complete => {
+                self.damage.push(format!("{}: {rest} bytes at the end are no whole block", path.display()));
+                Ok(())
+            }
+            rest => Err(BundleError::damaged(&path, format!("what follows from byte {at} on, {rest} bytes, is lost"))),
+        }
+    }
+
+    fn count_missing(&mut self) {
+        for source in self.sources.values_mut() {
+            let mut expected = None;
+            for BlockPlace { block, .. } in &source.blocks {
+                match expected {
+                    None => source.removed = block.before,
+                    Some(expected) => {
+                        source.missing = source.missing.saturating_add(block.before.saturating_sub(expected));
+                    }
+                }
+                source.count = source.count.saturating_add(block.count.into());
+                expected = Some(block.before.saturating_add(block.count.into()));
+            }
+        }
+    }
+
+    /// What the numbers in its events are called.
+    pub fn names(&self) -> &Names {
+        &self.document.names
+    }
+
+    /// Whether its recorder came to its end.
+    pub fn is_complete(&self) -> bool {
+        self.document.complete
+    }
+
+    /// What is there and what is missing, counted in the blocks themselves: true of a recording that was cut off, too.
+    pub fn recorded(&self) -> Recorded {
+        let mut recorded = self.document.recorded.clone();
+        for (number, blocks) in &self.sources {
+            let index = *number as usize;
+            // Sources are numbered densely; a number far beyond is a hostile file's, and must not cost memory.
+            if index >= recorded.sources.len() && index <= recorded.sources.len() + self.sources.len() {
+                recorded.sources.resize_with(index + 1, || nameless(index));
+            }
+            let Some(source) = recorded.sources.get_mut(index) else { continue };
+            let at_last = blocks.blocks.last().map_or(0, |place| place.block.lost);
+            source.recorded = blocks.count;
+            source.lost = source.lost.max(at_last.saturating_add(blocks.missing));
+        }
+        for (number, source) in recorded.sources.iter_mut().enumerate() {
+            let there = u32::try_from(number).ok().is_some_and(|number| self.sources.contains_key(&number));
+            if !there {
+                // What the document counts and no block holds is gone.
+                source.lost = source.lost.saturating_add(std::mem::take(&mut source.recorded));
+            }
+        }
+        self.mend_times(&mut recorded);
+        recorded.findings.extend(self.findings());
+        recorded
+    }
+
+    fn mend_times(&self, recorded: &mut Recorded) {
+        let blocks = || self.sources.values().flat_map(|source| &source.blocks).map(|place| &place.block);
+        let last = blocks().map(|block| block.last).max();
+        if !self.document.complete {
+            recorded.ended = last.unwrap_or(recorded.ended).max(recorded.ended);
+        }
+        let removed = self.sources.values().any(|source| source.removed > 0);
+        if removed && self.document.keeps == Keeps::Newest {
+            // From the instant on at which no source lacks anything.
+            let firsts = self.sources.values().filter(|source| source.removed > 0);
+            let first = firsts.filter_map(|source| Some(source.blocks.first()?.block.first)).max();
+            recorded.began = first.unwrap_or(recorded.began).max(recorded.began);
+        }
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        if !self.document.complete {
+            let message = "the recording was cut off: its recorder never came to its end, or is still at it";
+            let finding = Finding::new("recording-cut-off", Severity::Warning, "recording", message);
+            findings.push(finding.remedy("what is there is whole; events of the last moments are missing"));
+        }
+        let missing = self.sources.values().fold(0u64, |sum, source| sum.saturating_add(source.missing));
+        if missing > 0 {
+            let message = format!("{missing} recorded events are not in the bundle");
+            let finding = Finding::new("recording-events-missing", Severity::Bad, "recording", message);
+            findings.push(finding.remedy("they could not be written (a full disk?), or the files were damaged since"));
+        }
+        let removed = self.sources.values().fold(0u64, |sum, source| sum.saturating_add(source.removed));
+        if removed > 0 {
+            findings.push(match self.document.keeps {
+                Keeps::Newest => Finding::new(
+                    "recording-oldest-removed",
+                    Severity::Note,
+                    "recording",
+                    format!("{removed} events from before its begin were removed to keep to the size asked for"),
+                ),
+                Keeps::All => Finding::new(
+                    "recording-events-missing",
+                    Severity::Bad,
+                    "recording",
+                    format!("{removed} events of its begin are not in the bundle"),
+                ),
+            });
+        }
+        findings
+    }
+
+    /// The encodings that occur.
+    pub fn encodings(&self) -> Vec<Encoding> {
+        let all = self.sources.values().flat_map(|source| &source.blocks).map(|place| place.block.encoding);
+        let mut all: Vec<Encoding> = all.collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+}
+
+/// The document of a recording that has lost it.
+fn unknown() -> RecordingDocument {
+    let recorded = Recorded {
+        recorder: "unknown".to_owned(),
+        began: MonotonicNs(0),
+        ended: MonotonicNs(0),
+        cpus: CpuSet::new(),
+        groups: Vec::new(),
+        pids: Vec::new(),
+        sources: Vec::new(),
+        point_clock_error: None,
+        findings: Vec::new(),
+    };
+    RecordingDocument::new(Keeps::All, recorded, Names::default())
+}
+
+fn nameless(index: usize) -> Source {
+    Source { name: format!("source {index}"), cpu: None, recorded: 0, lost: 0, torn: 0 }
+}

@@ -1,0 +1,147 @@
+//! Recordings written, cut, damaged, and read.
+
+use super::*;
+use proptest::prelude::*;
+use punctual_core::event::{Names, Recorded, Source};
+use punctual_core::{CpuSet, MonotonicNs};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn document(keeps: Keeps, cpus: u16) -> RecordingDocument {
+    let source = |cpu| Source { name: format!("cpu {cpu}"), cpu: Some(cpu), recorded: 0, lost: 0, torn: 0 };
+    let recorded = Recorded {
+        recorder: "a test".into(),
+        began: MonotonicNs(0),
+        ended: MonotonicNs(1_000),
+        cpus: CpuSet::new(),
+        groups: Vec::new(),
+        pids: Vec::new(),
+        sources: (0..cpus).map(source).collect(),
+        point_clock_error: None,
+        findings: Vec::new(),
+    };
+    RecordingDocument::new(keeps, recorded, Names::default())
+}
+
+fn block(source: u32, before: u64, count: u32) -> Block {
+    let at = |n: u64| MonotonicNs(n as i64 * 10);
+    let last = at(before + u64::from(count) - 1);
+    Block { source, encoding: Encoding::KERNEL, count, before, lost: 0, first: at(before), last }
+}
+
+/// Two sources, a hundred blocks of ten events in turn, each of 100 bytes.
+fn write(bundle: &Path, keeps: Keeps, bound: Option<u64>) -> LaneWriter {
+    let writer = RecordingWriter::create(bundle, &document(keeps, 2)).unwrap();
+    let mut lane = writer.lane(0, bound);
+    for n in 0..100u64 {
+        lane.append(&block((n % 2) as u32, n / 2 * 10, 10), &[n as u8; 100]).unwrap();
+    }
+    lane
+}
+
+fn segment(bundle: &Path) -> PathBuf {
+    bundle.join("recording/00-000000.events")
+}
+
+fn find(recording: &Recording, id: &str) -> bool {
+    recording.recorded().findings.iter().any(|finding| finding.id == id)
+}
+
+#[test]
+fn what_was_appended_is_read() {
+    let bundle = tempfile::tempdir().unwrap();
+    assert!(Recording::open(bundle.path()).is_none());
+    let writer = RecordingWriter::create(bundle.path(), &document(Keeps::All, 1)).unwrap();
+    let mut lane = writer.lane(0, None);
+    lane.append(&Block { lost: 7, ..block(0, 0, 3) }, b"three").unwrap();
+    lane.append(&Block { lost: 9, ..block(0, 3, 1) }, b"").unwrap();
+    let mut at_end = document(Keeps::All, 1);
+    at_end.complete = true;
+    writer.finish(&at_end).unwrap();
+    let recording = Recording::open(bundle.path()).unwrap();
+    let recorded = recording.recorded();
+    assert_eq!((recorded.sources[0].recorded, recorded.sources[0].lost), (4, 9));
+    assert_eq!((recording.damage.len(), recorded.findings.len()), (0, 0));
+    let blocks = &recording.sources[&0].blocks;
+    assert_eq!(blocks.iter().map(|place| place.read().unwrap()).collect::<Vec<_>>(), [b"three".to_vec(), Vec::new()]);
+    assert_eq!(recording.encodings(), [Encoding::KERNEL]);
+}
+
+#[test]
+fn a_recording_that_was_cut_off_says_what_it_holds() {
+    let bundle = tempfile::tempdir().unwrap();
+    write(bundle.path(), Keeps::All, None);
+    let recording = Recording::open(bundle.path()).unwrap();
+    let recorded = recording.recorded();
+    assert!(find(&recording, "recording-cut-off") && !find(&recording, "recording-events-missing"));
+    assert_eq!(recorded.sources.iter().map(|source| source.recorded).collect::<Vec<_>>(), [500, 500]);
+    assert_eq!(recorded.ended, MonotonicNs(4_990));
+}
+
+#[test]
+fn what_could_not_be_written_or_was_damaged_is_counted() {
+    let bundle = tempfile::tempdir().unwrap();
+    let mut lane = write(bundle.path(), Keeps::All, None);
+    // Ten that met a full disk.
+    lane.append(&block(0, 510, 5), b"later").unwrap();
+    let path = segment(bundle.path());
+    let mut bytes = fs::read(&path).unwrap();
+    // A byte of the third payload.
+    bytes[8 + 2 * 164 + 64] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let recording = Recording::open(bundle.path()).unwrap();
+    assert!(find(&recording, "recording-events-missing"));
+    assert_eq!(recording.recorded().lost(), 10);
+    let third = recording.sources[&0].blocks[1].read().unwrap_err().to_string();
+    assert!(third.contains("the block of 10 events"), "{third}");
+    // A broken header ends what can be believed in this segment, and the rest is named.
+    bytes[8 + 50 * 164 + 3] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let recording = Recording::open(bundle.path()).unwrap();
+    assert_eq!(recording.recorded().sources.iter().map(|source| source.recorded).sum::<u64>(), 500);
+    assert!(recording.damage[0].contains("no whole block"), "{:?}", recording.damage);
+}
+
+#[test]
+fn only_the_newest_are_kept_when_that_was_asked_for() {
+    let bundle = tempfile::tempdir().unwrap();
+    let lane = write(bundle.path(), Keeps::Newest, Some(4_000));
+    assert!(lane.bytes() <= 4_000, "{}", lane.bytes());
+    let recording = Recording::open(bundle.path()).unwrap();
+    let (recorded, sources) = (recording.recorded(), &recording.sources);
+    assert!(find(&recording, "recording-oldest-removed") && recorded.lost() == 0);
+    assert!(sources.values().all(|source| source.removed + source.count == 500 && source.missing == 0), "{sources:?}");
+    assert!(recorded.began > MonotonicNs(3_500));
+    assert!(recording.bytes == lane.bytes() && recording.bytes > 3_000);
+}
+
+#[test]
+fn a_recording_without_its_document_still_has_its_events() {
+    let bundle = tempfile::tempdir().unwrap();
+    write(bundle.path(), Keeps::All, None);
+    fs::remove_file(bundle.path().join("recording/recording.json")).unwrap();
+    let recording = Recording::open(bundle.path()).unwrap();
+    assert_eq!(recording.recorded().sources[1].name, "source 1");
+    assert_eq!(recording.recorded().sources[1].recorded, 500);
+    assert!(recording.damage[0].contains("recording.json"), "{:?}", recording.damage);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_bytes_panic(cut in 0usize..16_500, at in 0usize..16_400, bits in 1u8..) {
+        let bundle = tempfile::tempdir().unwrap();
+        write(bundle.path(), Keeps::All, None);
+        let mut bytes = fs::read(segment(bundle.path())).unwrap();
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte ^= bits;
+        }
+        bytes.truncate(cut);
+        fs::write(segment(bundle.path()), &bytes).unwrap();
+        let recording = Recording::open(bundle.path()).unwrap();
+        let recorded = recording.recorded();
+        let read = recording.sources.values().flat_map(|source| &source.blocks).filter(|place| place.read().is_ok());
+        prop_assert!(read.count() <= 100);
+        prop_assert!(recorded.sources.iter().all(|source| source.recorded <= 500));
+    }
+}

@@ -1,0 +1,178 @@
+//! Writing a recording: a document that is renewed, and a lane of segments for each thread that drains recorders.
+
+use super::block::{Block, HEADER, MAGIC};
+use super::{DIRECTORY, RecordingDocument, SEGMENT};
+use crate::BundleError;
+use crate::writer::{replace_json, sync_tree};
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, IoSlice, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// A recording being written.
+#[derive(Debug)]
+pub struct RecordingWriter {
+    directory: PathBuf,
+}
+
+impl RecordingWriter {
+    /// Makes `recording/` in a bundle, with its document: from here on the bundle has a recording.
+    pub fn create(bundle: &Path, document: &RecordingDocument) -> Result<RecordingWriter, BundleError> {
+        let directory = bundle.join(DIRECTORY);
+        fs::create_dir(&directory).map_err(BundleError::io("create", &directory))?;
+        let writer = RecordingWriter { directory };
+        writer.renew(document)?;
+        Ok(writer)
+    }
+
+    /// Replaces the document.
+    pub fn renew(&self, document: &RecordingDocument) -> Result<(), BundleError> {
+        replace_json(&self.directory.join("recording.json"), document)
+    }
+
+    /// A lane: the segments that one thread writes. With `keep_newest` at most so many bytes are kept, by removing the oldest segments.
+    pub fn lane(&self, number: u8, keep_newest: Option<u64>) -> LaneWriter {
+        LaneWriter {
+            directory: self.directory.clone(),
+            number,
+            keep_newest,
+            next: 0,
+            current: None,
+            older: VecDeque::new(),
+            bytes: 0,
+            removed: 0,
+        }
+    }
+
+    /// Ends it: the document for good, everything on the disk.
+    pub fn finish(self, document: &RecordingDocument) -> Result<(), BundleError> {
+        self.renew(document)?;
+        sync_tree(&self.directory)
+    }
+}
+
+/// A segment ends when it is as long, or an eighth of the lane where only the newest are kept.
+const SEGMENT_BYTES: u64 = 1 << 30;
+const SEGMENTS_KEPT: u64 = 8;
+
+/// The segments of one thread. Appending a block is one writev(2); nothing is copied.
+#[derive(Debug)]
+pub struct LaneWriter {
+    directory: PathBuf,
+    number: u8,
+    keep_newest: Option<u64>,
+    next: u32,
+    current: Option<Segment>,
+    older: VecDeque<Closed>,
+    bytes: u64,
+    removed: u64,
+}
+
+#[derive(Debug)]
+struct Segment {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+    events: u64,
+}
+
+#[derive(Debug)]
+struct Closed {
+    path: PathBuf,
+    bytes: u64,
+    events: u64,
+}
+
+/// What appending came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Appended {
+    /// Bytes that the lane holds now.
+    pub bytes: u64,
+    /// Events that were removed with old segments, since the beginning.
+    pub removed: u64,
+}
+
+impl LaneWriter {
+    /// Appends a block. After an error nothing of it is in the file; its events are missing, and the `before` of later blocks says so.
+    pub fn append(&mut self, block: &Block, payload: &[u8]) -> Result<Appended, BundleError> {
+        let full = self.keep_newest.map_or(SEGMENT_BYTES, |bytes| bytes / SEGMENTS_KEPT);
+        if self.current.as_ref().is_some_and(|segment| segment.bytes > HEADER as u64 && segment.bytes >= full) {
+            self.close_segment();
+        }
+        let mut segment = match self.current.take() {
+            Some(segment) => segment,
+            None => self.open_segment()?,
+        };
+        let written = segment.append(block, payload);
+        self.current = Some(segment);
+        self.bytes += written?;
+        self.remove_oldest()?;
+        Ok(Appended { bytes: self.bytes, removed: self.removed })
+    }
+
+    /// Bytes that the lane holds.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn open_segment(&mut self) -> Result<Segment, BundleError> {
+        let path = self.directory.join(format!("{:02}-{:06}{SEGMENT}", self.number, self.next));
+        let mut file = File::create_new(&path).map_err(BundleError::io("create", &path))?;
+        if let Err(why) = file.write_all(MAGIC) {
+            let _ = fs::remove_file(&path);
+            return Err(BundleError::io("write", &path)(why));
+        }
+        self.next += 1;
+        self.bytes += MAGIC.len() as u64;
+        Ok(Segment { path, file, bytes: MAGIC.len() as u64, events: 0 })
+    }
+
+    fn close_segment(&mut self) {
+        let closed = self.current.take().map(|s| Closed { path: s.path, bytes: s.bytes, events: s.events });
+        self.older.extend(closed);
+    }
+
+    fn remove_oldest(&mut self) -> Result<(), BundleError> {
+        let Some(bound) = self.keep_newest else { return Ok(()) };
+        while self.bytes > bound {
+            let Some(oldest) = self.older.pop_front() else { break };
+            fs::remove_file(&oldest.path).map_err(BundleError::io("remove", &oldest.path))?;
+            self.bytes -= oldest.bytes;
+            self.removed += oldest.events;
+        }
+        Ok(())
+    }
+}
+
+impl Segment {
+    fn append(&mut self, block: &Block, payload: &[u8]) -> Result<u64, BundleError> {
+        let header = block.header(payload);
+        if let Err(why) = write_both(&mut self.file, &header, payload) {
+            // What was written in part must not stand before whole blocks that come later.
+            let _ = self.file.set_len(self.bytes);
+            let _ = self.file.seek(SeekFrom::Start(self.bytes));
+            return Err(BundleError::io("write", &self.path)(why));
+        }
+        let length = (HEADER + payload.len()) as u64;
+        self.bytes += length;
+        self.events += u64::from(block.count);
+        Ok(length)
+    }
+}
+
+fn write_both(file: &mut File, header: &[u8], payload: &[u8]) -> io::Result<()> {
+    let (mut parts, mut left) = ([IoSlice::new(header), IoSlice::new(payload)], header.len() + payload.len());
+    let mut rest = &mut parts[..];
+    while left > 0 {
+        match file.write_vectored(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => {
+                left -= n;
+                IoSlice::advance_slices(&mut rest, n);
+            }
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            Err(why) => return Err(why),
+        }
+    }
+    Ok(())
+}
