@@ -38,7 +38,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
 
 fn read(place: &Path) -> Option<punctual_bundle::RecordingDocument> {
     let recording = Recording::open(place)?;
-    let _ = (recording.recorded(), recording.encodings());
+    let _ = (recording.recorded().lost(), recording.encodings());
     for block in recording.sources.values().flat_map(|source| &source.blocks) {
         let _ = block.read();
     }

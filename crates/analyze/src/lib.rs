@@ -7,10 +7,12 @@ pub mod findings;
 pub mod percentiles;
 pub mod requirements;
 pub mod summary;
+pub mod tally;
 #[cfg(test)]
 mod testing;
 pub mod timeline;
 
 pub use distribution::Distribution;
 pub use summary::{PhaseView, SeriesView, summarize, summarize_run, summarize_series, views};
+pub use tally::Tally;
 pub use timeline::{Bucket, Timeline};

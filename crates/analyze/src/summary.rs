@@ -42,7 +42,9 @@ impl<'a> SeriesView<'a> {
 
 /// The summary of an opened bundle. What its figures themselves make doubtful is computed anew; what was found while it ran is kept.
 pub fn summarize(bundle: &Bundle) -> Summary {
-    summarize_run(&bundle.manifest, &views(bundle), &bundle.findings, &bundle.damage)
+    let mut found = bundle.findings.clone();
+    found.extend(bundle.recording.iter().flat_map(|recording| recording.recorded().findings));
+    summarize_run(&bundle.manifest, &views(bundle), &found, &bundle.damage)
 }
 
 /// The phases of a bundle, borrowed.

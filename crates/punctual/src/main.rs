@@ -6,6 +6,7 @@ mod conduct;
 mod exit;
 mod live;
 mod output;
+mod recorded;
 
 use clap::Parser;
 use exit::{Exit, Failure};

@@ -1,3 +1,4 @@
 //! Recorders: kernel events and the test points of applications, on one clock.
 
+pub mod merge;
 pub mod symbols;

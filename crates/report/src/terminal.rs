@@ -5,6 +5,7 @@ mod figures;
 mod findings;
 mod live;
 mod paint;
+mod recording;
 mod shape;
 mod table;
 mod title;
@@ -12,6 +13,7 @@ mod verdicts;
 
 pub use checks::{CheckRow, CheckVerdict, check_table};
 pub use live::{LiveFigures, live_header, live_line};
+pub use recording::recording;
 
 use punctual_analyze::PhaseView;
 use punctual_bundle::summary::Summary;

@@ -45,7 +45,7 @@ pub struct Recorded {
 impl Recorded {
     /// All events that are missing.
     pub fn lost(&self) -> u64 {
-        self.sources.iter().map(|source| source.lost).sum()
+        self.sources.iter().fold(0, |sum, source| sum.saturating_add(source.lost))
     }
     /// Whether this group was recorded: only then is an absent event one that did not happen.
     pub fn covers(&self, group: Group) -> bool {

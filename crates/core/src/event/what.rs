@@ -1,6 +1,6 @@
 //! The kinds of events, each with the tracepoint that it comes from (include/trace/events/ of the kernel).
 
-use super::{FunctionId, PointId, StackId, Tid};
+use super::{FunctionId, Group, PointId, StackId, Tid};
 use crate::{MonotonicNs, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -165,6 +165,70 @@ pub enum What {
 }
 
 impl What {
+    /// What it is called: its tracepoint's name where it has one of its own.
+    pub fn name(&self) -> &'static str {
+        self.kind().0
+    }
+    /// The group that it is recorded with; `None` for what is no event of the kernel.
+    pub fn group(&self) -> Option<Group> {
+        self.kind().1
+    }
+    fn kind(&self) -> (&'static str, Option<Group>) {
+        match self {
+            What::Switch { .. } => ("sched_switch", Some(Group::Sched)),
+            What::Waking { .. } => ("sched_waking", Some(Group::Sched)),
+            What::Wakeup { .. } => ("sched_wakeup", Some(Group::Sched)),
+            What::Migrate { .. } => ("sched_migrate_task", Some(Group::Sched)),
+            What::Fork { .. } => ("sched_process_fork", Some(Group::Sched)),
+            What::Exec => ("sched_process_exec", Some(Group::Sched)),
+            What::Exit => ("sched_process_exit", Some(Group::Sched)),
+            What::PiSetPrio { .. } => ("sched_pi_setprio", Some(Group::Sched)),
+            What::IrqEntry { .. } => ("irq_handler_entry", Some(Group::Irq)),
+            What::IrqExit { .. } => ("irq_handler_exit", Some(Group::Irq)),
+            What::VectorEntry { .. } => ("vector_entry", Some(Group::Vectors)),
+            What::VectorExit { .. } => ("vector_exit", Some(Group::Vectors)),
+            What::SoftirqRaise { .. } => ("softirq_raise", Some(Group::Softirq)),
+            What::SoftirqEntry { .. } => ("softirq_entry", Some(Group::Softirq)),
+            What::SoftirqExit { .. } => ("softirq_exit", Some(Group::Softirq)),
+            What::IpiSend { .. } => ("ipi_send_cpu", Some(Group::Ipi)),
+            What::HrtimerStart { .. } => ("hrtimer_start", Some(Group::Hrtimer)),
+            What::HrtimerCancel { .. } => ("hrtimer_cancel", Some(Group::Hrtimer)),
+            What::HrtimerExpireEntry { .. } => ("hrtimer_expire_entry", Some(Group::Hrtimer)),
+            What::HrtimerExpireExit { .. } => ("hrtimer_expire_exit", Some(Group::Hrtimer)),
+            What::TimerStart { .. } => ("timer_start", Some(Group::Timer)),
+            What::TimerExpireEntry { .. } => ("timer_expire_entry", Some(Group::Timer)),
+            What::TimerExpireExit { .. } => ("timer_expire_exit", Some(Group::Timer)),
+            What::SyscallEnter { .. } => ("sys_enter", Some(Group::Syscall)),
+            What::SyscallExit { .. } => ("sys_exit", Some(Group::Syscall)),
+            What::FutexEnter { .. } => ("futex_enter", Some(Group::Futex)),
+            What::FutexExit { .. } => ("futex_exit", Some(Group::Futex)),
+            What::ContentionBegin { .. } => ("contention_begin", Some(Group::Lock)),
+            What::ContentionEnd { .. } => ("contention_end", Some(Group::Lock)),
+            What::PageFault { .. } => ("page_fault", Some(Group::Fault)),
+            What::PageAlloc { .. } => ("mm_page_alloc", Some(Group::Page)),
+            What::ReclaimBegin { .. } => ("mm_vmscan_direct_reclaim_begin", Some(Group::Page)),
+            What::ReclaimEnd { .. } => ("mm_vmscan_direct_reclaim_end", Some(Group::Page)),
+            What::Kmalloc { .. } => ("kmalloc", Some(Group::Kmalloc)),
+            What::CacheAlloc { .. } => ("kmem_cache_alloc", Some(Group::Kmalloc)),
+            What::BlockIssue { .. } => ("block_rq_issue", Some(Group::Block)),
+            What::BlockComplete { .. } => ("block_rq_complete", Some(Group::Block)),
+            What::JournalStart { .. } => ("jbd2_start_commit", Some(Group::Jbd2)),
+            What::JournalEnd { .. } => ("jbd2_end_commit", Some(Group::Jbd2)),
+            What::MmcStart { .. } => ("mmc_request_start", Some(Group::Mmc)),
+            What::MmcDone { .. } => ("mmc_request_done", Some(Group::Mmc)),
+            What::WorkStart { .. } => ("workqueue_execute_start", Some(Group::Workqueue)),
+            What::WorkEnd { .. } => ("workqueue_execute_end", Some(Group::Workqueue)),
+            What::NapiPoll { .. } => ("napi_poll", Some(Group::Napi)),
+            What::IdleEnter { .. } => ("cpu_idle", Some(Group::Idle)),
+            What::IdleExit => ("cpu_idle_exit", Some(Group::Idle)),
+            What::Frequency { .. } => ("cpu_frequency", Some(Group::Frequency)),
+            What::Stack { .. } => ("stack", None),
+            What::Point { .. } => ("point", None),
+            What::Call { .. } => ("call", None),
+            What::Sample { .. } => ("sample", None),
+            What::Lost { .. } => ("lost", None),
+        }
+    }
     /// How late `woke` was, for a sample's mark at `end`.
     pub fn sample_latency(&self, end: MonotonicNs) -> Option<Nanos> {
         match self {

@@ -2,7 +2,8 @@
 
 use crate::cli::colored;
 use crate::exit::{Ending, Exit, Failure};
-use crate::output;
+use crate::{output, recorded};
+use punctual_analyze::Tally;
 use punctual_bundle::Bundle;
 use punctual_report::terminal::{self, ShowOptions};
 use std::io;
@@ -30,9 +31,17 @@ pub fn run(args: Args) -> Ending {
             output::print_json(&summary)?;
         } else {
             output::print(&terminal::show(&summary, &punctual_analyze::views(&bundle), &show_options()))?;
+            show_recording(&bundle)?;
         }
     }
     Ok(Exit::Done)
+}
+
+/// What the recording of a bundle holds, where it has one.
+fn show_recording(bundle: &Bundle) -> Result<(), Failure> {
+    let Some(opened) = recorded::open(bundle) else { return Ok(()) };
+    let tally = Tally::of(opened.events());
+    output::print(&terminal::recording(&opened.recorded, &tally, &show_options()))
 }
 
 /// Opens a bundle; that there is none is a wrong request.

@@ -1,0 +1,84 @@
+//! How many events of each kind a recording holds.
+
+use punctual_core::event::{Event, Group, What};
+use punctual_core::{MonotonicNs, Nanos};
+use std::collections::BTreeMap;
+
+/// Counts of events.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Tally {
+    /// Of the kernel, by group and name ([`What::name`]).
+    pub kernel: BTreeMap<Group, BTreeMap<&'static str, u64>>,
+    /// Test points.
+    pub points: u64,
+    /// Calls of probed functions.
+    pub calls: u64,
+    /// Samples of the run that the recording belongs to.
+    pub samples: u64,
+    /// Stacks taken by the recorder.
+    pub stacks: u64,
+    /// Events missing, as the marks in the recording say.
+    pub lost: u64,
+    /// The first and the last instant.
+    pub span: Option<(MonotonicNs, MonotonicNs)>,
+}
+
+impl Tally {
+    /// Counts all events of a recording.
+    pub fn of(events: impl IntoIterator<Item = Event>) -> Tally {
+        let mut tally = Tally::default();
+        events.into_iter().for_each(|event| tally.add(&event));
+        tally
+    }
+
+    /// Counts one.
+    pub fn add(&mut self, event: &Event) {
+        match event.what {
+            What::Lost { count, .. } => self.lost = self.lost.saturating_add(count),
+            What::Point { .. } => self.points += 1,
+            What::Call { .. } => self.calls += 1,
+            What::Sample { .. } => self.samples += 1,
+            What::Stack { .. } => self.stacks += 1,
+            ref what => {
+                if let Some(group) = what.group() {
+                    *self.kernel.entry(group).or_default().entry(what.name()).or_default() += 1;
+                }
+            }
+        }
+        let (first, last) = self.span.unwrap_or((event.at, event.at));
+        self.span = Some((first.min(event.at), last.max(event.at)));
+    }
+
+    /// Events of the kernel in a group.
+    pub fn group(&self, group: Group) -> u64 {
+        self.kernel.get(&group).map_or(0, |kinds| kinds.values().sum())
+    }
+
+    /// All that happened: everything but marks of what is missing.
+    pub fn total(&self) -> u64 {
+        let kernel: u64 = self.kernel.values().flat_map(|kinds| kinds.values()).sum();
+        kernel + self.points + self.calls + self.samples + self.stacks
+    }
+
+    /// From the first event to the last.
+    pub fn length(&self) -> Nanos {
+        self.span.map_or(Nanos::ZERO, |(first, last)| last - first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::event::Tid;
+
+    #[test]
+    fn each_kind_is_counted_in_its_group() {
+        let event = |at, what| Event { at: MonotonicNs(at), cpu: 0, tid: Tid(1), what };
+        let waking = What::Waking { task: Tid(2), prio: 120, target: 0 };
+        let lost = What::Lost { count: u64::MAX, since: MonotonicNs(5) };
+        let given = [event(10, waking), event(20, waking), event(30, What::IdleExit), event(40, lost), event(50, lost)];
+        let tally = Tally::of(given);
+        assert_eq!((tally.group(Group::Sched), tally.group(Group::Idle), tally.group(Group::Irq)), (2, 1, 0));
+        assert_eq!((tally.total(), tally.lost, tally.length()), (3, u64::MAX, Nanos(40)));
+    }
+}

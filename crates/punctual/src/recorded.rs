@@ -1,0 +1,49 @@
+//! The recording of a bundle as events: what was recorded, what it is called, and everything in the order of time.
+//!
+//! The samples of a run stand among its events as marks ([`What::Sample`]), so that a late one is seen with what ran then.
+
+mod blocks;
+mod samples;
+
+use punctual_bundle::{Bundle, Recording};
+use punctual_core::MonotonicNs;
+use punctual_core::event::{Names, Recorded};
+use punctual_record::merge::{Batches, Merge};
+
+/// The recording of a bundle, ready to be read as often as one likes.
+pub struct Opened<'b> {
+    /// What was recorded and what was lost.
+    pub recorded: Recorded,
+    bundle: &'b Bundle,
+    recording: &'b Recording,
+}
+
+/// Events in the order of time; memory does not grow with their number.
+pub type Events<'b> = Merge<Box<dyn Batches + 'b>>;
+
+/// Opens the recording of a bundle; `None` where it has none.
+pub fn open(bundle: &Bundle) -> Option<Opened<'_>> {
+    let recording = bundle.recording.as_ref()?;
+    let mut recorded = recording.recorded();
+    recorded.findings.extend(blocks::unreadable(recording));
+    Some(Opened { recorded, bundle, recording })
+}
+
+impl<'b> Opened<'b> {
+    /// What the numbers in events are called.
+    #[allow(dead_code)] // The commands that name what they show come next.
+    pub fn names(&self) -> &'b Names {
+        self.recording.names()
+    }
+
+    /// All events.
+    pub fn events(&self) -> Events<'b> {
+        self.window(MonotonicNs(i64::MIN), MonotonicNs(i64::MAX))
+    }
+
+    /// The events from `from` to `to`, both included; blocks that hold none of them are not read.
+    pub fn window(&self, from: MonotonicNs, to: MonotonicNs) -> Events<'b> {
+        let kernel = blocks::sources(self.recording, from, to);
+        Merge::new(kernel.chain(samples::sources(self.bundle, from, to)))
+    }
+}

@@ -1,0 +1,105 @@
+//! The blocks of a recording as events, by the decoders of those who recorded them.
+
+use punctual_bundle::Recording;
+use punctual_bundle::recording::{BlockPlace, Encoding};
+use punctual_core::event::{Event, Source, Tid, What};
+use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
+use punctual_record::merge::Batches;
+
+/// The instants in a block's header are those of its first and last record, which may stand a little out of order.
+const SLACK: Nanos = Nanos::from_millis(20);
+
+/// One source of events a source of the recording.
+pub fn sources(
+    recording: &Recording,
+    from: MonotonicNs,
+    to: MonotonicNs,
+) -> impl Iterator<Item = Box<dyn Batches + '_>> {
+    recording.sources.iter().map(move |(number, blocks)| {
+        let source = recording.document.recorded.sources.get(*number as usize);
+        let blocks = blocks.blocks.as_slice();
+        let reader = Blocks { source, blocks, payload: Vec::new(), before: None, from, to };
+        Box::new(reader) as Box<dyn Batches + '_>
+    })
+}
+
+/// What of a recording this program has no decoder for.
+pub fn unreadable(recording: &Recording) -> Option<Finding> {
+    let unknown: Vec<String> = recording
+        .encodings()
+        .iter()
+        .filter(|encoding| !is_known(**encoding))
+        .map(|encoding| encoding.0.to_string())
+        .collect();
+    let message = "some of the recording cannot be read by this version of punctual";
+    let finding = || Finding::new("recording-encoding-unknown", Severity::Bad, "recording", message);
+    let evidence = || format!("encoding {}", unknown.join(", "));
+    (!unknown.is_empty()).then(|| finding().evidence(evidence()).remedy("read it with the version that recorded it"))
+}
+
+struct Blocks<'b> {
+    source: Option<&'b Source>,
+    blocks: &'b [BlockPlace],
+    payload: Vec<u8>,
+    /// The end of the block before: its last instant, and what its source had given and lost by then.
+    before: Option<(MonotonicNs, u64, u64)>,
+    from: MonotonicNs,
+    to: MonotonicNs,
+}
+
+impl Blocks<'_> {
+    /// Instead of a block that cannot be read.
+    fn unread(&self, place: &BlockPlace) -> Event {
+        let what = What::Lost { count: place.block.count.into(), since: place.block.first };
+        Event { at: place.block.last, cpu: self.cpu(), tid: Tid(0), what }
+    }
+
+    fn cpu(&self) -> u16 {
+        self.source.and_then(|source| source.cpu).unwrap_or(Event::NO_CPU)
+    }
+
+    /// A mark where events of this source are missing before a block.
+    fn gap(&mut self, place: &BlockPlace) -> Option<Event> {
+        let block = &place.block;
+        let end = (block.last, block.before.saturating_add(block.count.into()), block.lost);
+        let (since, given, lost) = self.before.replace(end).unwrap_or((block.first, block.before, 0));
+        let count = block.before.saturating_sub(given).saturating_add(block.lost.saturating_sub(lost));
+        (count > 0).then_some(Event {
+            at: block.first,
+            cpu: self.cpu(),
+            tid: Tid(0),
+            what: What::Lost { count, since },
+        })
+    }
+}
+
+impl Batches for Blocks<'_> {
+    fn next_batch(&mut self, events: &mut Vec<Event>) -> bool {
+        let Some((place, rest)) = self.blocks.split_first() else { return false };
+        self.blocks = rest;
+        let gap = self.gap(place);
+        if place.block.first <= self.to + SLACK && place.block.last + SLACK >= self.from {
+            events.extend(gap);
+            let decoded =
+                place.read_into(&mut self.payload).is_ok() && decode(place.block.encoding, &self.payload, events);
+            if !decoded {
+                events.push(self.unread(place));
+            }
+            if self.from > MonotonicNs(i64::MIN) || self.to < MonotonicNs(i64::MAX) {
+                events.retain(|event| (self.from..=self.to).contains(&event.at));
+            }
+        }
+        !rest.is_empty()
+    }
+}
+
+/// Whether [`decode`] knows it.
+fn is_known(encoding: Encoding) -> bool {
+    decode(encoding, &[], &mut Vec::new())
+}
+
+/// Appends the events of a payload; `false` where there is no decoder for it.
+fn decode(encoding: Encoding, payload: &[u8], events: &mut Vec<Event>) -> bool {
+    let _ = (encoding, payload, events);
+    false
+}

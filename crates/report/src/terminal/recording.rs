@@ -1,0 +1,120 @@
+//! A recording: how it was made, what it holds by group, what it lost and where.
+
+use super::ShowOptions;
+use super::paint::{Page, Tone};
+use super::table::{self, Cell, Column};
+use crate::format;
+use punctual_analyze::Tally;
+use punctual_core::Nanos;
+use punctual_core::event::{Recorded, Source};
+
+/// Sources with losses that are named; the rest is counted.
+const SOURCES_NAMED: usize = 16;
+
+/// What was recorded, by group, and what was lost, by source.
+pub fn recording(recorded: &Recorded, tally: &Tally, options: &ShowOptions) -> String {
+    let mut out = Page::new(options);
+    let span = recorded.ended - recorded.began;
+    let on = if recorded.cpus.is_empty() { String::new() } else { format!(" on CPU {}", recorded.cpus) };
+    out.heading(&format!("recording: {} by {}{on}", format::duration(span), format::plain(&recorded.recorder)));
+    if !recorded.pids.is_empty() {
+        let pids: Vec<String> = recorded.pids.iter().map(u32::to_string).collect();
+        out.paragraph("  ", "  ", Tone::Doubtful, &format!("only events of the processes {}", pids.join(", ")));
+    }
+    let rows = rows(recorded, tally, span, &out);
+    if rows.is_empty() {
+        out.line("  no events");
+    } else {
+        let columns = [Column::left("events", 0), Column::right("count", 0), Column::right("a second", 2)];
+        table::write(&mut out, columns.into_iter().chain([Column::left("of these", 1)]).collect(), rows);
+    }
+    losses(&mut out, recorded);
+    out.finish()
+}
+
+/// One row a group that was recorded, also where nothing happened in it; then what is not of the kernel.
+fn rows(recorded: &Recorded, tally: &Tally, span: Nanos, out: &Page) -> Vec<Vec<Cell>> {
+    let row = |name: &str, count: u64, of_these: String| {
+        let rate = (span > Nanos::ZERO).then(|| count as f64 / span.as_secs_f64());
+        let rate = rate.map_or(String::new(), |rate| format::count(rate.round() as u64));
+        [name, &format::count(count), &rate, &of_these].map(Cell::plain).into()
+    };
+    let mut groups = recorded.groups.clone();
+    groups.extend(tally.kernel.keys().filter(|group| !recorded.groups.contains(group)));
+    let between = out.either(" · ", " | ");
+    let mut rows: Vec<Vec<Cell>> = Vec::new();
+    for group in groups {
+        let kinds = tally.kernel.get(&group).into_iter().flatten();
+        let mut kinds: Vec<(u64, &str)> = kinds.map(|(name, count)| (*count, *name)).collect();
+        kinds.sort_by(|a, b| b.cmp(a));
+        let of_these: Vec<String> =
+            kinds.iter().take(4).map(|(count, name)| format!("{name} {}", format::count(*count))).collect();
+        let rest = if kinds.len() > 4 { format!("{between}…") } else { String::new() };
+        rows.push(row(group.word(), tally.group(group), of_these.join(between) + &rest));
+    }
+    let others =
+        [("test points", tally.points), ("calls", tally.calls), ("stacks", tally.stacks), ("samples", tally.samples)];
+    rows.extend(others.iter().filter(|(_, count)| *count > 0).map(|(name, count)| row(name, *count, String::new())));
+    rows
+}
+
+fn losses(out: &mut Page, recorded: &Recorded) {
+    let lossy: Vec<&Source> = recorded.sources.iter().filter(|source| source.lost > 0).collect();
+    let torn: u64 = recorded.sources.iter().fold(0, |sum, source| sum.saturating_add(source.torn));
+    if torn > 0 {
+        let text = format!("{} begun and never ended: their writer died in them", format::counted(torn, "record"));
+        out.paragraph("  ", "  ", Tone::Plain, &text);
+    }
+    if lossy.is_empty() {
+        out.paragraph("  ", "  ", Tone::Good, "no event was lost");
+        return;
+    }
+    for source in lossy.iter().take(SOURCES_NAMED) {
+        let all = source.recorded.saturating_add(source.lost);
+        let share = format::percent(source.lost as f64 / all.max(1) as f64);
+        let text = format!(
+            "{}: {} lost, {share} of its events",
+            format::clipped(&source.name, 40, out.options.ascii),
+            format::counted(source.lost, "event")
+        );
+        out.paragraph("  ", "  ", Tone::Bad, &text);
+    }
+    if lossy.len() > SOURCES_NAMED {
+        let rest = lossy.len() - SOURCES_NAMED;
+        let lost = lossy[SOURCES_NAMED..].iter().fold(0u64, |sum, source| sum.saturating_add(source.lost));
+        out.paragraph("  ", "  ", Tone::Bad, &format!("{rest} more: {} lost", format::counted(lost, "event")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::event::{Event, Group, Tid, What};
+    use punctual_core::{CpuSet, MonotonicNs};
+
+    #[test]
+    fn groups_and_losses_are_told() {
+        let source = |name: &str, recorded, lost| Source { name: name.into(), cpu: None, recorded, lost, torn: 0 };
+        let recorded = Recorded {
+            recorder: "BPF (BTF tracepoints)".into(),
+            began: MonotonicNs(0),
+            ended: MonotonicNs(2_000_000_000),
+            cpus: "0-1".parse::<CpuSet>().unwrap(),
+            groups: vec![Group::Sched, Group::Irq],
+            pids: Vec::new(),
+            sources: vec![source("cpu 0", 4_000, 0), source("cpu 1", 900, 100)],
+            point_clock_error: None,
+            findings: Vec::new(),
+        };
+        let event = |what| Event { at: MonotonicNs(1), cpu: 0, tid: Tid(1), what };
+        let waking = event(What::Waking { task: Tid(2), prio: 120, target: 0 });
+        let tally = Tally::of(std::iter::repeat_n(waking, 4_900).chain([event(What::Exec)]));
+        insta::assert_snapshot!(recording(&recorded, &tally, &ShowOptions::default()), @r"
+        recording: 2.0 s by BPF (BTF tracepoints) on CPU 0-1
+          events  count  a second  of these
+          sched   4,901     2,451  sched_waking 4,900 · sched_process_exec 1
+          irq         0         0
+          cpu 1: 100 events lost, 10.0 % of its events
+        ");
+    }
+}
