@@ -4,12 +4,14 @@
 
 pub mod distribution;
 pub mod findings;
+pub mod gaps;
 pub mod percentiles;
 pub mod requirements;
 pub mod summary;
 pub mod tally;
 #[cfg(test)]
 mod testing;
+pub mod threads;
 pub mod timeline;
 
 pub use distribution::Distribution;

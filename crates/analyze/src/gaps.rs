@@ -1,0 +1,144 @@
+//! Where events are missing, known before the events are looked at: a pair or a state that reaches over such a place is doubtful.
+//!
+//! A recorder tells of a loss when it has room again, so after events of other CPUs that lie within it. Whoever wants to judge those
+//! in one pass has to know the losses first; they are few, and found in a pass of their own.
+
+use punctual_core::{Event, MonotonicNs, Tid, What};
+use std::collections::HashMap;
+
+/// At most so many gaps are told apart for one source; further ones are joined with the last, which doubts more, never less.
+const KEPT: usize = 1 << 16;
+
+/// The source whose losses matter for an interval.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// Kernel events of one CPU.
+    Cpu(u16),
+    /// Kernel events of any CPU.
+    AnyCpu,
+    /// Test points of one thread.
+    Thread(Tid),
+    /// Test points of any thread.
+    AnyThread,
+}
+
+/// The gaps of a recording, by source.
+#[derive(Clone, Debug, Default)]
+pub struct Gaps {
+    cpus: HashMap<u16, Stretches>,
+    any_cpu: Stretches,
+    threads: HashMap<Tid, Stretches>,
+    any_thread: Stretches,
+}
+
+impl Gaps {
+    /// Those that these events tell of. Where a recording lost nothing, `Gaps::default()` saves the pass.
+    pub fn of(events: impl IntoIterator<Item = Event>) -> Gaps {
+        let mut gaps = Gaps::default();
+        for event in events {
+            gaps.add(&event);
+        }
+        gaps.seal();
+        gaps
+    }
+
+    /// Takes the event if it tells of a loss. After the last one, [`Gaps::seal`].
+    pub fn add(&mut self, event: &Event) {
+        let What::Lost { since, .. } = event.what else { return };
+        let stretch = (since.min(event.at), event.at);
+        if event.cpu == Event::NO_CPU {
+            self.threads.entry(event.tid).or_default().0.push(stretch);
+            self.any_thread.0.push(stretch);
+        } else {
+            self.cpus.entry(event.cpu).or_default().0.push(stretch);
+            self.any_cpu.0.push(stretch);
+        }
+    }
+
+    /// Puts what was added in order; before this nothing is answered.
+    pub fn seal(&mut self) {
+        let all = self.cpus.values_mut().chain(self.threads.values_mut());
+        all.chain([&mut self.any_cpu, &mut self.any_thread]).for_each(Stretches::join);
+    }
+
+    /// Whether nothing is missing anywhere.
+    pub fn is_empty(&self) -> bool {
+        self.any_cpu.0.is_empty() && self.any_thread.0.is_empty()
+    }
+
+    /// From the first to the last instant within `from..=to` at which events of this source may be missing.
+    pub fn within(&self, scope: Scope, from: MonotonicNs, to: MonotonicNs) -> Option<(MonotonicNs, MonotonicNs)> {
+        let stretches = match scope {
+            Scope::Cpu(cpu) => self.cpus.get(&cpu)?,
+            Scope::AnyCpu => &self.any_cpu,
+            Scope::Thread(tid) => self.threads.get(&tid)?,
+            Scope::AnyThread => &self.any_thread,
+        };
+        stretches.within(from, to)
+    }
+}
+
+/// Stretches of time; in order and apart from each other once joined.
+#[derive(Clone, Debug, Default)]
+struct Stretches(Vec<(MonotonicNs, MonotonicNs)>);
+
+impl Stretches {
+    fn join(&mut self) {
+        self.0.sort_unstable();
+        let mut joined: Vec<(MonotonicNs, MonotonicNs)> = Vec::new();
+        for (since, until) in std::mem::take(&mut self.0) {
+            let full = joined.len() >= KEPT;
+            match joined.last_mut() {
+                Some(last) if full || since <= last.1 => last.1 = last.1.max(until),
+                _ => joined.push((since, until)),
+            }
+        }
+        self.0 = joined;
+    }
+
+    fn within(&self, from: MonotonicNs, to: MonotonicNs) -> Option<(MonotonicNs, MonotonicNs)> {
+        let first = self.0.partition_point(|(_, until)| *until < from);
+        let end = self.0.partition_point(|(since, _)| *since <= to);
+        let inside = self.0.get(first..end).filter(|inside| !inside.is_empty())?;
+        Some((inside[0].0.max(from), inside[inside.len() - 1].1.min(to)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn lost(cpu: u16, tid: u32, since: i64, at: i64) -> Event {
+        let what = What::Lost { count: 1, since: MonotonicNs(since) };
+        Event { at: MonotonicNs(at), cpu, tid: Tid(tid), what }
+    }
+
+    #[test]
+    fn losses_concern_their_own_source() {
+        let gaps = Gaps::of([lost(1, 0, 10, 20), lost(Event::NO_CPU, 7, 100, 110)]);
+        let within = |scope, from, to| {
+            gaps.within(scope, MonotonicNs(from), MonotonicNs(to)).map(|(since, until)| (since.ns(), until.ns()))
+        };
+        assert_eq!(within(Scope::Cpu(1), 0, 15), Some((10, 15)));
+        assert_eq!(within(Scope::Cpu(0), 0, 15), None);
+        assert_eq!(within(Scope::AnyCpu, 20, 30), Some((20, 20)));
+        assert_eq!(within(Scope::AnyCpu, 21, 200), None);
+        assert_eq!(within(Scope::Thread(Tid(7)), 0, 105), Some((100, 105)));
+        assert_eq!(within(Scope::AnyThread, 0, 99), None);
+    }
+
+    proptest! {
+        #[test]
+        fn joined_gaps_answer_as_the_single_ones(
+            all in proptest::collection::vec((0i64..100, 0i64..20), 0..20), from in 0i64..120, span in 0i64..40,
+        ) {
+            let gaps = Gaps::of(all.iter().map(|(since, length)| lost(0, 0, *since, since + length)));
+            let hit: Vec<_> = all.iter().filter(|(s, l)| *s <= from + span && s + l >= from).collect();
+            let expected = hit.iter().map(|(s, _)| (*s).max(from)).min()
+                .zip(hit.iter().map(|(s, l)| (s + l).min(from + span)).max());
+            let got = gaps.within(Scope::AnyCpu, MonotonicNs(from), MonotonicNs(from + span));
+            prop_assert_eq!(got.map(|(a, b)| (a.ns(), b.ns())), expected);
+        }
+    }
+}

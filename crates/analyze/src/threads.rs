@@ -1,0 +1,338 @@
+//! What every thread and every CPU did at every instant, from kernel events and test points in the order of time.
+//!
+//! One [`Tracker`] reads the events and hands finished spans to a [`Sink`]: the occupancy adds them up, a window keeps those that lie in
+//! it, an export writes them out. Memory grows with the number of threads and CPUs, not with the recording.
+//!
+//! What is not known is [`Doing::Unknown`]: before the first event that tells of a thread, where events contradict each other, and
+//! where events were lost. Three things are certain without an event of their own: a CPU runs one task from switch to switch, so
+//! the first event on a CPU tells who ran there since the recording began (or since a gap); a thread that is woken was
+//! asleep; one that is switched to was ready.
+
+mod cpus;
+mod lanes;
+mod states;
+#[cfg(test)]
+mod tests;
+mod tracker;
+
+pub use lanes::{CpuLane, IdleSpan, Lanes, ThreadLane, Windows, window};
+pub use tracker::{Coverage, Doubts, Tracker};
+
+use punctual_core::event::{FunctionId, PointId, PointKind, TaskState};
+use punctual_core::{MonotonicNs, Nanos, Tid};
+
+/// What a thread does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Doing {
+    /// Runs on this CPU; interrupts taken there meanwhile are included.
+    Running {
+        /// Where.
+        cpu: u16,
+    },
+    /// Could run and waits for a CPU.
+    Ready {
+        /// On whose runqueue; `None` where no event told.
+        cpu: Option<u16>,
+        /// Whether it was taken off its CPU (or gave it up by sched_yield), rather than woken.
+        preempted: bool,
+    },
+    /// Somebody decided to wake it (sched_waking), and it is not yet on a runqueue (sched_wakeup).
+    Waking,
+    /// Waits, and a signal could end that: `S`.
+    Sleeping,
+    /// Waits, and no signal ends that: `D`.
+    Blocked,
+    /// Waits for a lock with priority inheritance on PREEMPT_RT.
+    LockWait,
+    /// Stopped or traced.
+    Stopped,
+    /// Any other state; also a new thread that was not woken yet.
+    Other,
+    /// The recording does not tell.
+    Unknown,
+}
+
+impl From<TaskState> for Doing {
+    /// What a thread does that left its CPU in this state. The dead are [`Doing::Other`] until nothing is asked of them any more.
+    fn from(state: TaskState) -> Doing {
+        match state {
+            TaskState::Preempted | TaskState::Yielded => Doing::Ready { cpu: None, preempted: true },
+            TaskState::Sleeping => Doing::Sleeping,
+            TaskState::Blocked => Doing::Blocked,
+            TaskState::LockWait => Doing::LockWait,
+            TaskState::Stopped => Doing::Stopped,
+            TaskState::Dead | TaskState::Other => Doing::Other,
+        }
+    }
+}
+
+/// A thread did one thing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ThreadSpan {
+    /// Which thread.
+    pub tid: Tid,
+    /// Since when.
+    pub from: MonotonicNs,
+    /// Until when; never before `from`.
+    pub to: MonotonicNs,
+    /// What.
+    pub doing: Doing,
+}
+
+/// A CPU ran one task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CpuSpan {
+    /// Which CPU.
+    pub cpu: u16,
+    /// Since when.
+    pub from: MonotonicNs,
+    /// Until when; never before `from`.
+    pub to: MonotonicNs,
+    /// Which task: [`Tid::IDLE`] when it idled; `None` where the recording does not tell.
+    pub tid: Option<Tid>,
+    /// The kernel's priority of that task when it was switched to (see [`punctual_core::What`]); `None` where no switch told.
+    pub prio: Option<i16>,
+}
+
+/// What kind of interrupt.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Interrupt {
+    /// A device's handler, by its number.
+    Hard(u32),
+    /// An interrupt vector of the CPU itself.
+    Vector(u8),
+    /// A softirq, by its vector.
+    Soft(u8),
+}
+
+/// An interrupt was served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InterruptSpan {
+    /// On which CPU.
+    pub cpu: u16,
+    /// Its entry.
+    pub from: MonotonicNs,
+    /// Its exit; where that is missing, the last instant at which it may still have been served.
+    pub to: MonotonicNs,
+    /// Which.
+    pub what: Interrupt,
+    /// How many others it interrupted.
+    pub depth: u8,
+    /// `to - from` without those that interrupted it.
+    pub own: Nanos,
+    /// The task that it interrupted.
+    pub tid: Tid,
+    /// Whether its exit was seen.
+    pub whole: bool,
+}
+
+/// A thread was in a system call, from entry to exit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SyscallSpan {
+    /// The caller.
+    pub tid: Tid,
+    /// Entry.
+    pub from: MonotonicNs,
+    /// Exit, or the end of the recording.
+    pub to: MonotonicNs,
+    /// The system call's number.
+    pub number: u32,
+    /// What it returned; `None` where the recording ended before.
+    pub result: Option<i64>,
+}
+
+/// A begin and its end, by one thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ScopeSpan {
+    /// The thread.
+    pub tid: Tid,
+    /// Its begin.
+    pub from: MonotonicNs,
+    /// Its end, or that of the recording.
+    pub to: MonotonicNs,
+    /// Which name.
+    pub point: PointId,
+    /// In how many others of that thread it lies.
+    pub depth: u16,
+    /// The values of its begin: the first `count` mean something.
+    pub values: [i64; 2],
+    /// How many values there are.
+    pub count: u8,
+    /// Whether its end was seen.
+    pub whole: bool,
+}
+
+/// A test point was passed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PointMark {
+    /// When.
+    pub at: MonotonicNs,
+    /// By whom.
+    pub tid: Tid,
+    /// Which.
+    pub point: PointId,
+    /// An instant, a begin or an end.
+    pub kind: PointKind,
+    /// Its values: the first `count` mean something.
+    pub values: [i64; 2],
+    /// How many values there are.
+    pub count: u8,
+}
+
+/// A probed function ran from entry to exit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CallSpan {
+    /// The caller.
+    pub tid: Tid,
+    /// Entry.
+    pub from: MonotonicNs,
+    /// Exit.
+    pub to: MonotonicNs,
+    /// Which function.
+    pub function: FunctionId,
+    /// The recorder's depth of this call.
+    pub depth: u16,
+    /// Whether it was left otherwise than by returning.
+    pub left: bool,
+    /// Its argument, where one was asked for.
+    pub argument: Option<u64>,
+}
+
+/// Somebody woke a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WakeMark {
+    /// When (sched_waking).
+    pub at: MonotonicNs,
+    /// On which CPU the waker was.
+    pub cpu: u16,
+    /// The waker, or who was interrupted by it.
+    pub waker: Tid,
+    /// The interrupt that woke, where one was being served.
+    pub interrupt: Option<Interrupt>,
+    /// The thread that was woken.
+    pub task: Tid,
+}
+
+/// A thread left its CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SwitchMark {
+    /// When.
+    pub at: MonotonicNs,
+    /// On which CPU.
+    pub cpu: u16,
+    /// Who left.
+    pub prev: Tid,
+    /// Why.
+    pub state: TaskState,
+    /// Who came.
+    pub next: Tid,
+}
+
+/// A thread was moved to another CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MigrationMark {
+    /// When.
+    pub at: MonotonicNs,
+    /// Who.
+    pub tid: Tid,
+    /// From where.
+    pub from: u16,
+    /// To where.
+    pub to: u16,
+}
+
+/// Events are missing here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GapMark {
+    /// Of which CPU; `None` for test points.
+    pub cpu: Option<u16>,
+    /// For test points: of which thread.
+    pub tid: Option<Tid>,
+    /// Since when.
+    pub from: MonotonicNs,
+    /// Until when.
+    pub to: MonotonicNs,
+    /// How many.
+    pub count: u64,
+}
+
+/// Takes what a [`Tracker`] finds, each span when it has ended. Spans of no length are left out, but those of interrupts, system calls,
+/// scopes and functions.
+pub trait Sink {
+    /// A thread did one thing.
+    fn thread(&mut self, _span: &ThreadSpan) {}
+    /// A CPU ran one task.
+    fn cpu(&mut self, _span: &CpuSpan) {}
+    /// An interrupt was served.
+    fn interrupt(&mut self, _span: &InterruptSpan) {}
+    /// A CPU was in an idle state, by its number.
+    fn idle(&mut self, _cpu: u16, _from: MonotonicNs, _to: MonotonicNs, _state: u32) {}
+    /// A thread was in a system call.
+    fn syscall(&mut self, _span: &SyscallSpan) {}
+    /// A begin and its end.
+    fn scope(&mut self, _span: &ScopeSpan) {}
+    /// A test point of any kind.
+    fn point(&mut self, _mark: &PointMark) {}
+    /// A probed function.
+    fn call(&mut self, _span: &CallSpan) {}
+    /// A wake-up.
+    fn wake(&mut self, _mark: &WakeMark) {}
+    /// A switch.
+    fn switch(&mut self, _mark: &SwitchMark) {}
+    /// A migration.
+    fn migration(&mut self, _mark: &MigrationMark) {}
+    /// A gap.
+    fn gap(&mut self, _mark: &GapMark) {}
+}
+
+/// Two sinks for one pass.
+impl<A: Sink, B: Sink> Sink for (A, B) {
+    fn thread(&mut self, span: &ThreadSpan) {
+        self.0.thread(span);
+        self.1.thread(span);
+    }
+    fn cpu(&mut self, span: &CpuSpan) {
+        self.0.cpu(span);
+        self.1.cpu(span);
+    }
+    fn interrupt(&mut self, span: &InterruptSpan) {
+        self.0.interrupt(span);
+        self.1.interrupt(span);
+    }
+    fn idle(&mut self, cpu: u16, from: MonotonicNs, to: MonotonicNs, state: u32) {
+        self.0.idle(cpu, from, to, state);
+        self.1.idle(cpu, from, to, state);
+    }
+    fn syscall(&mut self, span: &SyscallSpan) {
+        self.0.syscall(span);
+        self.1.syscall(span);
+    }
+    fn scope(&mut self, span: &ScopeSpan) {
+        self.0.scope(span);
+        self.1.scope(span);
+    }
+    fn point(&mut self, mark: &PointMark) {
+        self.0.point(mark);
+        self.1.point(mark);
+    }
+    fn call(&mut self, span: &CallSpan) {
+        self.0.call(span);
+        self.1.call(span);
+    }
+    fn wake(&mut self, mark: &WakeMark) {
+        self.0.wake(mark);
+        self.1.wake(mark);
+    }
+    fn switch(&mut self, mark: &SwitchMark) {
+        self.0.switch(mark);
+        self.1.switch(mark);
+    }
+    fn migration(&mut self, mark: &MigrationMark) {
+        self.0.migration(mark);
+        self.1.migration(mark);
+    }
+    fn gap(&mut self, mark: &GapMark) {
+        self.0.gap(mark);
+        self.1.gap(mark);
+    }
+}

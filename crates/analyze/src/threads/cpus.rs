@@ -1,0 +1,140 @@
+//! The state of each CPU: who runs, which interrupts are being served, which idle state it is in.
+
+use super::{CpuSpan, Interrupt, InterruptSpan, Sink};
+use punctual_core::{Event, MonotonicNs, Nanos, Tid};
+
+/// At most so many interrupts are nested on one CPU; entries beyond are counted as stray.
+const NESTED: usize = 32;
+
+/// An interrupt that was entered.
+#[derive(Clone, Copy)]
+pub struct OpenInterrupt {
+    what: Interrupt,
+    from: MonotonicNs,
+    /// Time in those that interrupted it.
+    inner: Nanos,
+}
+
+/// One CPU. Its lane has no holes: from `since` on it ran `tid`, or nobody knows whom.
+pub struct Cpu {
+    pub number: u16,
+    pub since: MonotonicNs,
+    pub tid: Option<Tid>,
+    prio: Option<i16>,
+    open: Vec<OpenInterrupt>,
+    idle: Option<(u32, MonotonicNs)>,
+}
+
+impl Cpu {
+    /// From `at` on it runs another task, or an unknown one; `known` tells whether it is believed to have run `tid` until then.
+    pub fn turn_to(&mut self, at: MonotonicNs, known: bool, next: Option<(Tid, Option<i16>)>, sink: &mut impl Sink) {
+        let (cpu, from, to) = (self.number, self.since, at.max(self.since));
+        if to > from {
+            let (tid, prio) = if known { (self.tid, self.prio) } else { (None, None) };
+            sink.cpu(&CpuSpan { cpu, from, to, tid, prio });
+        }
+        self.since = to;
+        (self.tid, self.prio) = (next.map(|(tid, _)| tid), next.and_then(|(_, prio)| prio));
+    }
+
+    /// An interrupt is entered; false where too many are open.
+    pub fn enter(&mut self, what: Interrupt, at: MonotonicNs) -> bool {
+        let room = self.open.len() < NESTED;
+        if room {
+            self.open.push(OpenInterrupt { what, from: at, inner: Nanos::ZERO });
+        }
+        room
+    }
+
+    /// It is left; those inside it whose exit is missing end with it. False where its entry is missing.
+    pub fn exit(&mut self, what: Interrupt, at: MonotonicNs, tid: Tid, sink: &mut impl Sink) -> bool {
+        let Some(place) = self.open.iter().rposition(|open| open.what == what) else { return false };
+        while self.open.len() > place {
+            let whole = self.open.len() == place + 1;
+            self.close_innermost(at, tid, whole, sink);
+        }
+        true
+    }
+
+    fn close_innermost(&mut self, at: MonotonicNs, tid: Tid, whole: bool, sink: &mut impl Sink) {
+        let Some(OpenInterrupt { what, from, inner }) = self.open.pop() else { return };
+        let to = at.max(from);
+        let span = to - from;
+        if let Some(outer) = self.open.last_mut() {
+            outer.inner += span;
+        }
+        let own = Nanos((span - inner).ns().max(0));
+        sink.interrupt(&InterruptSpan {
+            cpu: self.number,
+            from,
+            to,
+            what,
+            depth: self.open.len() as u8,
+            own,
+            tid,
+            whole,
+        });
+    }
+
+    /// Ends what is open, its exits not seen. The softirqs among it may go on when their thread runs again.
+    pub fn interrupts_end(&mut self, at: MonotonicNs, tid: Tid, sink: &mut impl Sink) -> Vec<OpenInterrupt> {
+        if self.open.is_empty() {
+            return Vec::new();
+        }
+        let softirqs = self.open.iter().filter(|open| matches!(open.what, Interrupt::Soft(_))).copied().collect();
+        while !self.open.is_empty() {
+            self.close_innermost(at, tid, false, sink);
+        }
+        softirqs
+    }
+
+    /// The softirqs of a thread that runs again.
+    pub fn resume(&mut self, softirqs: &mut Vec<OpenInterrupt>, at: MonotonicNs) {
+        self.open.extend(softirqs.drain(..).map(|open| OpenInterrupt { from: at, inner: Nanos::ZERO, ..open }));
+        self.open.truncate(NESTED);
+    }
+
+    /// The interrupt that is being served.
+    pub fn interrupt(&self) -> Option<Interrupt> {
+        self.open.last().map(|open| open.what)
+    }
+
+    /// It enters this idle state, or leaves the one that it is in.
+    pub fn idle(&mut self, at: MonotonicNs, next: Option<u32>, sink: &mut impl Sink) {
+        if let Some((state, from)) = self.idle.take() {
+            sink.idle(self.number, from, at.max(from), state);
+        }
+        self.idle = next.map(|state| (state, at));
+    }
+}
+
+/// All CPUs that were heard of.
+pub struct Cpus {
+    table: Vec<Option<Cpu>>,
+    began: MonotonicNs,
+}
+
+impl Cpus {
+    pub fn new(began: MonotonicNs) -> Cpus {
+        Cpus { table: Vec::new(), began }
+    }
+
+    /// The CPU, unknown since the beginning where nothing was heard of it before; `None` for [`Event::NO_CPU`].
+    pub fn get(&mut self, number: u16) -> Option<&mut Cpu> {
+        if number == Event::NO_CPU {
+            return None;
+        }
+        let place = usize::from(number);
+        if place >= self.table.len() {
+            self.table.resize_with(place + 1, || None);
+        }
+        let since = self.began;
+        let new = || Cpu { number, since, tid: None, prio: None, open: Vec::new(), idle: None };
+        Some(self.table[place].get_or_insert_with(new))
+    }
+
+    /// Every CPU that was heard of.
+    pub fn all(&mut self) -> impl Iterator<Item = &mut Cpu> {
+        self.table.iter_mut().flatten()
+    }
+}

@@ -1,0 +1,232 @@
+//! What lies in a stretch of time, lane by lane: what a picture of it needs.
+
+use super::*;
+use crate::gaps::Gaps;
+use punctual_core::Event;
+use std::collections::BTreeMap;
+
+/// A window holds at most so many spans and marks; further ones are counted.
+pub const HELD: usize = 200_000;
+
+/// What happened in a window, each lane in the order of time. Spans are cut at the window's ends.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Lanes {
+    /// The window's beginning.
+    pub from: MonotonicNs,
+    /// Its end.
+    pub to: MonotonicNs,
+    /// CPUs: who ran, and interrupts.
+    pub cpus: BTreeMap<u16, CpuLane>,
+    /// Threads that did something, or to which something was done; those that waited, or were unknown, throughout are left out.
+    pub threads: BTreeMap<Tid, ThreadLane>,
+    /// Test points of every kind.
+    pub points: Vec<PointMark>,
+    /// Begins with their ends.
+    pub scopes: Vec<ScopeSpan>,
+    /// Probed functions.
+    pub calls: Vec<CallSpan>,
+    /// Who woke whom.
+    pub wakes: Vec<WakeMark>,
+    /// Who was moved.
+    pub migrations: Vec<MigrationMark>,
+    /// Where events are missing.
+    pub gaps: Vec<GapMark>,
+    /// Spans and marks beyond what a window holds ([`HELD`]).
+    pub left_out: u64,
+    held: usize,
+}
+
+/// A CPU in a window.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct CpuLane {
+    /// Who ran, without holes.
+    pub ran: Vec<CpuSpan>,
+    /// Interrupts; nested ones follow what they interrupt.
+    pub interrupts: Vec<InterruptSpan>,
+    /// Idle states.
+    pub idle: Vec<IdleSpan>,
+}
+
+/// An idle state in a window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IdleSpan {
+    /// Entered.
+    pub from: MonotonicNs,
+    /// Left.
+    pub to: MonotonicNs,
+    /// Its number.
+    pub state: u32,
+}
+
+/// A thread in a window.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ThreadLane {
+    /// What it did, without holes.
+    pub spans: Vec<ThreadSpan>,
+    /// Its system calls.
+    pub syscalls: Vec<SyscallSpan>,
+}
+
+/// The lanes of one stretch of time. The whole recording is read: what reaches over the window may begin or end far outside.
+pub fn window(
+    events: impl IntoIterator<Item = Event>,
+    coverage: Coverage,
+    gaps: Gaps,
+    from: MonotonicNs,
+    to: MonotonicNs,
+) -> Lanes {
+    let mut tracker = Tracker::new(coverage, gaps, Windows::new([(from, to)]));
+    events.into_iter().for_each(|event| tracker.push(&event));
+    let (windows, _) = tracker.finish();
+    windows.finish().into_iter().next().unwrap_or_default()
+}
+
+/// Several windows in one pass: a sink.
+pub struct Windows {
+    /// By their beginnings, each with its place among those asked for.
+    all: Vec<(usize, Lanes)>,
+    /// The length of the longest.
+    longest: Nanos,
+}
+
+impl Windows {
+    /// The windows `from..=to`; they may overlap.
+    pub fn new(windows: impl IntoIterator<Item = (MonotonicNs, MonotonicNs)>) -> Windows {
+        let lanes = |(from, to): (MonotonicNs, MonotonicNs)| Lanes { from, to: to.max(from), ..Lanes::default() };
+        let mut all: Vec<(usize, Lanes)> = windows.into_iter().map(lanes).enumerate().collect();
+        all.sort_by_key(|(_, lanes)| lanes.from);
+        let longest = all.iter().map(|(_, lanes)| lanes.to - lanes.from).max().unwrap_or_default();
+        Windows { all, longest }
+    }
+
+    /// The lanes, in the order in which the windows were asked for.
+    pub fn finish(mut self) -> Vec<Lanes> {
+        self.all.sort_by_key(|(place, _)| *place);
+        let mut lanes: Vec<Lanes> = self.all.into_iter().map(|(_, lanes)| lanes).collect();
+        lanes.iter_mut().for_each(Lanes::order);
+        lanes
+    }
+
+    /// Those that share an instant with this span, with the shared part.
+    fn sharing(
+        &mut self,
+        from: MonotonicNs,
+        to: MonotonicNs,
+    ) -> impl Iterator<Item = (&mut Lanes, MonotonicNs, MonotonicNs)> {
+        let earliest = from + -self.longest;
+        let first = self.all.partition_point(|(_, lanes)| lanes.from < earliest);
+        let end = self.all.partition_point(|(_, lanes)| lanes.from <= to);
+        let candidates = self.all.get_mut(first..end.max(first)).unwrap_or_default();
+        candidates.iter_mut().filter(move |(_, lanes)| lanes.to >= from).map(move |(_, lanes)| {
+            let (from, to) = (from.max(lanes.from), to.min(lanes.to));
+            (lanes, from, to)
+        })
+    }
+}
+
+impl Lanes {
+    /// Room for one more; where there is none it is counted.
+    fn room(&mut self) -> bool {
+        let room = self.held < HELD;
+        self.held += usize::from(room);
+        self.left_out += u64::from(!room);
+        room
+    }
+
+    /// Spans came when they ended.
+    fn order(&mut self) {
+        for lane in self.cpus.values_mut() {
+            lane.interrupts.sort_by_key(|span| (span.from, span.depth));
+        }
+        for lane in self.threads.values_mut() {
+            lane.syscalls.sort_by_key(|span| span.from);
+        }
+        self.scopes.sort_by_key(|span| (span.from, span.depth));
+        self.calls.sort_by_key(|span| (span.from, std::cmp::Reverse(span.to)));
+        self.gaps.sort_by_key(|gap| gap.from);
+    }
+}
+
+impl Sink for Windows {
+    fn thread(&mut self, span: &ThreadSpan) {
+        let passive = !matches!(span.doing, Doing::Running { .. } | Doing::Ready { .. } | Doing::Waking);
+        for (lanes, from, to) in self.sharing(span.from, span.to) {
+            let throughout = from == lanes.from && to == lanes.to;
+            if to > from && !(passive && throughout) {
+                if lanes.room() {
+                    lanes.threads.entry(span.tid).or_default().spans.push(ThreadSpan { from, to, ..*span });
+                }
+            }
+        }
+    }
+    fn cpu(&mut self, span: &CpuSpan) {
+        for (lanes, from, to) in self.sharing(span.from, span.to).filter(|(_, from, to)| to > from) {
+            if lanes.room() {
+                lanes.cpus.entry(span.cpu).or_default().ran.push(CpuSpan { from, to, ..*span });
+            }
+        }
+    }
+    fn interrupt(&mut self, span: &InterruptSpan) {
+        for (lanes, from, to) in self.sharing(span.from, span.to) {
+            if lanes.room() {
+                lanes.cpus.entry(span.cpu).or_default().interrupts.push(InterruptSpan { from, to, ..*span });
+            }
+        }
+    }
+    fn idle(&mut self, cpu: u16, from: MonotonicNs, to: MonotonicNs, state: u32) {
+        for (lanes, from, to) in self.sharing(from, to) {
+            if lanes.room() {
+                lanes.cpus.entry(cpu).or_default().idle.push(IdleSpan { from, to, state });
+            }
+        }
+    }
+    fn syscall(&mut self, span: &SyscallSpan) {
+        for (lanes, from, to) in self.sharing(span.from, span.to) {
+            if lanes.room() {
+                lanes.threads.entry(span.tid).or_default().syscalls.push(SyscallSpan { from, to, ..*span });
+            }
+        }
+    }
+    fn scope(&mut self, span: &ScopeSpan) {
+        for (lanes, from, to) in self.sharing(span.from, span.to) {
+            if lanes.room() {
+                lanes.scopes.push(ScopeSpan { from, to, ..*span });
+            }
+        }
+    }
+    fn point(&mut self, mark: &PointMark) {
+        for (lanes, ..) in self.sharing(mark.at, mark.at) {
+            if lanes.room() {
+                lanes.points.push(*mark);
+            }
+        }
+    }
+    fn call(&mut self, span: &CallSpan) {
+        for (lanes, from, to) in self.sharing(span.from, span.to) {
+            if lanes.room() {
+                lanes.calls.push(CallSpan { from, to, ..*span });
+            }
+        }
+    }
+    fn wake(&mut self, mark: &WakeMark) {
+        for (lanes, ..) in self.sharing(mark.at, mark.at) {
+            if lanes.room() {
+                lanes.wakes.push(*mark);
+            }
+        }
+    }
+    fn migration(&mut self, mark: &MigrationMark) {
+        for (lanes, ..) in self.sharing(mark.at, mark.at) {
+            if lanes.room() {
+                lanes.migrations.push(*mark);
+            }
+        }
+    }
+    fn gap(&mut self, mark: &GapMark) {
+        for (lanes, from, to) in self.sharing(mark.from, mark.to) {
+            if lanes.room() {
+                lanes.gaps.push(GapMark { from, to, ..*mark });
+            }
+        }
+    }
+}

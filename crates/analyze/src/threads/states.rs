@@ -1,0 +1,187 @@
+//! The state of each thread, from one transition to the next.
+
+use super::cpus::OpenInterrupt;
+use super::{Doing, ScopeSpan, Sink, SyscallSpan, ThreadSpan};
+use crate::gaps::{Gaps, Scope};
+use punctual_core::event::PointId;
+use punctual_core::{MonotonicNs, Tid};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+/// At most so many threads are followed; the transitions of others are counted as `untracked`.
+const THREADS: usize = 1 << 20;
+/// At most so many scopes of one thread are open at once; begins beyond are counted as `untracked`.
+const SCOPES: usize = 1 << 10;
+
+/// What a transition says of the time before it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Was {
+    /// It ran.
+    Running,
+    /// It was ready, or about to be.
+    Ready,
+    /// It waited for something.
+    Asleep,
+    /// Nothing that the state could agree with.
+    Unseen,
+}
+
+impl Was {
+    fn agrees(self, doing: Doing) -> bool {
+        match doing {
+            Doing::Running { .. } => self == Was::Running,
+            Doing::Ready { .. } | Doing::Waking => self == Was::Ready,
+            Doing::Unknown => true,
+            _ => self == Was::Asleep,
+        }
+    }
+}
+
+/// One thread.
+pub struct Thread {
+    pub doing: Doing,
+    pub since: MonotonicNs,
+    /// It ended; what is heard of this number later is another thread, or a contradiction.
+    pub dead: bool,
+    pub syscall: Option<(u32, MonotonicNs)>,
+    scopes: Vec<OpenScope>,
+    /// Softirqs that it was serving when it was switched away from (PREEMPT_RT).
+    pub suspended: Vec<OpenInterrupt>,
+}
+
+struct OpenScope {
+    point: PointId,
+    from: MonotonicNs,
+    values: [i64; 2],
+    count: u8,
+}
+
+impl Thread {
+    fn new(since: MonotonicNs) -> Thread {
+        let doing = Doing::Unknown;
+        Thread { doing, since, dead: false, syscall: None, scopes: Vec::new(), suspended: Vec::new() }
+    }
+
+    /// Ends what it was doing at `at`, given what the transition there says of the time before; what it does from then on is the caller's
+    /// to set. Returns whether the two contradict each other without a gap to explain it.
+    pub fn settle(&mut self, tid: Tid, at: MonotonicNs, was: Was, gaps: &Gaps, sink: &mut impl Sink) -> bool {
+        let (from, doing, agrees) = (self.since, self.doing, was.agrees(self.doing));
+        let mut put = |from: MonotonicNs, to: MonotonicNs, doing: Doing| {
+            if to > from {
+                sink.thread(&ThreadSpan { tid, from, to, doing });
+            }
+        };
+        self.since = at.max(from);
+        // A running thread is seen by its own CPU alone, whose gaps end its run: the others do not matter.
+        let concerned = !matches!(doing, Doing::Unknown | Doing::Running { .. });
+        let gap = if concerned { gaps.within(Scope::AnyCpu, from, at) } else { None };
+        match gap {
+            Some((lost, found)) => {
+                put(from, lost, doing);
+                put(lost, if agrees { found } else { at }, Doing::Unknown);
+                put(if agrees { found } else { at }, at, doing);
+                false
+            }
+            None => {
+                put(from, at, if agrees { doing } else { Doing::Unknown });
+                !agrees && at > from
+            }
+        }
+    }
+
+    /// A scope begins; false where too many are open.
+    pub fn begin(&mut self, point: PointId, from: MonotonicNs, values: [i64; 2], count: u8) -> bool {
+        let room = self.scopes.len() < SCOPES;
+        if room {
+            self.scopes.push(OpenScope { point, from, values, count });
+        }
+        room
+    }
+
+    /// A scope ends; inner ones that were never ended end with it, not whole. False where it never began.
+    pub fn end(&mut self, tid: Tid, point: PointId, at: MonotonicNs, sink: &mut impl Sink) -> bool {
+        let Some(place) = self.scopes.iter().rposition(|open| open.point == point) else { return false };
+        for depth in (place..self.scopes.len()).rev() {
+            self.close_scope(tid, depth, at, depth == place, sink);
+        }
+        true
+    }
+
+    fn close_scope(&mut self, tid: Tid, depth: usize, at: MonotonicNs, whole: bool, sink: &mut impl Sink) {
+        let Some(OpenScope { point, from, values, count }) = self.scopes.pop() else { return };
+        let (to, depth) = (at.max(from), depth as u16);
+        sink.scope(&ScopeSpan { tid, from, to, point, depth, values, count, whole });
+    }
+
+    /// The recording ends.
+    fn finish(&mut self, tid: Tid, at: MonotonicNs, states: bool, gaps: &Gaps, sink: &mut impl Sink) {
+        if states && !self.dead {
+            let was = match self.doing {
+                Doing::Running { .. } => Was::Running,
+                Doing::Ready { .. } | Doing::Waking => Was::Ready,
+                _ => Was::Asleep,
+            };
+            self.settle(tid, at, was, gaps, sink);
+        }
+        if let Some((number, from)) = self.syscall.take() {
+            sink.syscall(&SyscallSpan { tid, from, to: at.max(from), number, result: None });
+        }
+        for depth in (0..self.scopes.len()).rev() {
+            self.close_scope(tid, depth, at, false, sink);
+        }
+    }
+}
+
+/// All threads.
+pub struct Threads {
+    table: HashMap<Tid, Thread>,
+    began: MonotonicNs,
+    /// Transitions of threads beyond those that are followed.
+    pub untracked: u64,
+}
+
+impl Threads {
+    pub fn new(began: MonotonicNs) -> Threads {
+        Threads { table: HashMap::new(), began, untracked: 0 }
+    }
+
+    /// The thread whose state an event tells, as unknown since the beginning where nothing was heard of it before. Of one that had ended,
+    /// what it did since its end is not known.
+    pub fn get(&mut self, tid: Tid) -> Option<&mut Thread> {
+        let thread = self.beside(tid)?;
+        thread.dead = false;
+        Some(thread)
+    }
+
+    /// The thread that did something which says nothing of its state: a test point may come a little after the end of its thread.
+    pub fn beside(&mut self, tid: Tid) -> Option<&mut Thread> {
+        let full = self.table.len() >= THREADS;
+        match self.table.entry(tid) {
+            Entry::Occupied(known) => Some(known.into_mut()),
+            Entry::Vacant(_) if full => {
+                self.untracked += 1;
+                None
+            }
+            Entry::Vacant(new) => Some(new.insert(Thread::new(self.began))),
+        }
+    }
+
+    /// A thread is born. If its number was another's whose end was not seen, that one's end is not known.
+    pub fn born(&mut self, tid: Tid, at: MonotonicNs, gaps: &Gaps, sink: &mut impl Sink) {
+        let known = self.table.get(&tid).is_some_and(|thread| !thread.dead);
+        let Some(thread) = self.get(tid) else { return };
+        if known {
+            thread.settle(tid, at, Was::Unseen, gaps, sink);
+        }
+        *thread = Thread { doing: Doing::Other, ..Thread::new(at.max(thread.since)) };
+    }
+
+    /// Ends everything, in the order of the threads' numbers.
+    pub fn finish(&mut self, at: MonotonicNs, states: bool, gaps: &Gaps, sink: &mut impl Sink) {
+        let mut all: Vec<(Tid, Thread)> = self.table.drain().collect();
+        all.sort_unstable_by_key(|(tid, _)| *tid);
+        for (tid, mut thread) in all {
+            thread.finish(tid, at, states, gaps, sink);
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! From events to spans: the state machine of all threads and CPUs.
+
+use super::cpus::Cpus;
+use super::states::{Threads, Was};
+use super::*;
+use crate::gaps::{Gaps, Scope};
+use punctual_core::event::{Group, Recorded};
+use punctual_core::{Event, Names, What};
+use std::collections::HashSet;
+
+/// What of time and threads a recording covers.
+#[derive(Clone, Debug)]
+pub struct Coverage {
+    /// The first instant.
+    pub began: MonotonicNs,
+    /// The last instant.
+    pub ended: MonotonicNs,
+    /// Whether switches and wake-ups were recorded: without them no state is told of anything.
+    pub states: bool,
+    /// The threads that switches were limited to; `None`: all.
+    pub threads: Option<HashSet<Tid>>,
+}
+
+impl Coverage {
+    /// Of all threads from one instant to another.
+    pub fn between(began: MonotonicNs, ended: MonotonicNs) -> Coverage {
+        Coverage { began, ended: ended.max(began), states: true, threads: None }
+    }
+
+    /// Of a recording. Where it was limited to processes, the names tell their threads.
+    pub fn of(recorded: &Recorded, names: &Names) -> Coverage {
+        let ours = |process: u32| recorded.pids.contains(&process);
+        let tids = || names.tasks.iter().filter(|(tid, task)| ours(task.process) || ours(tid.0)).map(|(tid, _)| *tid);
+        Coverage {
+            states: recorded.covers(Group::Sched),
+            threads: (!recorded.pids.is_empty()).then(|| tids().collect()),
+            ..Coverage::between(recorded.began, recorded.ended)
+        }
+    }
+
+    fn follows(&self, tid: Tid) -> bool {
+        self.threads.as_ref().is_none_or(|threads| threads.contains(&tid))
+    }
+}
+
+/// What did not fit together.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Doubts {
+    /// Transitions that contradict the state before them, with no known gap between: the state is told as unknown.
+    pub contradictions: u64,
+    /// Exits and ends whose entry or begin is missing: most often it lies before the recording.
+    pub stray: u64,
+    /// Events of more threads, or deeper nesting, than are followed.
+    pub untracked: u64,
+}
+
+/// Reads events in the order of time and hands spans to a sink.
+pub struct Tracker<S> {
+    coverage: Coverage,
+    gaps: Gaps,
+    cpus: Cpus,
+    threads: Threads,
+    sink: S,
+    doubts: Doubts,
+}
+
+impl<S: Sink> Tracker<S> {
+    /// Nothing read yet. `gaps` are those of the recording ([`Gaps::of`]); without them, losses of one CPU cast no doubt on threads that
+    /// were asleep or ready meanwhile.
+    pub fn new(coverage: Coverage, gaps: Gaps, sink: S) -> Tracker<S> {
+        let (cpus, threads) = (Cpus::new(coverage.began), Threads::new(coverage.began));
+        Tracker { coverage, gaps, cpus, threads, sink, doubts: Doubts::default() }
+    }
+
+    /// Reads one event. Instants outside of what is covered are moved to its ends.
+    pub fn push(&mut self, event: &Event) {
+        let at = event.at.clamp(self.coverage.began, self.coverage.ended);
+        let Event { cpu, tid, what, .. } = *event;
+        match what {
+            What::Switch { prev_state, next, next_prio, .. } => {
+                return self.switched(SwitchMark { at, cpu, prev: tid, state: prev_state, next }, next_prio);
+            }
+            What::Lost { count, since } => return self.lost(at, cpu, tid, count, since),
+            What::Point { point, kind, count, values } => {
+                return self.point(PointMark { at, tid, point, kind, values, count });
+            }
+            What::Sample { .. } => return,
+            _ => self.runs(cpu, at, tid),
+        }
+        match what {
+            What::Waking { task, .. } => self.waking(at, cpu, tid, task),
+            What::Wakeup { task, target, .. } => self.woken(at, task, target),
+            What::Migrate { task, from, to } => self.migrated(MigrationMark { at, tid: task, from, to }),
+            What::Fork { child } if self.coverage.states && child != Tid::IDLE => {
+                self.threads.born(child, at, &self.gaps, &mut self.sink);
+            }
+            What::IrqEntry { irq } => self.enter(at, cpu, Interrupt::Hard(irq)),
+            What::IrqExit { irq, .. } => self.exit(at, cpu, tid, Interrupt::Hard(irq)),
+            What::VectorEntry { vector } => self.enter(at, cpu, Interrupt::Vector(vector)),
+            What::VectorExit { vector } => self.exit(at, cpu, tid, Interrupt::Vector(vector)),
+            What::SoftirqEntry { vector } => self.enter(at, cpu, Interrupt::Soft(vector)),
+            What::SoftirqExit { vector } => self.exit(at, cpu, tid, Interrupt::Soft(vector)),
+            What::IdleEnter { state } => self.idle(at, cpu, Some(state)),
+            What::IdleExit => self.idle(at, cpu, None),
+            What::SyscallEnter { number, .. } => self.syscall_enter(at, tid, number),
+            What::SyscallExit { number, result } => self.syscall_exit(at, tid, number, result),
+            What::Call { function, began, depth, left, argument } => {
+                let from = began.clamp(self.coverage.began, at);
+                self.sink.call(&CallSpan { tid, from, to: at, function, depth, left, argument });
+            }
+            _ => {}
+        }
+    }
+
+    /// The recording ends: what is open ends with it.
+    pub fn finish(mut self) -> (S, Doubts) {
+        let ended = self.coverage.ended;
+        for cpu in self.cpus.all() {
+            cpu.interrupts_end(ended, cpu.tid.unwrap_or_default(), &mut self.sink);
+            cpu.idle(ended, None, &mut self.sink);
+            if self.coverage.states {
+                cpu.turn_to(ended, true, None, &mut self.sink);
+            }
+        }
+        self.threads.finish(ended, self.coverage.states, &self.gaps, &mut self.sink);
+        self.doubts.untracked += self.threads.untracked;
+        (self.sink, self.doubts)
+    }
+
+    /// This task runs here. Where it was not known who does: it has done so since that is not known, as no switch was seen since.
+    fn runs(&mut self, cpu: u16, at: MonotonicNs, tid: Tid) {
+        if !self.coverage.states || !self.coverage.follows(tid) {
+            return;
+        }
+        let Some(lane) = self.cpus.get(cpu).filter(|lane| lane.tid.is_none()) else { return };
+        let since = lane.since;
+        lane.tid = Some(tid);
+        if tid == Tid::IDLE {
+            return;
+        }
+        let Some(thread) = self.threads.get(tid) else { return };
+        match thread.doing {
+            Doing::Running { cpu: other } if other != cpu => {
+                // It cannot have run here all the time: from now on it does.
+                lane.turn_to(at, false, Some((tid, None)), &mut self.sink);
+                self.moves_without_a_switch(tid, at, other);
+                if let Some(thread) = self.threads.get(tid) {
+                    thread.doing = Doing::Running { cpu };
+                }
+            }
+            _ => {
+                if thread.since < since {
+                    thread.settle(tid, since, Was::Unseen, &self.gaps, &mut self.sink);
+                }
+                thread.doing = Doing::Running { cpu };
+            }
+        }
+    }
+
+    /// A thread that should run on `cpu` is seen elsewhere: who runs there, and what it did since, is not known.
+    fn moves_without_a_switch(&mut self, tid: Tid, at: MonotonicNs, cpu: u16) {
+        self.doubts.contradictions += 1;
+        if let Some(thread) = self.threads.get(tid) {
+            thread.settle(tid, at, Was::Unseen, &self.gaps, &mut self.sink);
+            thread.doing = Doing::Unknown;
+        }
+        if let Some(lane) = self.cpus.get(cpu).filter(|lane| lane.tid == Some(tid)) {
+            lane.turn_to(at, false, None, &mut self.sink);
+        }
+    }
+
+    fn switched(&mut self, mark: SwitchMark, next_prio: i16) {
+        if !self.coverage.states {
+            return;
+        }
+        let SwitchMark { at, cpu, prev, state, next } = mark;
+        self.runs(cpu, at, prev);
+        self.leaves(at, cpu, prev, state);
+        self.sink.switch(&mark);
+        let followed = self.coverage.follows(next);
+        if next != Tid::IDLE && followed {
+            self.arrives(at, cpu, next);
+        }
+        if let Some(lane) = self.cpus.get(cpu) {
+            lane.turn_to(at, true, followed.then_some((next, Some(next_prio))), &mut self.sink);
+            if let Some(thread) =
+                Some(next).filter(|next| *next != Tid::IDLE && followed).and_then(|n| self.threads.get(n))
+            {
+                lane.resume(&mut thread.suspended, at);
+            }
+        }
+    }
+
+    /// Ends the lane's span and the run of who leaves.
+    fn leaves(&mut self, at: MonotonicNs, cpu: u16, prev: Tid, state: TaskState) {
+        let Some(lane) = self.cpus.get(cpu) else { return };
+        let (ran, agrees) = (lane.tid, lane.tid == Some(prev));
+        lane.turn_to(at, agrees, None, &mut self.sink);
+        lane.idle(at, None, &mut self.sink);
+        let softirqs = lane.interrupts_end(at, prev, &mut self.sink);
+        if !agrees && let Some(ran) = ran.filter(|ran| *ran != Tid::IDLE) {
+            self.moves_without_a_switch(ran, at, cpu);
+        }
+        if prev == Tid::IDLE || !self.coverage.follows(prev) {
+            return;
+        }
+        let Some(thread) = self.threads.get(prev) else { return };
+        if let Doing::Running { cpu: other } = thread.doing
+            && other != cpu
+        {
+            self.moves_without_a_switch(prev, at, other);
+        }
+        let Some(thread) = self.threads.get(prev) else { return };
+        let contradicts = thread.settle(prev, at, Was::Running, &self.gaps, &mut self.sink);
+        self.doubts.contradictions += u64::from(contradicts);
+        thread.suspended = softirqs;
+        thread.dead = state == TaskState::Dead;
+        thread.doing = match state {
+            TaskState::Preempted | TaskState::Yielded => Doing::Ready { cpu: Some(cpu), preempted: true },
+            state => state.into(),
+        };
+    }
+
+    /// Ends what the thread did that comes.
+    fn arrives(&mut self, at: MonotonicNs, cpu: u16, next: Tid) {
+        let Some(thread) = self.threads.get(next) else { return };
+        if let Doing::Running { cpu: other } = thread.doing {
+            self.moves_without_a_switch(next, at, other);
+        }
+        let Some(thread) = self.threads.get(next) else { return };
+        let contradicts = thread.settle(next, at, Was::Ready, &self.gaps, &mut self.sink);
+        self.doubts.contradictions += u64::from(contradicts);
+        thread.doing = Doing::Running { cpu };
+    }
+
+    fn waking(&mut self, at: MonotonicNs, cpu: u16, waker: Tid, task: Tid) {
+        let interrupt = self.cpus.get(cpu).and_then(|lane| lane.interrupt());
+        self.sink.wake(&WakeMark { at, cpu, waker, interrupt, task });
+        self.awakes(at, task, Doing::Waking);
+    }
+
+    fn woken(&mut self, at: MonotonicNs, task: Tid, target: u16) {
+        self.awakes(at, task, Doing::Ready { cpu: Some(target), preempted: false });
+    }
+
+    /// A thread stops waiting. One that runs or is ready is woken too when it was about to sleep: that changes nothing.
+    fn awakes(&mut self, at: MonotonicNs, task: Tid, doing: Doing) {
+        if !self.coverage.states || task == Tid::IDLE || !self.coverage.follows(task) {
+            return;
+        }
+        let Some(thread) = self.threads.get(task) else { return };
+        let was = match thread.doing {
+            Doing::Waking if doing == Doing::Waking => return,
+            Doing::Waking => Was::Ready,
+            Doing::Running { .. } => return,
+            // It may have run and slept again where events are missing.
+            Doing::Ready { .. } if self.gaps.within(Scope::AnyCpu, thread.since, at).is_none() => return,
+            _ => Was::Asleep,
+        };
+        thread.settle(task, at, was, &self.gaps, &mut self.sink);
+        thread.doing = doing;
+    }
+
+    fn migrated(&mut self, mark: MigrationMark) {
+        self.sink.migration(&mark);
+        if !self.coverage.states || mark.tid == Tid::IDLE || !self.coverage.follows(mark.tid) {
+            return;
+        }
+        let Some(thread) = self.threads.get(mark.tid) else { return };
+        if let Doing::Ready { preempted, .. } = thread.doing {
+            thread.settle(mark.tid, mark.at, Was::Ready, &self.gaps, &mut self.sink);
+            thread.doing = Doing::Ready { cpu: Some(mark.to), preempted };
+        }
+    }
+
+    fn enter(&mut self, at: MonotonicNs, cpu: u16, what: Interrupt) {
+        let entered = self.cpus.get(cpu).is_some_and(|lane| lane.enter(what, at));
+        self.doubts.untracked += u64::from(!entered);
+    }
+
+    fn exit(&mut self, at: MonotonicNs, cpu: u16, tid: Tid, what: Interrupt) {
+        let left = self.cpus.get(cpu).is_some_and(|lane| lane.exit(what, at, tid, &mut self.sink));
+        self.doubts.stray += u64::from(!left);
+    }
+
+    fn idle(&mut self, at: MonotonicNs, cpu: u16, state: Option<u32>) {
+        if let Some(lane) = self.cpus.get(cpu) {
+            lane.idle(at, state, &mut self.sink);
+        }
+    }
+
+    fn syscall_enter(&mut self, at: MonotonicNs, tid: Tid, number: u32) {
+        let Some(thread) = self.threads.beside(tid) else { return };
+        thread.syscall = Some((number, at));
+    }
+
+    /// Some system calls return twice (fork) or not at all (exit): only the exit of the one that was entered counts.
+    fn syscall_exit(&mut self, at: MonotonicNs, tid: Tid, number: u32, result: i64) {
+        let Some(thread) = self.threads.beside(tid) else { return };
+        match thread.syscall.take() {
+            Some((entered, from)) if entered == number => {
+                let to = at.max(from);
+                self.sink.syscall(&SyscallSpan { tid, from, to, number, result: Some(result) });
+            }
+            _ => self.doubts.stray += 1,
+        }
+    }
+
+    fn point(&mut self, mark: PointMark) {
+        self.sink.point(&mark);
+        let PointMark { at, tid, point, kind, values, count } = mark;
+        if kind == PointKind::Point {
+            return;
+        }
+        let Some(thread) = self.threads.beside(tid) else { return };
+        match kind {
+            PointKind::Begin => self.doubts.untracked += u64::from(!thread.begin(point, at, values, count)),
+            _ => self.doubts.stray += u64::from(!thread.end(tid, point, at, &mut self.sink)),
+        }
+    }
+
+    /// Events are missing: on that CPU nothing is known until somebody is seen there again.
+    fn lost(&mut self, at: MonotonicNs, cpu: u16, tid: Tid, count: u64, since: MonotonicNs) {
+        let from = since.clamp(self.coverage.began, at);
+        let of_cpu = cpu != Event::NO_CPU;
+        let mark = GapMark { cpu: of_cpu.then_some(cpu), tid: (!of_cpu).then_some(tid), from, to: at, count };
+        self.sink.gap(&mark);
+        let Some(lane) = self.cpus.get(cpu) else { return };
+        let ran = lane.tid;
+        lane.interrupts_end(from, ran.unwrap_or_default(), &mut self.sink);
+        lane.idle(from, None, &mut self.sink);
+        if !self.coverage.states {
+            return;
+        }
+        lane.turn_to(from, true, None, &mut self.sink);
+        lane.turn_to(at, false, None, &mut self.sink);
+        let Some(ran) = ran.filter(|ran| *ran != Tid::IDLE) else { return };
+        let Some(thread) = self.threads.get(ran).filter(|thread| thread.doing == Doing::Running { cpu }) else {
+            return;
+        };
+        thread.settle(ran, from, Was::Running, &self.gaps, &mut self.sink);
+        thread.doing = Doing::Unknown;
+    }
+}
