@@ -152,10 +152,8 @@ impl Sink for Windows {
         let passive = !matches!(span.doing, Doing::Running { .. } | Doing::Ready { .. } | Doing::Waking);
         for (lanes, from, to) in self.sharing(span.from, span.to) {
             let throughout = from == lanes.from && to == lanes.to;
-            if to > from && !(passive && throughout) {
-                if lanes.room() {
-                    lanes.threads.entry(span.tid).or_default().spans.push(ThreadSpan { from, to, ..*span });
-                }
+            if to > from && !(passive && throughout) && lanes.room() {
+                lanes.threads.entry(span.tid).or_default().spans.push(ThreadSpan { from, to, ..*span });
             }
         }
     }
