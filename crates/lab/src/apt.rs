@@ -152,26 +152,65 @@ impl<'a> Suite<'a> {
         Ok(family)
     }
 
+    /// The directory with a package and all that it depends on unpacked into one tree: a program of another release runs
+    /// there on the libraries that it was built for, and nothing is installed. Fetched if the cache does not have it.
+    pub fn unpacked_with_dependencies(&self, package: &Package) -> Result<PathBuf, LabError> {
+        // No package is installed in the private configuration, so that all of them count as missing.
+        let exact = format!("{}={}", package.name, package.version);
+        let words = ["--download-only", "--yes", "--no-install-recommends", "install", &exact];
+        let archives = self.dir().join("cache/archives");
+        self.unpack(package, "with-dependencies_", |suite, _| {
+            suite.apt(&suite.apt_get, &words, suite.cache.dir())?;
+            Ok(archives.clone())
+        })?;
+        // What is unpacked need not be kept packed.
+        let _lock = self.cache.lock()?;
+        self.apt(&self.apt_get, &["clean"], self.cache.dir())?;
+        Ok(self.unpacked_place(package, "with-dependencies_"))
+    }
+
     /// The directory with a family of packages unpacked into one tree, named after the first; fetched if the cache does not
     /// have it.
     pub fn unpacked(&self, family: &[Package]) -> Result<PathBuf, LabError> {
-        let packages = self.cache.dir().join("packages");
-        let first = family.first().map(|first| format!("{}_{}", first.name, first.version)).unwrap_or_default();
-        let target = packages.join(format!("{first}_{}", self.arch.debian_name()).replace(':', "%3a"));
+        let Some(first) = family.first() else {
+            return Err(LabError::Request("no package to unpack".to_owned()));
+        };
+        let wanted = family.iter().map(|package| format!("{}={}", package.name, package.version));
+        let words: Vec<String> = ["download".to_owned()].into_iter().chain(wanted).collect();
+        self.unpack(first, "", |suite, work| {
+            let debs = work.join("debs");
+            fs::create_dir(&debs).map_err(LabError::io("create", &debs))?;
+            suite.apt(&suite.apt_get, &words.iter().map(String::as_str).collect::<Vec<_>>(), &debs)?;
+            Ok(debs)
+        })
+    }
+
+    fn unpacked_place(&self, package: &Package, prefix: &str) -> PathBuf {
+        let name = format!("{prefix}{}_{}_{}", package.name, package.version, self.arch.debian_name());
+        self.cache.dir().join("packages").join(name.replace(':', "%3a"))
+    }
+
+    /// Unpacks all packages in the directory that `fetch` gives, unless that has been done before.
+    fn unpack(
+        &self,
+        package: &Package,
+        prefix: &str,
+        fetch: impl FnOnce(&Self, &Path) -> Result<PathBuf, LabError>,
+    ) -> Result<PathBuf, LabError> {
+        let target = self.unpacked_place(package, prefix);
         let _lock = self.cache.lock()?;
         if target.exists() {
             return Ok(target);
         }
+        let packages = self.cache.dir().join("packages");
         fs::create_dir_all(&packages).map_err(LabError::io("create", &packages))?;
         let work = tempfile::tempdir_in(&packages).map_err(LabError::io("create a directory in", &packages))?;
-        let (debs, tree) = (work.path().join("debs"), work.path().join("tree"));
-        fs::create_dir(&debs).map_err(LabError::io("create", &debs))?;
-        let wanted = family.iter().map(|package| format!("{}={}", package.name, package.version));
-        let words: Vec<String> = ["download".to_owned()].into_iter().chain(wanted).collect();
-        self.apt(&self.apt_get, &words.iter().map(String::as_str).collect::<Vec<_>>(), &debs)?;
-        for deb in fs::read_dir(&debs).map_err(LabError::io("list", &debs))?.filter_map(Result::ok) {
-            tools::run(&self.dpkg_deb, [Path::new("-x"), &deb.path(), &tree], work.path())
-                .map_err(|said| LabError::malformed(deb.path(), said))?;
+        let tree = work.path().join("tree");
+        let debs = fetch(self, work.path())?;
+        let debs = fs::read_dir(&debs).map_err(LabError::io("list", &debs))?.filter_map(Result::ok);
+        for deb in debs.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|is| is == "deb")) {
+            tools::run(&self.dpkg_deb, [Path::new("-x"), &deb, &tree], work.path())
+                .map_err(|said| LabError::malformed(&deb, said))?;
         }
         // Only a complete tree ever gets the final name.
         fs::rename(&tree, &target).map_err(LabError::io("rename to", &target))?;

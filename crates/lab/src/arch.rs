@@ -1,5 +1,7 @@
 //! What differs between the architectures that a guest can have.
 
+use crate::LabError;
+
 /// The architecture of a guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Arch {
@@ -10,6 +12,28 @@ pub enum Arch {
 }
 
 impl Arch {
+    /// This machine's own.
+    pub fn here() -> Result<Arch, LabError> {
+        match std::env::consts::ARCH {
+            "x86_64" => Ok(Arch::Amd64),
+            "aarch64" => Ok(Arch::Arm64),
+            other => Err(LabError::missing(format!("a QEMU built for {other}"), "an amd64 or arm64 machine")),
+        }
+    }
+    /// Where Debian puts its libraries, below /usr/lib.
+    pub(crate) fn multiarch(self) -> &'static str {
+        match self {
+            Arch::Amd64 => "x86_64-linux-gnu",
+            Arch::Arm64 => "aarch64-linux-gnu",
+        }
+    }
+    /// The dynamic linker in an unpacked tree, where /lib is no link to /usr/lib.
+    pub(crate) fn loader(self) -> &'static str {
+        match self {
+            Arch::Amd64 => "usr/lib64/ld-linux-x86-64.so.2",
+            Arch::Arm64 => "usr/lib/ld-linux-aarch64.so.1",
+        }
+    }
     /// Debian's name of it.
     pub fn debian_name(self) -> &'static str {
         match self {

@@ -15,6 +15,7 @@ mod apt;
 mod arch;
 mod cache;
 mod contents;
+mod emulator;
 mod error;
 mod guest;
 mod image;

@@ -1,11 +1,12 @@
 //! QEMU: its command line, and watching over it until it ends or must be ended.
 
+use crate::emulator::Emulator;
 use crate::guest::Accel;
 use crate::{Arch, LabError, tools};
 use punctual_core::CpuSet;
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -34,6 +35,8 @@ const VIRTUAL_TIME_KERNEL: &str =
 pub struct Ended {
     pub how: How,
     pub elapsed: Duration,
+    /// QEMU's version.
+    pub emulator: String,
 }
 
 /// How QEMU ended.
@@ -83,6 +86,8 @@ impl Machine<'_> {
     pub fn args(&self) -> Result<Vec<OsString>, LabError> {
         let mut args: Vec<String> = Vec::new();
         let mut add = |words: &str| args.extend(words.split(' ').map(str::to_owned));
+        // A name for `ps`: a fetched QEMU is started by a dynamic linker and would bear that one's.
+        add("-name punctual,process=qemu-punctual");
         add("-nodefaults -no-user-config -display none -monitor none -nic none -no-reboot");
         match self.accel {
             Accel::Tcg => add(&format!("-accel tcg,thread=multi -cpu {}", self.arch.cpu())),
@@ -108,12 +113,6 @@ impl Machine<'_> {
         let kernel = ["-kernel".into(), self.kernel.as_os_str().to_owned()];
         Ok(args.into_iter().map(OsString::from).chain(kernel).collect())
     }
-}
-
-/// This machine's QEMU for an architecture.
-pub fn program(arch: Arch) -> Result<PathBuf, LabError> {
-    let (program, package) = arch.qemu();
-    tools::find(program, package)
 }
 
 /// QEMU running; killed when this is dropped.
@@ -162,14 +161,14 @@ fn next_cpu() -> Option<usize> {
 
 /// Runs QEMU in the run's directory until it ends, its time is up, or it has written too much.
 pub fn run(machine: &Machine, dir: &Path, timeout: Duration) -> Result<Ended, LabError> {
-    let qemu = program(machine.arch)?;
+    let qemu = Emulator::find(machine.arch)?;
     let wrappers = wrappers(machine.accel)?;
     let said = dir.join(QEMU_STDERR);
     let stderr = fs::File::create(&said).map_err(LabError::io("create", &said))?;
-    let mut words = wrappers.into_iter().chain([qemu.into_os_string()]).chain(machine.args()?);
+    let mut words = wrappers.into_iter().chain(qemu.command).chain(machine.args()?);
     let first = words.next().unwrap_or_default();
     let mut command = Command::new(&first);
-    command.args(words).current_dir(dir);
+    command.args(words).current_dir(dir).envs(qemu.environment);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
     let began = Instant::now();
     let mut running = Running(command.spawn().map_err(LabError::io("start", &first))?);
@@ -185,7 +184,7 @@ pub fn run(machine: &Machine, dir: &Path, timeout: Duration) -> Result<Ended, La
         }
         std::thread::sleep(LOOK_EVERY);
     };
-    Ok(Ended { how, elapsed: began.elapsed() })
+    Ok(Ended { how, elapsed: began.elapsed(), emulator: qemu.version })
 }
 
 fn output_size(dir: &Path) -> u64 {
@@ -215,6 +214,7 @@ mod tests {
         let args = machine(Accel::Tcg, " isolcpus=1 ").args().unwrap();
         let args: Vec<String> = args.into_iter().map(|arg| arg.into_string().unwrap()).collect();
         insta::assert_snapshot!(args.join(" ").replace(" -", "\n-"), @r"
+        -name punctual,process=qemu-punctual
         -nodefaults
         -no-user-config
         -display none

@@ -36,6 +36,8 @@ pub struct GuestResult {
     pub elapsed: Duration,
     /// How many boots it took: more than one where QEMU's own fault ended an earlier one before the job began.
     pub boots: u32,
+    /// QEMU's version: `10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)`.
+    pub emulator: String,
 }
 
 impl GuestResult {
@@ -66,6 +68,7 @@ impl GuestResult {
             problems: status.problems,
             elapsed: ended.elapsed,
             boots,
+            emulator: ended.emulator,
         })
     }
 

@@ -7,7 +7,8 @@
 //! assert!(String::from_utf8_lossy(&result.stdout).starts_with("Linux version 6.1"));
 //! ```
 
-use crate::{Arch, Guest, GuestResult, Job, Kernel, LabError, Outcome, qemu};
+use crate::emulator::Emulator;
+use crate::{Arch, Guest, GuestResult, Job, Kernel, LabError, Outcome};
 use std::path::Path;
 
 /// The value, or `None` after printing `SKIPPED: ` and what this machine lacks.
@@ -33,7 +34,7 @@ pub fn guest(kernel: &str) -> Option<Guest> {
 /// The same for any architecture.
 pub fn guest_for(arch: Arch, kernel: &str) -> Option<Guest> {
     // Before a kernel is fetched that nothing here could boot.
-    or_skip(qemu::program(arch))?;
+    or_skip(Emulator::find(arch))?;
     let kernel = or_skip(Kernel::by_name(kernel, arch))?;
     Some(Guest::new(kernel, Job::Command(vec!["true".into()])))
 }

@@ -1,0 +1,119 @@
+//! Which QEMU runs: this machine's own, or a newer one that is not installed.
+//!
+//! Virtual time wants QEMU 10: version 7.2 parts a run now and then (docs/guests.md) and hangs with several CPUs. Where this
+//! machine has an older one, Debian 13's is fetched and verified by apt into the cache like the kernels, and runs there on
+//! the C library and the other libraries that it was built with.
+
+use crate::apt::Suite;
+use crate::cache::Cache;
+use crate::{Arch, LabError, tools};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex};
+
+/// The suite that has it, and the oldest version that is taken from this machine instead.
+const SUITE: &str = "trixie";
+const MAJOR_MIN: u32 = 10;
+
+/// A QEMU that can be started.
+#[derive(Clone, Debug)]
+pub struct Emulator {
+    /// The program and its first arguments.
+    pub command: Vec<OsString>,
+    /// Variables that it needs.
+    pub environment: Vec<(OsString, OsString)>,
+    /// What it says of its version.
+    pub version: String,
+}
+
+impl Emulator {
+    /// The QEMU for an architecture: this machine's if it is new enough, else the fetched one, else this machine's after all.
+    ///
+    /// # Errors
+    /// [`LabError::Missing`] where there is neither.
+    pub fn find(arch: Arch) -> Result<Emulator, LabError> {
+        static FOUND: LazyLock<Mutex<BTreeMap<&str, Emulator>>> = LazyLock::new(Mutex::default);
+        let mut found = FOUND.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(emulator) = found.get(arch.debian_name()) {
+            return Ok(emulator.clone());
+        }
+        let emulator = Emulator::look_for(arch)?;
+        found.insert(arch.debian_name(), emulator.clone());
+        Ok(emulator)
+    }
+
+    fn look_for(arch: Arch) -> Result<Emulator, LabError> {
+        let installed = Emulator::installed(arch);
+        if let Ok(emulator) = &installed
+            && major(&emulator.version).is_some_and(|major| major >= MAJOR_MIN)
+        {
+            return installed;
+        }
+        match Emulator::fetched(arch) {
+            Err(LabError::Missing(_)) if installed.is_ok() => installed,
+            fetched => fetched,
+        }
+    }
+
+    fn installed(arch: Arch) -> Result<Emulator, LabError> {
+        let (program, package) = arch.qemu();
+        Emulator::asked(vec![tools::find(program, package)?.into_os_string()], Vec::new())
+    }
+
+    fn fetched(arch: Arch) -> Result<Emulator, LabError> {
+        let (program, package) = arch.qemu();
+        // It runs here, whatever it emulates.
+        let here = Arch::here()?;
+        let cache = Cache::open()?;
+        let suite = Suite::open(&cache, SUITE, here)?;
+        let tree = suite.unpacked_with_dependencies(&suite.candidate(package)?)?;
+        let libraries = tree.join("usr/lib").join(here.multiarch());
+        let loader = tree.join(here.loader());
+        let mut command = vec![loader.into_os_string(), "--library-path".into(), libraries.clone().into_os_string()];
+        command.push(tree.join("usr/bin").join(program).into_os_string());
+        for firmware in ["usr/share/qemu", "usr/share/seabios", "usr/lib/ipxe/qemu"] {
+            command.extend(["-L".into(), tree.join(firmware).into_os_string()]);
+        }
+        Emulator::asked(command, vec![("QEMU_MODULE_DIR".into(), libraries.join("qemu").into_os_string())])
+    }
+
+    /// Asks it for its version, which shows that it starts.
+    fn asked(command: Vec<OsString>, environment: Vec<(OsString, OsString)>) -> Result<Emulator, LabError> {
+        let env = PathBuf::from("/usr/bin/env");
+        let assignments = environment.iter().map(|(name, value)| {
+            let mut word = name.clone();
+            word.push("=");
+            word.push(value);
+            word
+        });
+        let words = assignments.chain(command.iter().cloned()).chain(["--version".into()]);
+        let said = tools::run(&env, words, Path::new("/"))
+            .map_err(|why| LabError::missing(format!("a QEMU that starts ({why})"), "apt-get install qemu-system"))?;
+        let version = said.lines().next().unwrap_or_default();
+        let version = version.strip_prefix("QEMU emulator version ").unwrap_or(version).to_owned();
+        Ok(Emulator { command, environment, version })
+    }
+}
+
+fn major(version: &str) -> Option<u32> {
+    version.split('.').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        assert_eq!(major("10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)"), Some(10));
+        assert_eq!(major("7.2.22 (Debian)"), Some(7));
+        assert_eq!(major("unknown"), None);
+    }
+
+    #[test]
+    fn a_new_qemu_runs_here_without_being_installed() {
+        let Some(emulator) = crate::testing::or_skip(Emulator::fetched(Arch::Amd64)) else { return };
+        assert!(major(&emulator.version).is_some_and(|major| major >= MAJOR_MIN), "{}", emulator.version);
+    }
+}
