@@ -92,6 +92,23 @@ fn undo_brings_back_what_was() {
     }
 }
 
+/// Of a removed partition the kernel gives the CPUs back when it finds the time, and disturbs affinities then.
+#[test]
+fn a_kernel_that_is_late_changes_nothing() {
+    for (name, machine) in every_machine() {
+        for late in 0..50 {
+            let (kernel, store) = (machine(), Memory::default());
+            kernel.with(|state| state.late = late);
+            let before = kernel.snapshot();
+            isolate::create(&cpu3(), &kernel, &store).unwrap();
+            let report = undo(&kernel, &store);
+            assert!(report.is_complete(), "{name}, {late} changes late: {report:?}");
+            kernel.with(|state| (0..=late).for_each(|_| state.pass_time()));
+            assert_eq!(kernel.snapshot(), before, "{name}, {late} changes late");
+        }
+    }
+}
+
 #[test]
 fn nobody_but_bound_threads_may_visit_the_partition() {
     for (name, machine) in every_machine() {

@@ -1,7 +1,7 @@
 //! Tasks on their way home: back into the cgroup that each came from, back to the CPUs that each was allowed.
 
-use super::apply::{PAUSE, TRIES};
-use super::record::{Action, Hierarchy, PartitionNote, TaskAffinity, TaskId, TaskPlace};
+use super::apply::{PAUSE, TRIES, write_patiently};
+use super::record::{Action, CgroupVersion, Hierarchy, PartitionNote, TaskAffinity, TaskId, TaskPlace};
 use super::saved::{Outcome, Saved};
 use super::tasks::{self, Membership};
 use crate::files::{FileError, Files};
@@ -91,6 +91,7 @@ impl Homes {
 
     /// Empties a cgroup and removes it. Gives back how many tasks it held.
     pub fn remove_cgroup(&self, files: &dyn Files, hierarchy: &Hierarchy, path: &str) -> Result<usize, FileError> {
+        give_cpus_back(files, hierarchy, path);
         let mut sent = HashSet::new();
         let mut tries = 1;
         loop {
@@ -112,6 +113,19 @@ impl Homes {
             }
             tries += 1;
         }
+    }
+}
+
+/// Ends a partition of version 2 before its cgroup is removed, so that its CPUs are everybody's when this returns.
+///
+/// Removing the cgroup alone gives them back later, in a workqueue (kernel/cgroup/cgroup.c, css_killed_work_fn): until then
+/// a task that asks for them is refused (EINVAL), and when it comes the kernel before 6.2 overwrites the affinities of all.
+fn give_cpus_back(files: &dyn Files, hierarchy: &Hierarchy, cgroup: &str) {
+    let file = format!("{cgroup}/cpuset.cpus.partition");
+    let is_partition = files.read_trimmed(&file).is_ok_and(|kind| kind != "member");
+    if hierarchy.version == CgroupVersion::V2 && is_partition {
+        // Where that fails, removing it still does the same, if later.
+        let _ = write_patiently(files, &file, "member");
     }
 }
 

@@ -84,7 +84,10 @@ impl<'a> Undoing<'a> {
     fn run(mut self, store: &dyn Store) -> Result<JournalReport, JournalError> {
         let mut journal = Journal::resume(store, self.saved)?;
         let mut all_settled = true;
-        for entry in self.saved.entries.iter().rev() {
+        // Affinities last: the kernel overwrites them when a cgroup goes, and refuses CPUs that still are a partition's.
+        let affinity = |entry: &&Entry| matches!(entry.will.action, Action::NoteAffinities { .. });
+        let (affinities, others): (Vec<_>, Vec<_>) = self.saved.entries.iter().rev().partition(affinity);
+        for entry in others.into_iter().chain(affinities) {
             if entry.undone || matches!(entry.outcome, Outcome::Refused(_)) {
                 continue;
             }

@@ -43,7 +43,8 @@ impl State {
             return own.cpus.intersection(&self.online);
         }
         let taken = self.cgroups.keys().filter(|other| self.is_partition(other));
-        let taken = taken.fold(CpuSet::new(), |all, other| all.union(&self.cgroups[other].cpus));
+        let dying = self.dying.as_ref().map(|(cpus, _)| cpus.clone()).unwrap_or_default();
+        let taken = taken.fold(dying, |all, other| all.union(&self.cgroups[other].cpus));
         let base = if path == self.mount { self.possible.clone() } else { self.effective(&self.parent(path)) };
         let base = base.difference(&taken);
         let narrowed = own.cpus.intersection(&base);
@@ -258,8 +259,35 @@ impl State {
         if children || self.tasks.values().any(|task| task.cgroup == path) {
             return Err(libc::EBUSY);
         }
+        if !self.v1 && self.is_partition(path) {
+            self.dying = Some((self.cgroups[path].cpus.clone(), self.late));
+        }
         self.cgroups.remove(path);
         self.spread();
+        Ok(())
+    }
+
+    /// Time goes on by one change: a workqueue may get round to a cgroup that was removed.
+    pub fn pass_time(&mut self) {
+        match &mut self.dying {
+            Some((_, 0)) => {
+                self.dying = None;
+                self.spread();
+            }
+            Some((_, left)) => *left -= 1,
+            None => {}
+        }
+    }
+
+    /// A task asks for CPUs (kernel/sched/core.c, sched_setaffinity): it gets those that its cgroup has.
+    pub fn ask(&mut self, tid: i32, cpus: &CpuSet) -> Answer<()> {
+        let cgroup = self.tasks.get(&tid).ok_or(libc::ESRCH)?.cgroup.clone();
+        let granted = cpus.intersection(&self.effective(&cgroup));
+        if granted.is_empty() {
+            return Err(libc::EINVAL);
+        }
+        let task = self.tasks.get_mut(&tid).expect("it is there");
+        (task.allowed, task.asked) = (granted, Some(cpus.clone()));
         Ok(())
     }
 

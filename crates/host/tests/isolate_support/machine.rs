@@ -130,6 +130,8 @@ fn machine(v1: bool, prefix: &'static str, mount: &str) -> Kernel {
             links: BTreeMap::from([link]),
             tasks: tasks(mount),
             cgroups: BTreeMap::from([(mount.to_owned(), root)]),
+            late: 30,
+            dying: None,
             remembers: true,
             refusals: Vec::new(),
             forks: 0,

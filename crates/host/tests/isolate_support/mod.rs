@@ -87,6 +87,10 @@ pub struct State {
     pub links: BTreeMap<String, String>,
     pub tasks: BTreeMap<i32, Task>,
     pub cgroups: BTreeMap<String, Cgroup>,
+    /// Version 2: after how many changes a workqueue gives the CPUs of a partition back whose cgroup was removed.
+    pub late: usize,
+    /// Such CPUs, and how many changes are left.
+    pub dying: Option<(CpuSet, usize)>,
     /// Whether tasks keep what they asked for across cpusets.
     pub remembers: bool,
     pub refusals: Vec<Refusal>,

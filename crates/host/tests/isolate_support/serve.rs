@@ -117,6 +117,7 @@ impl State {
     }
 
     fn unless_refused(&mut self, path: &str, make: impl FnOnce(&mut State) -> Result<(), i32>) -> Result<(), i32> {
+        self.pass_time();
         match self.refusal(path) {
             Some((errno, false)) => Err(errno),
             Some((errno, true)) => make(self).and(Err(errno)),
@@ -154,12 +155,10 @@ impl Files for Kernel {
         answer.map_err(|errno| failed("remove the directory", path, errno))
     }
     fn set_affinity(&self, tid: i32, cpus: &CpuSet) -> Result<(), FileError> {
-        self.with(|state| match state.tasks.get_mut(&tid) {
-            Some(task) => {
-                (task.allowed, task.asked) = (cpus.clone(), Some(cpus.clone()));
-                Ok(())
-            }
-            None => Err(failed("set the affinity of", &format!("task {tid}"), libc::ESRCH)),
-        })
+        let answer = self.with(|state| {
+            state.pass_time();
+            state.ask(tid, cpus)
+        });
+        answer.map_err(|errno| failed("set the affinity of", &format!("task {tid}"), errno))
     }
 }
