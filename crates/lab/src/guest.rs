@@ -12,7 +12,7 @@ pub use crate::initramfs::Source;
 /// What makes the guest's time go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Accel {
-    /// QEMU's translator, a thread per CPU: for behaviour, not for latencies (those are the host's noise).
+    /// QEMU's translator, all CPUs in turn in one thread: for behaviour, not for latencies (those are the host's noise).
     Tcg,
     /// Time counted in guest instructions, 8 ns each (`-icount shift=3,sleep=off`), on one CPU, independent of the host. It
     /// compares software paths, not hardware: no caches, no frequency changes, no firmware interrupts. Two runs of the same
