@@ -173,6 +173,7 @@ impl Series {
 fn meta(name: &str, cpu: usize, requirements: &[&str]) -> SeriesMeta {
     SeriesMeta {
         name: name.into(),
+        measure: String::new(),
         workload: "timer".into(),
         clock: Clock::Monotonic,
         cpus: CpuSet::single(cpu),
@@ -194,6 +195,7 @@ fn phase(maker: &Maker, name: &str, index: i64, busy: f64, loads: Vec<LoadMeta>)
         started_monotonic: BEGIN + 4_000_000_000 * index,
         duration: Some(Nanos::from_secs(4)),
         loads,
+        measures: Vec::new(),
         cpu_load: Fact::Known(CpuLoad { all: shares(busy), cpus }),
     }
 }

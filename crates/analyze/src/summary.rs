@@ -70,7 +70,8 @@ pub fn summarize_run(manifest: &Manifest, phases: &[PhaseView], found: &[Finding
             series.push(summary);
         }
         let duration = phase.meta.duration.map(Nanos::ns);
-        summaries.push(PhaseSummary { name: name.clone(), duration, cpu_load: phase.meta.cpu_load.clone(), series });
+        let (cpu_load, measures) = (phase.meta.cpu_load.clone(), phase.meta.measures.clone());
+        summaries.push(PhaseSummary { name: name.clone(), duration, cpu_load, series, measures });
     }
     let whole = manifest.ending.is_some() && damage.is_empty() && !failed(manifest);
     let requirements = summaries.iter().flat_map(|phase| &phase.series).flat_map(|series| &series.requirements);
@@ -129,7 +130,9 @@ fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary 
     let (supported, unsupported) = supported(data.count());
     SeriesSummary {
         name: meta.name.clone(),
+        measure: meta.measure.clone(),
         workload: meta.workload.clone(),
+        parameters: meta.details.clone(),
         cpus: meta.cpus.to_string(),
         scheduling: meta.scheduling.clone(),
         real_time: meta.real_time,

@@ -26,6 +26,7 @@ pub fn state(latencies: &[i64]) -> State {
 pub fn meta(requirements: &[&str]) -> SeriesMeta {
     SeriesMeta {
         name: "cpu0".into(),
+        measure: String::new(),
         workload: "timer".into(),
         clock: Clock::Monotonic,
         cpus: CpuSet::single(0),
@@ -58,6 +59,7 @@ pub fn phase() -> PhaseMeta {
         started_monotonic: 0,
         duration: Some(Nanos::SECOND),
         loads: Vec::new(),
+        measures: Vec::new(),
         cpu_load: Fact::NotAsked,
     }
 }

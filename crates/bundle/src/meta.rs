@@ -1,7 +1,7 @@
 //! What a phase and a series are, known before their first sample.
 
 use crate::load::CpuLoad;
-use punctual_core::{Clock, CpuSet, Fact, Nanos};
+use punctual_core::{Clock, CpuSet, Fact, Nanos, Notes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -23,6 +23,26 @@ pub struct PhaseMeta {
     /// Mean load of each CPU over the phase.
     #[serde(default)]
     pub cpu_load: Fact<CpuLoad>,
+    /// Its measures, with what they say beside their samples; empty in bundles that were written before there were others than timers.
+    #[serde(default)]
+    pub measures: Vec<MeasureMeta>,
+}
+
+/// A measure of a phase.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct MeasureMeta {
+    /// Its name in the experiment.
+    pub name: String,
+    /// The kind of workload.
+    pub workload: String,
+    /// The parameters of the kind, as run.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, String>,
+    /// The names of its series.
+    pub series: Vec<String>,
+    /// What it says beside its samples; empty until it has ended.
+    #[serde(default)]
+    pub notes: Notes,
 }
 
 /// A program that loaded the system during a phase.
@@ -47,7 +67,10 @@ pub struct LoadMeta {
 pub struct SeriesMeta {
     /// The name, unique in its phase.
     pub name: String,
-    /// The kind of workload: `timer`.
+    /// The measure that it belongs to; empty in bundles that do not tell.
+    #[serde(default)]
+    pub measure: String,
+    /// The kind of workload: `timer`, `syscall`, ….
     pub workload: String,
     /// The clock of `due` and `woke`.
     pub clock: Clock,

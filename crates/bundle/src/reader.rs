@@ -239,11 +239,13 @@ mod tests {
             started_monotonic: 0,
             duration: None,
             loads: Vec::new(),
+            measures: Vec::new(),
             cpu_load: Fact::NotAsked,
         };
         writer.write_phase(0, &phase).unwrap();
         let meta = SeriesMeta {
             name: "timer/cpu0".into(),
+            measure: String::new(),
             workload: "timer".into(),
             clock: Clock::Monotonic,
             cpus: CpuSet::single(0),

@@ -2,6 +2,7 @@
 
 use crate::Ending;
 use crate::load::CpuLoad;
+use crate::meta::MeasureMeta;
 use crate::state::ThreadUsage;
 use punctual_core::{Fact, Finding};
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,9 @@ pub struct PhaseSummary {
     pub cpu_load: Fact<CpuLoad>,
     /// The series in order.
     pub series: Vec<SeriesSummary>,
+    /// The measures, with what they say beside their samples: validations, clock cost, further figures.
+    #[serde(default)]
+    pub measures: Vec<MeasureMeta>,
 }
 
 /// A series.
@@ -47,8 +51,14 @@ pub struct PhaseSummary {
 pub struct SeriesSummary {
     /// Its name, unique in its phase.
     pub name: String,
-    /// The kind of workload: `timer`.
+    /// The measure that it belongs to; empty in bundles that do not tell.
+    #[serde(default)]
+    pub measure: String,
+    /// The kind of workload: `timer`, `syscall`, ….
     pub workload: String,
+    /// The parameters of the workload.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, String>,
     /// Where it was measured, as a CPU list.
     pub cpus: String,
     /// The scheduling in force: `SCHED_FIFO 80`.

@@ -3,25 +3,31 @@
 //!
 //! Every other room speaks in these types; this one knows nobody.
 
+pub mod bytes;
 pub mod cpuset;
 pub mod event;
 pub mod fact;
 pub mod finding;
 pub mod histogram;
+pub mod notes;
 pub mod requirement;
 pub mod sample;
 pub mod sched;
 pub mod series;
+pub mod tally;
 pub mod units;
 pub mod words;
 
+pub use bytes::Bytes;
 pub use cpuset::CpuSet;
 pub use event::{Event, Names, Tid, What};
 pub use fact::Fact;
 pub use finding::{Finding, Severity};
 pub use histogram::LinearHistogram;
+pub use notes::{Cell, ClockCost, Column, Figure, Notes, Table, Validation};
 pub use requirement::{Comparison, Metric, Requirement, Verdict};
 pub use sample::{Losses, Sample, Window};
 pub use sched::{Clock, Policy, Priority};
 pub use series::{SeriesData, SeriesShape};
+pub use tally::Tally;
 pub use units::{ClockNs, MonotonicNs, Nanos};

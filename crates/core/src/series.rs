@@ -114,7 +114,7 @@ impl SeriesData {
     }
 
     /// Keeps the sample when it is among the worst. Of equal ones the earliest stays.
-    fn keep_if_bad(&mut self, sample: &Sample) {
+    pub(crate) fn keep_if_bad(&mut self, sample: &Sample) {
         if self.worst.len() == WORST_KEPT && self.worst.last().is_some_and(|w| w.latency() >= sample.latency()) {
             return;
         }

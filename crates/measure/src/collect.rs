@@ -1,7 +1,8 @@
 //! From the ring to statistics: what the conducting thread does with the samples of one series.
 
 use crate::ring::{Consumer, MISSED_MANY};
-use punctual_core::{ClockNs, Nanos, Sample, SeriesData, Window};
+use crate::sink::Feed;
+use punctual_core::{ClockNs, Nanos, Sample, SeriesData, Tally, Window};
 
 /// The length of the windows in which samples over time are kept.
 pub const WINDOW: Nanos = Nanos::SECOND;
@@ -11,7 +12,7 @@ pub const WINDOW: Nanos = Nanos::SECOND;
 pub struct Recent {
     /// Samples.
     pub count: u64,
-    /// The latest latency.
+    /// The latest latency; the mean where samples are only counted.
     pub last: Nanos,
     /// The largest latency.
     pub max: Nanos,
@@ -19,7 +20,7 @@ pub struct Recent {
 
 /// Drains a ring into the statistics of its series, which belong to the caller.
 pub struct Collector {
-    consumer: Consumer,
+    feed: Feed,
     /// The samples since they were last taken away, at most [`Collector::PENDING`].
     pending: Vec<Sample>,
     keep_pending: bool,
@@ -32,35 +33,41 @@ impl Collector {
     /// Never more samples are held for the log than this; the reader takes them away far more often.
     pub const PENDING: usize = 1 << 20;
 
-    /// A collector for the series at the other end of the ring. Without `keep_samples` nothing but statistics is kept.
-    pub fn new(consumer: Consumer, keep_samples: bool) -> Collector {
-        Collector { consumer, pending: Vec::new(), keep_pending: keep_samples, window: None, ended_windows: Vec::new() }
+    /// A collector for the series at the other end of the feed. Without `keep_samples` nothing but statistics is kept; of a tally there
+    /// is nothing else.
+    pub fn new(feed: Feed, keep_samples: bool) -> Collector {
+        Collector { feed, pending: Vec::new(), keep_pending: keep_samples, window: None, ended_windows: Vec::new() }
     }
 
-    /// Takes what is in the ring; `None` when there was nothing.
+    /// Takes what has come; `None` when there was nothing.
     pub fn drain(&mut self, data: &mut SeriesData) -> Option<Recent> {
-        let Collector { consumer, pending, keep_pending, window, ended_windows } = self;
-        let mut recent: Option<Recent> = None;
-        consumer.drain(|drained| {
-            let latency = drained.sample.latency();
-            let period = data.period.filter(|period| drained.missed == MISSED_MANY && period.ns() > 0);
-            let missed = period.map_or(drained.missed, |period| (latency.ns() / period.ns()).max(0) as u64);
-            data.record(&drained.sample, missed);
-            data.losses.dropped += drained.dropped_before;
-            if *keep_pending && pending.len() < Collector::PENDING {
-                pending.push(drained.sample);
-            }
-            ended_windows.extend(extend_window(window, &drained.sample));
-            let so_far = recent.unwrap_or(Recent { count: 0, last: latency, max: latency });
-            recent = Some(Recent { count: so_far.count + 1, last: latency, max: so_far.max.max(latency) });
-        });
+        let mut recent = None;
+        let (pending, keep) = (&mut self.pending, self.keep_pending);
+        let (window, ended) = (&mut self.window, &mut self.ended_windows);
+        match &mut self.feed {
+            Feed::Ring(consumer) => drain_ring(consumer, data, |sample| {
+                if keep && pending.len() < Collector::PENDING {
+                    pending.push(*sample);
+                }
+                ended.extend(extend_window(window, one(sample)));
+                Recent::add(&mut recent, 1, sample.latency(), sample.latency());
+            }),
+            Feed::Tally(reader) => reader.drain(|tally| {
+                data.absorb(tally);
+                let Some(many) = many(tally) else { return };
+                ended.extend(extend_window(window, many));
+                Recent::add(&mut recent, many.count, Nanos(many.sum.ns() / many.count.max(1) as i64), many.max);
+            }),
+        }
         recent
     }
 
-    /// Accounts for samples that were dropped at the very end; `offered` is what the thread says it offered.
-    pub fn finish(&mut self, offered: u32, data: &mut SeriesData) {
+    /// Takes the rest when the thread has ended, and accounts for samples that were dropped at the very end.
+    pub fn finish(&mut self, data: &mut SeriesData) {
         self.drain(data);
-        data.losses.dropped += self.consumer.dropped_at_end(offered);
+        if let Feed::Ring(consumer) = &self.feed {
+            data.losses.dropped += consumer.dropped_when_ended();
+        }
         self.ended_windows.extend(self.window.take());
     }
 
@@ -82,20 +89,48 @@ impl Collector {
     }
 }
 
-/// Puts a sample into the window that it belongs to; gives back the one before when a new one begins. Windows lie on whole
-/// multiples of their length on the series' clock.
-fn extend_window(window: &mut Option<Window>, sample: &Sample) -> Option<Window> {
+impl Recent {
+    fn add(recent: &mut Option<Recent>, count: u64, last: Nanos, max: Nanos) {
+        let so_far = recent.unwrap_or(Recent { count: 0, last, max });
+        *recent = Some(Recent { count: so_far.count + count, last, max: so_far.max.max(max) });
+    }
+}
+
+fn drain_ring(consumer: &mut Consumer, data: &mut SeriesData, mut seen: impl FnMut(&Sample)) {
+    consumer.drain(|drained| {
+        let latency = drained.sample.latency();
+        let period = data.period.filter(|period| drained.missed == MISSED_MANY && period.ns() > 0);
+        let missed = period.map_or(drained.missed, |period| (latency.ns() / period.ns()).max(0) as u64);
+        data.record(&drained.sample, missed);
+        data.losses.dropped += drained.dropped_before;
+        seen(&drained.sample);
+    });
+}
+
+/// The window of a single sample.
+fn one(sample: &Sample) -> Window {
     let latency = sample.latency();
-    let start = ClockNs(sample.due.ns().div_euclid(WINDOW.ns()) * WINDOW.ns());
+    Window { start: sample.due, count: 1, min: latency, max: latency, sum: latency }
+}
+
+/// The window of a tally: it is as long as the time between two looks, and is counted where it began.
+fn many(tally: &Tally) -> Option<Window> {
+    tally.extent().map(|(start, min, max, sum)| Window { start, count: tally.count(), min, max, sum })
+}
+
+/// Puts samples into the window that they belong to; gives back the one before when a new one begins. Windows lie on whole multiples of
+/// their length on the series' clock.
+fn extend_window(window: &mut Option<Window>, more: Window) -> Option<Window> {
+    let start = ClockNs(more.start.ns().div_euclid(WINDOW.ns()) * WINDOW.ns());
     match window {
         Some(open) if open.start == start => {
-            open.count += 1;
-            open.min = open.min.min(latency);
-            open.max = open.max.max(latency);
-            open.sum += latency;
+            open.count += more.count;
+            open.min = open.min.min(more.min);
+            open.max = open.max.max(more.max);
+            open.sum += more.sum;
             None
         }
-        _ => window.replace(Window { start, count: 1, min: latency, max: latency, sum: latency }),
+        _ => window.replace(Window { start, ..more }),
     }
 }
 
@@ -109,14 +144,15 @@ mod tests {
     fn what_goes_into_the_ring_is_in_the_statistics() {
         let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: Some(Nanos(1_000)) };
         let (mut producer, consumer) = ring(4);
-        let (mut collector, mut data) = (Collector::new(consumer, true), SeriesData::new(shape));
+        let (mut collector, mut data) = (Collector::new(Feed::Ring(consumer), true), SeriesData::new(shape));
         for (k, late) in [100, 2_500, 50, 60, 70].into_iter().enumerate() {
             let due = k as i64 * 1_000;
             producer.push(due, due + late, (late / 1_000) as u64, 1);
         }
         // The ring holds four: the fifth was dropped at the end.
         assert_eq!(collector.drain(&mut data), Some(Recent { count: 4, last: Nanos(60), max: Nanos(2_500) }));
-        collector.finish(producer.offered(), &mut data);
+        drop(producer);
+        collector.finish(&mut data);
         let losses = data.losses;
         assert_eq!((losses.recorded, losses.overruns, losses.dropped, losses.expected()), (4, 2, 1, 7));
         let mut kept = 0;

@@ -21,6 +21,8 @@ struct Shared {
     head: Padded,
     /// Samples ever read; only the consumer stores.
     tail: Padded,
+    /// Samples ever offered (modulo 2^32), told when the producer is gone.
+    offered: Padded,
 }
 
 impl Shared {
@@ -64,7 +66,12 @@ pub fn ring(samples: usize) -> (Producer, Consumer) {
     let capacity = samples.max(2).next_power_of_two();
     // Non-zero at first: zeroed allocations are not backed by memory until they are written.
     let slots: Box<[AtomicU64]> = (0..capacity * WORDS).map(|_| AtomicU64::new(u64::MAX)).collect();
-    let shared = Shared { slots, head: Padded(AtomicU64::new(0)), tail: Padded(AtomicU64::new(0)) };
+    let shared = Shared {
+        slots,
+        head: Padded(AtomicU64::new(0)),
+        tail: Padded(AtomicU64::new(0)),
+        offered: Padded(AtomicU64::new(0)),
+    };
     let shared = Arc::new(shared);
     (Producer { shared: Arc::clone(&shared), head: 0, tail_seen: 0, seq: 0 }, Consumer { shared, tail: 0, next_seq: 0 })
 }
@@ -102,7 +109,18 @@ impl Producer {
     }
 }
 
+impl Drop for Producer {
+    fn drop(&mut self) {
+        self.shared.offered.0.store(self.seq.into(), Ordering::Release);
+    }
+}
+
 impl Consumer {
+    /// Samples dropped after the last one that was read; known when the producer is gone.
+    pub fn dropped_when_ended(&self) -> u64 {
+        self.dropped_at_end(self.shared.offered.0.load(Ordering::Acquire) as u32)
+    }
+
     /// Hands every sample that is there to `take`; returns how many. Bounded by the capacity of the ring.
     pub fn drain(&mut self, mut take: impl FnMut(Drained)) -> u64 {
         let head = self.shared.head.0.load(Ordering::Acquire);

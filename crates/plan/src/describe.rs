@@ -14,7 +14,7 @@ impl Plan {
         let mut page = Page::default();
         page.line(0, format!("experiment {}", printable(&self.name)));
         page.fact(1, "output", self.output.display());
-        page.fact(1, "estimated time", time(self.estimated_time()));
+        page.fact(1, "estimated time", time(self.estimated_time(), self.phases.iter().all(PhasePlan::ends)));
         page.fact(1, "conducting CPUs", &self.conductor_cpus);
         page.fact(1, "refresh", self.refresh);
         page.fact(1, "memory lock", yes(self.memory_lock));
@@ -27,6 +27,9 @@ impl Plan {
         page.fact(1, "raw samples", format!("up to {} kept of each series", self.keep_samples));
         page.fact(1, "real time", if self.require_real_time { "required" } else { "wanted" });
         page.fact(1, "seed", self.seed);
+        if self.force {
+            page.fact(1, "force", "what could make the system unusable is let through");
+        }
         if let Some(partition) = &self.partition {
             page.fact(1, "partition", format!("{}: CPUs {}", partition.name, partition.cpus));
             let without =
@@ -40,7 +43,7 @@ impl Plan {
 
 fn phase(page: &mut Page, phase: &PhasePlan) {
     page.line(0, String::new());
-    page.line(0, format!("phase {} ({})", printable(&phase.name), time(phase.estimated_time())));
+    page.line(0, format!("phase {} ({})", printable(&phase.name), time(phase.estimated_time(), phase.ends())));
     phase.measures.iter().for_each(|plan| measure(page, plan));
     if phase.measures.is_empty() {
         page.line(1, "nothing measured".to_owned());
@@ -52,8 +55,18 @@ fn phase(page: &mut Page, phase: &PhasePlan) {
 }
 
 fn measure(page: &mut Page, measure: &MeasurePlan) {
-    let Workload::Timer(timer) = measure.workload;
-    page.line(1, format!("measure {}: {}", printable(&measure.name), waits(&timer)));
+    let what = match &measure.workload {
+        Workload::Timer(timer) => waits(timer),
+        other => format!("{}, {}", other.kind().word(), other.kind().title()),
+    };
+    page.line(1, format!("measure {}: {what}", printable(&measure.name)));
+    if !matches!(measure.workload, Workload::Timer(_)) {
+        measure.workload.facts().iter().for_each(|(key, value)| page.fact(2, key, value));
+        let parts = measure.workload.parts();
+        if !parts.is_empty() {
+            page.fact(2, "series", parts.join(", "));
+        }
+    }
     page.fact(2, "lasts", length(measure.length));
     page.fact(2, "histogram", histogram(measure.histogram));
     if let Some(threshold) = measure.stop_above {
@@ -120,8 +133,9 @@ fn output(output: &Output) -> String {
     }
 }
 
-fn time(time: Option<Nanos>) -> String {
-    time.map_or("until interrupted".to_owned(), |time| time.to_string())
+fn time(time: Option<Nanos>, ends: bool) -> String {
+    let unknown = if ends { "as long as its samples take" } else { "until interrupted" };
+    time.map_or(unknown.to_owned(), |time| time.to_string())
 }
 
 fn yes(yes: bool) -> &'static str {

@@ -1,16 +1,20 @@
 //! How long a plan takes.
 
-use crate::plan::{MeasurePlan, PhasePlan, Plan, Workload};
+use crate::plan::{Length, MeasurePlan, PhasePlan, Plan};
 use punctual_core::Nanos;
 
 impl Plan {
-    /// The sum of all phases; `None` where one lasts until somebody interrupts it. Preparing and reporting come on top.
+    /// The sum of all phases; `None` where one lasts until somebody interrupts it or nobody knows. Preparing and reporting come on top.
     pub fn estimated_time(&self) -> Option<Nanos> {
         self.phases.iter().try_fold(Nanos::ZERO, |sum, phase| Some(sum + phase.estimated_time()?))
     }
 }
 
 impl PhasePlan {
+    /// Whether it ends by itself.
+    pub fn ends(&self) -> bool {
+        self.duration.is_some() || self.measures.iter().all(|measure| measure.length != Length::UntilInterrupted)
+    }
     /// Its duration, or the time of its longest measure; `None` where it lasts until somebody interrupts it.
     pub fn estimated_time(&self) -> Option<Nanos> {
         let longest = || {
@@ -22,10 +26,10 @@ impl PhasePlan {
 }
 
 impl MeasurePlan {
-    /// From its first thread's start to its last thread's end; `None` where it lasts until somebody interrupts it.
+    /// From its first thread's start to its last thread's end; `None` where it lasts until somebody interrupts it, or where nobody knows
+    /// how long its samples take.
     pub fn estimated_time(&self) -> Option<Nanos> {
-        let Workload::Timer(timer) = self.workload;
         let last_start = self.threads.iter().map(|thread| thread.start_offset).max().unwrap_or(Nanos::ZERO);
-        self.length.time(timer.period).map(|time| time + last_start)
+        self.length.time(self.workload.period()).map(|time| time + last_start)
     }
 }

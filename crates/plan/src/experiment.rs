@@ -3,6 +3,7 @@
 use crate::problem::Problem;
 use crate::text::{At, Setting, SourceFormat, SourceText, Span};
 use crate::words::{CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod};
+pub use crate::workload::WorkloadSpec;
 use punctual_core::{Clock, CpuSet, Nanos, Policy, Priority, Requirement};
 use std::sync::Arc;
 
@@ -50,6 +51,8 @@ pub struct Settings {
     pub keep_samples: Setting<u64>,
     /// `require_real_time`
     pub require_real_time: Setting<bool>,
+    /// `force`: what could make the system unusable is let through, as by `--force`.
+    pub force: Setting<bool>,
 }
 
 /// CPUs to set apart while the experiment runs.
@@ -102,13 +105,6 @@ pub struct MeasureSpec {
     pub phases: Setting<Vec<At<String>>>,
     /// `systress`: the result file that systress would leave.
     pub systress: Option<SystressSpec>,
-}
-
-/// The kind of a measure and what only that kind has.
-#[derive(Clone, Debug)]
-pub enum WorkloadSpec {
-    /// `timer`
-    Timer(TimerSpec),
 }
 
 /// The keys of a timer measure.

@@ -7,6 +7,7 @@ mod describe;
 mod escape;
 mod estimate;
 pub mod experiment;
+pub mod kinds;
 pub mod limits;
 mod load;
 mod notes;
@@ -21,6 +22,7 @@ mod to_toml;
 mod toml_file;
 mod values;
 pub mod words;
+mod workload;
 
 pub use context::{FindProgram, LoadOptions, ResolveContext};
 pub use experiment::Experiment;
@@ -33,4 +35,4 @@ pub use plan::{
 pub use problem::{Problem, ProblemKind, ProblemRow, Problems, Weight};
 pub use resolve::{Resolved, resolve};
 pub use text::{At, Place, Setting, SourceFormat, SourceText, Span};
-pub use words::{CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod, Word};
+pub use words::{CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod, Word, WorkloadKind};

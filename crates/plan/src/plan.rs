@@ -1,6 +1,7 @@
 //! A plan: an experiment with every default filled in and every name looked up. Nothing is left to decide.
 
 use crate::words::{Nice, OnExit, Output, Placement, SystressFormat, TimerMethod};
+pub use crate::workload::Workload;
 use punctual_core::{Clock, CpuSet, Nanos, Policy, Priority, Requirement};
 use std::path::PathBuf;
 
@@ -27,6 +28,8 @@ pub struct Plan {
     pub keep_samples: u64,
     /// Whether figures are worthless unless every policy asked for could be had.
     pub require_real_time: bool,
+    /// Whether what could make the system unusable was let through by the file itself.
+    pub force: bool,
     /// CPUs to set apart while it runs.
     pub partition: Option<PartitionPlan>,
     /// At least one, run one after the other.
@@ -68,7 +71,7 @@ pub struct MeasurePlan {
     pub cpus: CpuSet,
     /// How the threads were put on them.
     pub placement: Placement,
-    /// The measuring threads, at least one: a series each.
+    /// The measuring threads, at least one: each has the series of [`Workload::series_of`] its name.
     pub threads: Vec<ThreadPlan>,
     /// When each thread ends.
     pub length: Length,
@@ -80,13 +83,6 @@ pub struct MeasurePlan {
     pub requirements: Vec<Requirement>,
     /// The result file to leave as systress would; only with a single thread.
     pub systress: Option<SystressFile>,
-}
-
-/// What a measuring thread does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Workload {
-    /// It waits for a timer and sees how late it wakes.
-    Timer(TimerPlan),
 }
 
 /// A periodic timer.
@@ -105,7 +101,7 @@ pub struct TimerPlan {
 /// A measuring thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadPlan {
-    /// The name of its series, unique in its phase: `timer/cpu2`, `timer/0`, or the measure's own where it has one shared thread.
+    /// Its name, unique in its phase: `timer/cpu2`, `timer/0`, or the measure's own where it has one shared thread.
     pub name: String,
     /// The CPUs that it may run on.
     pub cpus: CpuSet,
@@ -183,11 +179,11 @@ pub enum Length {
 }
 
 impl Length {
-    /// How long that is at one sample a period, if it ends.
-    pub fn time(self, period: Nanos) -> Option<Nanos> {
+    /// How long that is at one sample a period, if it ends and that is known.
+    pub fn time(self, period: Option<Nanos>) -> Option<Nanos> {
         match self {
             Length::Duration(duration) => Some(duration),
-            Length::Samples(samples) => Some(period * i64::try_from(samples).unwrap_or(i64::MAX)),
+            Length::Samples(samples) => period.map(|period| period * i64::try_from(samples).unwrap_or(i64::MAX)),
             Length::UntilInterrupted => None,
         }
     }

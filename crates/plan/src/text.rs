@@ -72,6 +72,11 @@ pub struct SourceText {
     pub text: String,
 }
 
+/// A text as a TOML string, with whatever it holds escaped.
+pub fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
 /// A place as people count: line and column from 1, the column in characters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Place {

@@ -1,9 +1,7 @@
 //! The way back: the experiment that says everything a plan holds. Read again, it resolves to the same plan.
 
-use crate::experiment::{
-    Experiment, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, Settings, SystressSpec, TimerSpec, WorkloadSpec,
-};
-use crate::plan::{Length, LoadPlan, MeasurePlan, PhasePlan, Plan, Scheduling, Workload};
+use crate::experiment::{Experiment, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, Settings, SystressSpec};
+use crate::plan::{Length, LoadPlan, MeasurePlan, PhasePlan, Plan, Scheduling};
 use crate::text::{At, Setting, SourceFormat, SourceText, Span};
 use crate::words::CpuChoice;
 use punctual_core::CpuSet;
@@ -42,11 +40,11 @@ impl Plan {
             cpu_load: set(self.cpu_load),
             keep_samples: set(self.keep_samples),
             require_real_time: set(self.require_real_time),
+            force: self.force.then(|| at(true)),
         }
     }
 
     fn measure(&self, measure: &MeasurePlan) -> MeasureSpec {
-        let Workload::Timer(timer) = measure.workload;
         let scheduling = measure.threads.first().map(|thread| thread.scheduling);
         let deadline = scheduling.and_then(|scheduling| match scheduling {
             Scheduling::Deadline(parameters) => Some(parameters),
@@ -58,12 +56,7 @@ impl Plan {
         MeasureSpec {
             span: Span::default(),
             name: set(measure.name.clone()),
-            workload: WorkloadSpec::Timer(TimerSpec {
-                method: set(timer.method),
-                clock: set(timer.clock),
-                period: set(timer.period),
-                offset: set(timer.offset),
-            }),
+            workload: measure.workload.spec(),
             cpus: listed(&measure.cpus),
             threads: set(measure.placement),
             policy: scheduling.map(|scheduling| at(scheduling.policy())),

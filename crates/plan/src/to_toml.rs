@@ -1,9 +1,9 @@
 //! An experiment or a plan written as TOML.
 
-use crate::experiment::{Experiment, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, Settings, WorkloadSpec};
+use crate::experiment::{Experiment, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, Settings};
 use crate::plan::Plan;
 use crate::text::{At, Setting};
-use crate::words::{CpuChoice, Output, Placement, Word, WorkloadKind};
+use crate::words::{CpuChoice, Output, Placement, Word};
 use std::fmt::Display;
 
 impl Experiment {
@@ -62,6 +62,7 @@ fn settings(file: &mut Writer, spec: &Settings) {
     section.set("cpu_load", &spec.cpu_load, bare);
     section.set("keep_samples", &spec.keep_samples, bare);
     section.set("require_real_time", &spec.require_real_time, bare);
+    section.set("force", &spec.force, bare);
     if !section.text.is_empty() {
         file.section("[experiment]");
         file.text += &section.text;
@@ -76,10 +77,9 @@ fn partition(file: &mut Writer, spec: &PartitionSpec) {
 }
 
 fn measure(file: &mut Writer, spec: &MeasureSpec) {
-    let WorkloadSpec::Timer(timer) = &spec.workload;
     file.section("[[measure]]");
     file.set("name", &spec.name, text);
-    file.text += &format!("kind = {}\n", text(WorkloadKind::Timer.word()));
+    file.text += &format!("kind = {}\n", text(spec.workload.kind().word()));
     file.set("cpus", &spec.cpus, cpus);
     file.set("threads", &spec.threads, |placement| match placement {
         Placement::PerCpu => text("per-cpu"),
@@ -89,10 +89,9 @@ fn measure(file: &mut Writer, spec: &MeasureSpec) {
     file.set("priority", &spec.priority, bare);
     file.set("runtime", &spec.runtime, text);
     file.set("deadline", &spec.deadline, text);
-    file.set("method", &timer.method, word);
-    file.set("clock", &timer.clock, |clock| text(clock.word()));
-    file.set("period", &timer.period, text);
-    file.set("offset", &timer.offset, text);
+    for (key, value) in spec.workload.entries() {
+        file.text += &format!("{key} = {value}\n");
+    }
     file.set("duration", &spec.duration, text);
     file.set("samples", &spec.samples, bare);
     let shape = [inline("range", &spec.range, text), inline("resolution", &spec.resolution, text)];

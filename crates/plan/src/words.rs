@@ -101,10 +101,39 @@ impl Word for SystressFormat {
 pub enum WorkloadKind {
     /// Timer latency.
     Timer,
+    /// A system call.
+    Syscall,
+    /// A context switch.
+    Switch,
+    /// An interrupt.
+    Irq,
+    /// A wait for a lock.
+    Mutex,
+    /// Memory from the heap.
+    Heap,
+    /// Writing to a file.
+    Storage,
+    /// Receiving, encrypting, writing.
+    Netio,
+    /// Gaps in a busy loop.
+    Spin,
+    /// Writing a test point.
+    TestpointCost,
 }
 
 impl Word for WorkloadKind {
-    const WORDS: &'static [(&'static str, WorkloadKind)] = &[("timer", WorkloadKind::Timer)];
+    const WORDS: &'static [(&'static str, WorkloadKind)] = &[
+        ("timer", WorkloadKind::Timer),
+        ("syscall", WorkloadKind::Syscall),
+        ("switch", WorkloadKind::Switch),
+        ("irq", WorkloadKind::Irq),
+        ("mutex", WorkloadKind::Mutex),
+        ("heap", WorkloadKind::Heap),
+        ("storage", WorkloadKind::Storage),
+        ("netio", WorkloadKind::Netio),
+        ("spin", WorkloadKind::Spin),
+        ("testpoint-cost", WorkloadKind::TestpointCost),
+    ];
 }
 
 /// A nice value, −20 (greedy) to 19 (yielding); see sched(7).

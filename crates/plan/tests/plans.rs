@@ -226,7 +226,7 @@ fn deadline_method_and_policy_imply_each_other() {
     for more in ["method = 'deadline'", "policy = 'deadline'"] {
         let plan = with_timer(&format!("{more}\nperiod = '10ms'"));
         let measure = &plan.phases[0].measures[0];
-        let Workload::Timer(timer) = measure.workload;
+        let Workload::Timer(timer) = &measure.workload else { panic!("{measure:?}") };
         assert_eq!(timer.method, TimerMethod::Deadline);
         assert_eq!(measure.threads.len(), 1, "the kernel refuses SCHED_DEADLINE to a pinned thread");
         let Scheduling::Deadline(p) = measure.threads[0].scheduling else { panic!("{measure:?}") };

@@ -25,6 +25,7 @@ pub struct Cli {
 #[derive(Subcommand)]
 pub enum Command {
     Run(commands::run::Args),
+    Measure(commands::measure::Args),
     Show(commands::show::Args),
     Report(commands::report::Args),
     Export(commands::export::Args),
@@ -44,6 +45,7 @@ impl Command {
         }
         match self {
             Command::Run(args) => commands::run::run(args),
+            Command::Measure(args) => commands::measure::run(args),
             Command::Show(args) => commands::show::run(args),
             Command::Report(args) => commands::report::run(args),
             Command::Export(args) => commands::export::run(args),

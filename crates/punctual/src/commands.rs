@@ -7,6 +7,7 @@ pub mod export;
 pub mod import;
 pub mod isolate;
 pub mod man;
+pub mod measure;
 pub mod report;
 pub mod run;
 pub mod show;

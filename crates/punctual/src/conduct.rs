@@ -3,6 +3,7 @@
 mod ending;
 pub mod interrupt;
 mod mapping;
+mod measure;
 mod partition;
 mod phase;
 pub mod request;

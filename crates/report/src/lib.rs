@@ -4,4 +4,5 @@
 pub mod export;
 pub mod format;
 pub mod html;
+mod notes;
 pub mod terminal;

@@ -4,6 +4,7 @@ mod checks;
 mod figures;
 mod findings;
 mod live;
+mod notes;
 mod paint;
 mod recording;
 mod shape;
@@ -55,6 +56,7 @@ pub fn show(summary: &Summary, phases: &[PhaseView], options: &ShowOptions) -> S
     for phase in &summary.phases {
         figures::write(&mut out, phase);
     }
+    summary.phases.iter().for_each(|phase| notes::write(&mut out, phase));
     shape::write(&mut out, phases);
     figures::write_worst(&mut out, summary);
     verdicts::write(&mut out, summary);

@@ -30,6 +30,7 @@ pub fn write(
         started_monotonic: 0,
         duration: recorded.times.and(i64::try_from(length).ok()).map(Nanos),
         loads: Vec::new(),
+        measures: Vec::new(),
         cpu_load: Fact::NotAsked,
     };
     writer.write_phase(0, &phase)?;
@@ -60,6 +61,7 @@ fn meta(recorded: &Recorded, thread: &Thread) -> SeriesMeta {
     let (scheduling, real_time) = scheduling(thread);
     SeriesMeta {
         name: thread.name(),
+        measure: String::new(),
         workload: "timer".into(),
         clock: recorded.clock,
         cpus: thread.cpu.map(|cpu| CpuSet::single(cpu as usize)).unwrap_or_default(),

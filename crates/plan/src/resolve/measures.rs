@@ -3,11 +3,13 @@
 use super::cpus::Zones;
 use super::phases::Frame;
 use super::{Resolver, place, value};
-use crate::experiment::{MeasureSpec, WorkloadSpec};
+use crate::experiment::MeasureSpec;
+use crate::kinds::{DefaultCpus, Doubts};
 use crate::limits::{MAX_BINS, MAX_SERIES, MAX_THREADS, MEMORY_SHARE};
-use crate::plan::{HistogramPlan, Length, MeasurePlan, Scheduling, SystressFile, ThreadPlan, TimerPlan, Workload};
+use crate::plan::{HistogramPlan, Length, MeasurePlan, Scheduling, SystressFile, ThreadPlan, Workload};
 use crate::problem::{Problem, ProblemKind};
-use crate::words::{Placement, SystressFormat, Word, WorkloadKind};
+use crate::text::Setting;
+use crate::words::{CpuChoice, Placement, SystressFormat, Word};
 use punctual_core::{CpuSet, Nanos, Policy};
 
 /// A measure worked out, but for how long it lasts: that depends on the phase.
@@ -29,8 +31,10 @@ impl<'a> Resolver<'a> {
                 ),
             );
         }
-        let names =
-            self.names("measure", experiment.measures.iter().map(|spec| (&spec.name, kind(spec).word().to_owned())));
+        let names = self.names(
+            "measure",
+            experiment.measures.iter().map(|spec| (&spec.name, spec.workload.kind().word().to_owned())),
+        );
         let mut room = Room { threads: vec![0; frames.len()], series: 0 };
         let mut measures = Vec::new();
         for (index, (spec, name)) in experiment.measures.iter().zip(names).enumerate() {
@@ -52,12 +56,12 @@ impl<'a> Resolver<'a> {
         phases: &[usize],
         room: &mut Room,
     ) -> MeasurePlan {
-        let WorkloadSpec::Timer(timer) = &spec.workload;
-        let (timer, policy) = self.timer(spec, timer);
-        let scheduling = self.measure_scheduling(spec, policy, timer.period);
-        let placement =
-            value(&spec.threads, if policy == Policy::Deadline { Placement::Shared(1) } else { Placement::PerCpu });
-        let cpus = self.cpus(&spec.cpus, zones.measured());
+        let (workload, policy) = self.workload(spec);
+        let period = workload.period().unwrap_or(Nanos::from_millis(100));
+        let scheduling = self.measure_scheduling(spec, policy, period);
+        let shared = policy == Policy::Deadline;
+        let placement = value(&spec.threads, if shared { Placement::Shared(1) } else { workload.placement() });
+        let cpus = self.cpus(&spec.cpus, &default_cpus(&workload, &spec.cpus, zones));
         if placement != Placement::PerCpu {
             self.check_one_side(&spec.cpus, spec.span, &cpus, zones);
         }
@@ -65,21 +69,22 @@ impl<'a> Resolver<'a> {
             Placement::PerCpu => cpus.len(),
             Placement::Shared(count) => count as usize,
         };
-        let threads = match self.make_room(spec, count, phases, room) {
-            true => threads(&name, placement, &cpus, scheduling, &timer),
+        let threads = match self.make_room(spec, count, workload.parts().len().max(1), phases, room) {
+            true => threads(&name, placement, &cpus, scheduling, &workload),
             false => Vec::new(),
         };
         self.warn_of_refused_deadline(spec, &threads, zones);
         self.check_one_length(spec);
+        self.check_workload(spec, &workload, count);
         MeasurePlan {
             systress: self.systress(index, spec, count, phases),
             name,
-            workload: Workload::Timer(timer),
+            histogram: self.histogram(spec, workload.histogram()),
+            workload,
             cpus,
             placement,
             threads,
             length: Length::UntilInterrupted,
-            histogram: self.histogram(spec),
             stop_above: spec.stop_above.as_ref().map(|at| at.value),
             requirements: spec.require.iter().map(|at| at.value).collect(),
         }
@@ -94,9 +99,9 @@ impl<'a> Resolver<'a> {
     }
 
     /// Whether there is room for so many more threads in these phases.
-    fn make_room(&mut self, spec: &MeasureSpec, count: usize, phases: &[usize], room: &mut Room) -> bool {
+    fn make_room(&mut self, spec: &MeasureSpec, count: usize, parts: usize, phases: &[usize], room: &mut Room) -> bool {
         phases.iter().for_each(|phase| room.threads[*phase] += count);
-        room.series += count * phases.len();
+        room.series += count * parts * phases.len();
         let most = phases.iter().map(|phase| room.threads[*phase]).max().unwrap_or(0);
         let message = match (most > MAX_THREADS, room.series > MAX_SERIES) {
             (false, false) => return true,
@@ -112,10 +117,47 @@ impl<'a> Resolver<'a> {
         false
     }
 
-    fn histogram(&mut self, spec: &MeasureSpec) -> HistogramPlan {
+    /// What the threads do, and the policy that they have.
+    fn workload(&mut self, spec: &MeasureSpec) -> (Workload, Policy) {
+        let mut timers_policy = None;
+        let workload = spec.workload.resolved(|timer| {
+            let (timer, policy) = self.timer(spec, timer);
+            timers_policy = Some(policy);
+            timer
+        });
+        let policy = timers_policy.unwrap_or_else(|| value(&spec.policy, workload.policy()));
+        if policy == Policy::Deadline && timers_policy.is_none() {
+            let message = "only timers are measured under SCHED_DEADLINE";
+            self.error(ProblemKind::Combination, place(&spec.policy, spec.span), message, "choose another policy");
+        }
+        (workload, policy)
+    }
+
+    /// What does not go together in the kind's own parameters, or could do harm.
+    fn check_workload(&mut self, spec: &MeasureSpec, workload: &Workload, threads: usize) {
+        let mut problems = Vec::new();
+        spec.workload.check(workload, &mut Doubts { section: spec.span, threads, problems: &mut problems });
+        for problem in problems {
+            match problem.kind {
+                ProblemKind::NeedsForce => self.note_dangerous(problem),
+                _ => self.note(problem),
+            }
+        }
+        if spec.systress.is_some() && !matches!(workload, Workload::Timer(_)) {
+            let message = "systress files hold the latencies of timers alone";
+            self.error(
+                ProblemKind::Combination,
+                spec.span,
+                message,
+                "leave `systress` out; `punctual export` writes other formats",
+            );
+        }
+    }
+
+    fn histogram(&mut self, spec: &MeasureSpec, usual: HistogramPlan) -> HistogramPlan {
         let plan = HistogramPlan {
-            range: value(&spec.range, Nanos::MILLI),
-            resolution: value(&spec.resolution, Nanos::MICRO),
+            range: value(&spec.range, usual.range),
+            resolution: value(&spec.resolution, usual.resolution),
         };
         let span = place(&spec.range, place(&spec.resolution, spec.span));
         if plan.resolution > plan.range {
@@ -140,7 +182,10 @@ impl<'a> Resolver<'a> {
     /// The exact histograms of all series together may take a share of the memory.
     fn check_memory(&mut self, measures: &[Measure]) {
         let need = |measure: &Measure| {
-            let series = (measure.plan.threads.len() * measure.phases.len()) as u64;
+            // Fast loops count in two tallies of the same size beside the series itself.
+            let copies = if matches!(measure.plan.workload, Workload::Timer(_)) { 1 } else { 3 };
+            let parts = measure.plan.workload.parts().len().max(1);
+            let series = (measure.plan.threads.len() * measure.phases.len() * parts * copies) as u64;
             measure.plan.histogram.bins().min(MAX_BINS).saturating_mul(8 * series)
         };
         let all: u64 = measures.iter().map(need).fold(0, u64::saturating_add);
@@ -201,10 +246,16 @@ struct Room {
     series: usize,
 }
 
-fn kind(spec: &MeasureSpec) -> WorkloadKind {
-    match spec.workload {
-        WorkloadSpec::Timer(_) => WorkloadKind::Timer,
-    }
+/// Where a measure runs that does not say; with threads that share their CPUs it must be one side of a partition.
+fn default_cpus(workload: &Workload, written: &Setting<CpuChoice>, zones: &Zones) -> CpuSet {
+    let all = zones.measured();
+    let few = match workload.default_cpus() {
+        DefaultCpus::All => all.clone(),
+        DefaultCpus::Last => all.iter().last().map(CpuSet::single).unwrap_or_default(),
+        DefaultCpus::AllButFirst if all.len() > 1 => all.iter().skip(1).collect(),
+        DefaultCpus::AllButFirst => all.clone(),
+    };
+    if written.is_some() { all.clone() } else { few }
 }
 
 fn threads(
@@ -212,14 +263,14 @@ fn threads(
     placement: Placement,
     cpus: &CpuSet,
     scheduling: Scheduling,
-    timer: &TimerPlan,
+    workload: &Workload,
 ) -> Vec<ThreadPlan> {
-    let thread = |k: usize, name: String, cpus: CpuSet| ThreadPlan {
-        name,
-        cpus,
-        scheduling,
-        start_offset: timer.offset * k as i64,
+    let offset = match workload {
+        Workload::Timer(timer) => timer.offset,
+        _ => Nanos::ZERO,
     };
+    let thread =
+        |k: usize, name: String, cpus: CpuSet| ThreadPlan { name, cpus, scheduling, start_offset: offset * k as i64 };
     match placement {
         Placement::PerCpu => {
             cpus.iter().enumerate().map(|(k, cpu)| thread(k, format!("{name}/cpu{cpu}"), CpuSet::single(cpu))).collect()

@@ -77,6 +77,7 @@ impl Resolver<'_> {
             cpu_load: value(&settings.cpu_load, true),
             keep_samples: value(&settings.keep_samples, 1_000_000),
             require_real_time: value(&settings.require_real_time, false),
+            force: value(&settings.force, false),
             partition,
             phases,
             name,

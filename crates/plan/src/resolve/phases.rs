@@ -3,7 +3,7 @@
 use super::measures::Measure;
 use super::{Resolver, place};
 use crate::experiment::{LoadSpec, MeasureSpec};
-use crate::plan::{Length, LoadPlan, MeasurePlan, PhasePlan, Workload};
+use crate::plan::{Length, LoadPlan, MeasurePlan, PhasePlan};
 use crate::problem::{Problem, ProblemKind};
 use crate::text::{Setting, Span};
 use punctual_core::Nanos;
@@ -90,14 +90,13 @@ impl<'a> Resolver<'a> {
     /// The measure with its length in a phase: its own, else the phase's, else until somebody ends it.
     fn measure_in(&mut self, measure: &Measure, frame: &Frame) -> MeasurePlan {
         let spec = measure.spec;
-        let Workload::Timer(timer) = measure.plan.workload;
         let whole = frame.duration.as_ref().map(|at| at.value);
         let length = match (&spec.duration, &spec.samples) {
             (Some(duration), _) => Length::Duration(duration.value),
             (None, Some(samples)) => Length::Samples(samples.value),
             (None, None) => whole.map_or(Length::UntilInterrupted, Length::Duration),
         };
-        let own = length.time(timer.period);
+        let own = length.time(measure.plan.workload.period());
         if let (Some(own), Some(phase)) = (own, &frame.duration)
             && own > phase.value
         {

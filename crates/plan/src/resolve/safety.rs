@@ -1,9 +1,8 @@
 //! What could make the system unusable is done only when asked for twice.
 
-use super::{Resolver, place};
+use super::{Resolver, place, value};
 use crate::experiment::{LoadSpec, MeasureSpec};
-use crate::limits::SPINNING_PERIOD;
-use crate::plan::{LoadPlan, MeasurePlan, Workload};
+use crate::plan::{LoadPlan, MeasurePlan};
 use crate::problem::{Problem, ProblemKind};
 use crate::text::Span;
 use punctual_core::CpuSet;
@@ -32,17 +31,19 @@ impl Resolver<'_> {
         for (also, _) in busy.iter().skip(1).take(PLACES_SHOWN) {
             problem = problem.related(*also, "and this");
         }
-        self.note(match self.context.force {
-            true => problem.warning().help("let through because it is forced"),
-            false => problem.help("leave a CPU out of their `cpus`, or run with `--force`"),
-        });
+        self.note_dangerous(problem.help("leave a CPU out of their `cpus`, or run with `--force`"));
+    }
+
+    /// Notes what is done only when it is forced: then it is a warning.
+    pub(super) fn note_dangerous(&mut self, problem: Problem) {
+        let forced = self.context.force || value(&self.experiment.settings.force, false);
+        self.note(if forced { problem.warning().help("let through because it is forced") } else { problem });
     }
 }
 
 /// The CPUs that the threads of a measure could keep to themselves.
 fn spun_on(measure: &MeasurePlan) -> CpuSet {
-    let Workload::Timer(timer) = measure.workload;
     let real_time = measure.threads.iter().any(|thread| thread.scheduling.policy().is_real_time());
-    let spinning = real_time && timer.period < SPINNING_PERIOD && measure.threads.len() >= measure.cpus.len();
+    let spinning = real_time && measure.workload.spins() && measure.threads.len() >= measure.cpus.len();
     if spinning { measure.cpus.clone() } else { CpuSet::new() }
 }

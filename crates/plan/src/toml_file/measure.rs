@@ -1,10 +1,9 @@
 //! `[[measure]]`: the keys of every measure, then those of its kind.
 
 use super::table::{Table, integer, mismatch, text};
-use crate::experiment::{MeasureSpec, SystressSpec, TimerSpec, WorkloadSpec};
+use crate::experiment::{MeasureSpec, SystressSpec, WorkloadSpec};
 use crate::limits::{
-    MAX_DURATION, MAX_LATENCY, MAX_PERIOD, MAX_REQUIREMENTS, MAX_SAMPLES, MAX_SYSTRESS_INDEX, MAX_THREADS, MIN_PERIOD,
-    MIN_RUNTIME,
+    MAX_DURATION, MAX_LATENCY, MAX_PERIOD, MAX_REQUIREMENTS, MAX_SAMPLES, MAX_SYSTRESS_INDEX, MAX_THREADS, MIN_RUNTIME,
 };
 use crate::notes::Notes;
 use crate::text::{At, Setting};
@@ -38,9 +37,7 @@ pub(super) fn measure(notes: &mut Notes, mut t: Table) -> Option<MeasureSpec> {
         require: requirements(notes, &mut t),
         phases: t.take_list(notes, "phases", values::name),
         systress: systress(notes, &mut t),
-        workload: match kind {
-            WorkloadKind::Timer => WorkloadSpec::Timer(timer(notes, &mut t)),
-        },
+        workload: WorkloadSpec::read(kind, notes, &mut t),
     };
     t.finish(notes);
     Some(measure)
@@ -53,15 +50,6 @@ fn requirements(notes: &mut Notes, t: &mut Table) -> Vec<At<Requirement>> {
         list.value.truncate(MAX_REQUIREMENTS);
     }
     list.value
-}
-
-fn timer(notes: &mut Notes, t: &mut Table) -> TimerSpec {
-    TimerSpec {
-        method: t.take(notes, "method", |v| values::word(text(v)?, "a way to wait for a timer")),
-        clock: t.take(notes, "clock", |v| values::clock(text(v)?)),
-        period: t.take(notes, "period", |v| values::duration(text(v)?, MIN_PERIOD, MAX_PERIOD)),
-        offset: t.take(notes, "offset", |v| values::duration(text(v)?, Nanos::ZERO, MAX_PERIOD)),
-    }
 }
 
 fn histogram(notes: &mut Notes, t: &mut Table) -> (Setting<Nanos>, Setting<Nanos>) {

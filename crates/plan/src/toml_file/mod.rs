@@ -2,7 +2,7 @@
 
 mod measure;
 mod sections;
-mod table;
+pub(crate) mod table;
 
 use crate::context::LoadOptions;
 use crate::experiment::Experiment;

@@ -32,6 +32,7 @@ pub(super) fn settings(notes: &mut Notes, mut t: Table) -> Settings {
         cpu_load: t.take(notes, "cpu_load", boolean),
         keep_samples: t.take(notes, "keep_samples", |v| values::count(integer(v)?, 0, MAX_KEPT_SAMPLES)),
         require_real_time: t.take(notes, "require_real_time", boolean),
+        force: t.take(notes, "force", boolean),
     };
     t.finish(notes);
     settings

@@ -8,20 +8,20 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// A value with its place.
-pub(super) type Value<'i> = Spanned<DeValue<'i>>;
+pub(crate) type Value<'i> = Spanned<DeValue<'i>>;
 
 /// A table being read: it remembers which keys were asked for, and what is left over is unknown.
-pub(super) struct Table<'t, 'i> {
+pub(crate) struct Table<'t, 'i> {
     entries: &'t DeTable<'i>,
     /// Its header, or the whole of an inline table.
-    pub(super) span: Span,
+    pub(crate) span: Span,
     /// How messages call it: "`[[measure]]`".
-    pub(super) title: &'static str,
+    pub(crate) title: &'static str,
     asked: Vec<&'static str>,
 }
 
 impl<'t, 'i> Table<'t, 'i> {
-    pub(super) fn new(entries: &'t DeTable<'i>, span: Span, title: &'static str) -> Table<'t, 'i> {
+    pub(crate) fn new(entries: &'t DeTable<'i>, span: Span, title: &'static str) -> Table<'t, 'i> {
         Table { entries, span, title, asked: Vec::new() }
     }
 
@@ -31,7 +31,7 @@ impl<'t, 'i> Table<'t, 'i> {
     }
 
     /// A setting, if it is there and right.
-    pub(super) fn take<T>(
+    pub(crate) fn take<T>(
         &mut self,
         notes: &mut Notes,
         key: &'static str,
@@ -49,7 +49,7 @@ impl<'t, 'i> Table<'t, 'i> {
     }
 
     /// A setting that is a array of strings; those that are wrong are left out.
-    pub(super) fn take_list<T>(
+    pub(crate) fn take_list<T>(
         &mut self,
         notes: &mut Notes,
         key: &'static str,
@@ -74,7 +74,7 @@ impl<'t, 'i> Table<'t, 'i> {
     }
 
     /// A table within this one.
-    pub(super) fn take_table(
+    pub(crate) fn take_table(
         &mut self,
         notes: &mut Notes,
         key: &'static str,
@@ -96,7 +96,7 @@ impl<'t, 'i> Table<'t, 'i> {
     }
 
     /// The sections of one kind: `[[key]]`, any number.
-    pub(super) fn take_sections(
+    pub(crate) fn take_sections(
         &mut self,
         notes: &mut Notes,
         key: &'static str,
@@ -120,12 +120,12 @@ impl<'t, 'i> Table<'t, 'i> {
     }
 
     /// Whether the key is there, right or wrong.
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.entries.contains_key(key)
     }
 
     /// Every key that nobody asked for is unknown.
-    pub(super) fn finish(self, notes: &mut Notes) {
+    pub(crate) fn finish(self, notes: &mut Notes) {
         for (key, _) in self.entries.iter() {
             let word: &str = key.get_ref();
             if self.asked.contains(&word) {
@@ -148,7 +148,7 @@ fn section<'t, 'i>(notes: &mut Notes, item: &'t Value<'i>, title: &'static str) 
 }
 
 /// A value of the wrong type.
-pub(super) fn mismatch(found: &DeValue<'_>, wanted: &str) -> Wrong {
+pub(crate) fn mismatch(found: &DeValue<'_>, wanted: &str) -> Wrong {
     let found = match found {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) => "an integer",
@@ -162,7 +162,7 @@ pub(super) fn mismatch(found: &DeValue<'_>, wanted: &str) -> Wrong {
 }
 
 /// A string.
-pub(super) fn text<'v>(value: &'v DeValue<'_>) -> Read<&'v str> {
+pub(crate) fn text<'v>(value: &'v DeValue<'_>) -> Read<&'v str> {
     match value {
         DeValue::String(text) => Ok(text),
         DeValue::Integer(number) => {
@@ -173,13 +173,13 @@ pub(super) fn text<'v>(value: &'v DeValue<'_>) -> Read<&'v str> {
 }
 
 /// An integer.
-pub(super) fn integer(value: &DeValue<'_>) -> Read<i64> {
+pub(crate) fn integer(value: &DeValue<'_>) -> Read<i64> {
     let DeValue::Integer(number) = value else { return Err(mismatch(value, "an integer")) };
     let read = i64::from_str_radix(number.as_str(), number.radix());
     read.map_err(|_| Wrong::new(format!("`{}` is too large a number", clipped(number.as_str()))))
 }
 
 /// A boolean.
-pub(super) fn boolean(value: &DeValue<'_>) -> Read<bool> {
+pub(crate) fn boolean(value: &DeValue<'_>) -> Read<bool> {
     value.as_bool().ok_or_else(|| mismatch(value, "true or false"))
 }

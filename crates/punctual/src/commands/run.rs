@@ -25,6 +25,16 @@ use std::path::{Path, PathBuf};
 pub struct Args {
     /// The experiment: TOML, or a systress .cfg
     file: PathBuf,
+    #[command(flatten)]
+    common: Common,
+    /// Leave out sections and keys that are not known, with a warning
+    #[arg(long)]
+    allow_unknown: bool,
+}
+
+/// What `run` and `measure` have in common.
+#[derive(clap::Args)]
+pub struct Common {
     /// Print everything resolved (defaults, CPUs, priorities, estimated time) and start nothing
     #[arg(long)]
     plan: bool,
@@ -51,17 +61,19 @@ pub struct Args {
     stop_above: Option<Nanos>,
     /// Run what could make the system unusable
     #[arg(long)]
-    force: bool,
-    /// Leave out sections and keys that are not known, with a warning
-    #[arg(long)]
-    allow_unknown: bool,
+    pub force: bool,
 }
 
 /// Reads, plans, measures, shows.
 pub fn run(args: Args) -> Ending {
     // What parsing arguments needed is not needed again.
     memory::release_setup();
-    let (loaded, mut plan) = request::resolve(&args.file, args.allow_unknown, args.force)?;
+    let loaded = request::resolve(&args.file, args.allow_unknown, args.common.force)?;
+    measured(&args.common, loaded)
+}
+
+/// Does what an experiment says that was read and resolved.
+pub fn measured(args: &Common, (loaded, mut plan): (request::Loaded, punctual_plan::Plan)) -> Ending {
     if let Some(directory) = &args.output {
         plan.output.clone_from(directory);
     }
@@ -73,7 +85,7 @@ pub fn run(args: Args) -> Ending {
         output::print(&plan.describe())?;
         return Ok(Exit::Done);
     }
-    destinations::check(&args, &plan)?;
+    destinations::check(args, &plan)?;
     let mut watcher = live::watcher(args.quiet);
     let conducted = conduct::conduct(&plan, &loaded, &mut *watcher);
     watcher.end();
@@ -83,7 +95,7 @@ pub fn run(args: Args) -> Ending {
     if let Some(trouble) = conducted.trouble {
         return Err(trouble);
     }
-    write_beside(&args, &plan, &conducted)?;
+    write_beside(args, &plan, &conducted)?;
     Ok(conducted.exit)
 }
 
@@ -104,7 +116,7 @@ fn show(conducted: &Conducted, json: bool) -> Result<(), Failure> {
 }
 
 /// The files that were asked for beside the bundle.
-fn write_beside(args: &Args, plan: &punctual_plan::Plan, conducted: &Conducted) -> Result<(), Failure> {
+fn write_beside(args: &Common, plan: &punctual_plan::Plan, conducted: &Conducted) -> Result<(), Failure> {
     let bundle = Bundle::open(&conducted.directory).map_err(Failure::failed)?;
     if let Some(path) = &args.report {
         super::report::write(std::slice::from_ref(&bundle), path)?;

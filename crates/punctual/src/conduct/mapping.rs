@@ -2,15 +2,19 @@
 
 use punctual_bundle::SeriesMeta;
 use punctual_bundle::load::{CpuLoad, Shares};
-use punctual_core::Nanos;
+use punctual_bundle::meta::MeasureMeta;
+use punctual_core::{Clock, Nanos, Notes, SeriesShape};
 use punctual_host::cpu_time::{CpuTimes, TimeShares};
 use punctual_host::task::attributes::{Deadline, Scheduling};
 use punctual_measure::load::{LoadSpec, OnExit};
+use punctual_measure::stop::Stop;
 use punctual_measure::thread::{Prepared, ThreadPlan};
-use punctual_measure::timer::Method;
+use punctual_measure::workload::{Order, SeriesOrder};
 use punctual_plan as plan;
 use punctual_plan::{Length, MeasurePlan, TimerMethod, Word, Workload};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// How the kernel is asked for a policy.
 pub fn scheduling(asked: plan::Scheduling) -> Scheduling {
@@ -22,77 +26,116 @@ pub fn scheduling(asked: plan::Scheduling) -> Scheduling {
     Scheduling { policy: asked.policy(), priority: asked.priority(), nice, deadline }
 }
 
-fn method(method: TimerMethod) -> Method {
-    match method {
-        TimerMethod::NanosleepAbsolute => Method::NanosleepAbsolute,
-        TimerMethod::NanosleepRelative => Method::NanosleepRelative,
-        TimerMethod::Timerfd => Method::Timerfd,
-        TimerMethod::PosixTimer => Method::PosixTimer,
-        TimerMethod::Deadline => Method::Deadline,
-    }
-}
-
-/// The measuring thread of a series.
-pub fn thread(series: u32, measure: &MeasurePlan, thread: &plan::ThreadPlan, lock_memory: bool) -> ThreadPlan {
-    let Workload::Timer(timer) = measure.workload;
+/// A measure as it is ordered; its first series is number `first` of the phase.
+pub fn order(measure: &MeasurePlan, first: usize, plan: &plan::Plan, stop: &Arc<Stop>) -> Order {
     let (duration, samples) = match measure.length {
         Length::Duration(span) => (Some(span), None),
         Length::Samples(n) => (None, Some(n)),
         Length::UntilInterrupted => (None, None),
     };
-    ThreadPlan {
-        series,
+    let clock = clock(measure);
+    let thread = |thread: &plan::ThreadPlan| ThreadPlan {
         cpus: thread.cpus.clone(),
         scheduling: scheduling(thread.scheduling),
-        method: method(timer.method),
-        clock: timer.clock,
-        period: timer.period,
+        clock,
         offset: thread.start_offset,
+        lock_memory: plan.memory_lock,
+    };
+    let names = series_names(measure).into_iter().enumerate();
+    let series = names.map(|(k, (thread, name))| SeriesOrder {
+        number: (first + k) as u32,
+        name,
+        thread,
+        shape: shape(measure),
+    });
+    Order {
+        name: measure.name.clone(),
+        workload: measure.workload.clone(),
+        threads: measure.threads.iter().map(thread).collect(),
+        series: series.collect(),
+        cpus: measure.cpus.clone(),
+        clock,
         duration,
         samples,
         stop_above: measure.stop_above,
-        lock_memory,
+        lock_memory: plan.memory_lock,
+        seed: plan.seed,
+        stop: Arc::clone(stop),
     }
 }
 
-/// The period that samples are expected at; a relative sleep has none, what it misses is not there to be missed.
-pub fn expected_period(measure: &MeasurePlan) -> Option<Nanos> {
-    let Workload::Timer(timer) = measure.workload;
-    (timer.method != TimerMethod::NanosleepRelative).then_some(timer.period)
+/// The series of a measure, each with its thread.
+fn series_names(measure: &MeasurePlan) -> Vec<(usize, String)> {
+    let each = |(thread, plan): (usize, &plan::ThreadPlan)| {
+        measure.workload.series_of(&plan.name).into_iter().map(move |name| (thread, name)).collect::<Vec<_>>()
+    };
+    measure.threads.iter().enumerate().flat_map(each).collect()
 }
 
-/// How long the measure takes from the common start; `None`: until interrupted.
-pub fn time_taken(measure: &MeasurePlan) -> Option<Nanos> {
-    let Workload::Timer(timer) = measure.workload;
-    let latest = measure.threads.iter().map(|thread| thread.start_offset).max().unwrap_or_default();
-    match measure.length {
-        Length::Duration(span) => Some(latest + span),
-        Length::Samples(n) => Some(latest + timer.period * i64::try_from(n).unwrap_or(i64::MAX)),
-        Length::UntilInterrupted => None,
+fn clock(measure: &MeasurePlan) -> Clock {
+    match &measure.workload {
+        Workload::Timer(timer) => timer.clock,
+        _ => Clock::Monotonic,
+    }
+}
+
+/// The statistics of each series of a measure.
+pub fn shape(measure: &MeasurePlan) -> SeriesShape {
+    let (range, resolution) = (measure.histogram.range, measure.histogram.resolution);
+    SeriesShape { range, resolution, period: expected_period(measure) }
+}
+
+/// The period that samples are expected at; a relative sleep has none, what it misses is not there to be missed. Neither have the
+/// other kinds: a long sample is not one that came late.
+fn expected_period(measure: &MeasurePlan) -> Option<Nanos> {
+    match &measure.workload {
+        Workload::Timer(timer) if timer.method != TimerMethod::NanosleepRelative => Some(timer.period),
+        _ => None,
     }
 }
 
 /// What a bundle says of a series before its first sample.
-pub fn meta(measure: &MeasurePlan, thread: &plan::ThreadPlan, prepared: &Prepared) -> SeriesMeta {
-    let Workload::Timer(timer) = measure.workload;
-    let mut details = std::collections::BTreeMap::new();
-    details.insert("method".to_owned(), timer.method.word().to_owned());
-    details.insert("period".to_owned(), timer.period.to_string());
-    details.insert("asked".to_owned(), scheduling(thread.scheduling).to_string());
-    if thread.start_offset != Nanos::ZERO {
-        details.insert("offset".to_owned(), thread.start_offset.to_string());
+pub fn meta(measure: &MeasurePlan, series: &SeriesOrder, prepared: &Prepared) -> SeriesMeta {
+    let mut details: BTreeMap<String, String> = BTreeMap::new();
+    let mut cpus = measure.cpus.clone();
+    if let Some(thread) = measure.threads.get(series.thread) {
+        cpus = thread.cpus.clone();
+        details.insert("asked".to_owned(), scheduling(thread.scheduling).to_string());
+        if thread.start_offset != Nanos::ZERO {
+            details.insert("offset".to_owned(), thread.start_offset.to_string());
+        }
+    }
+    match &measure.workload {
+        Workload::Timer(timer) => {
+            details.insert("method".to_owned(), timer.method.word().to_owned());
+            details.insert("period".to_owned(), timer.period.to_string());
+        }
+        other => details.extend(other.facts().into_iter().map(|(key, value)| (key.to_owned(), value))),
     }
     SeriesMeta {
-        name: thread.name.clone(),
-        workload: "timer".to_owned(),
-        clock: timer.clock,
-        cpus: thread.cpus.clone(),
+        name: series.name.clone(),
+        measure: measure.name.clone(),
+        workload: measure.workload.kind().word().to_owned(),
+        clock: clock(measure),
+        cpus,
         scheduling: prepared.scheduling.to_string(),
         real_time: prepared.refused.is_none() && prepared.scheduling.policy.is_real_time(),
-        period: expected_period(measure),
+        period: series.shape.period,
         tid: Some(prepared.tid),
         requirements: measure.requirements.iter().map(ToString::to_string).collect(),
         details,
+    }
+}
+
+/// What a bundle says of a measure before it has ended.
+pub fn measure_meta(measure: &MeasurePlan) -> MeasureMeta {
+    let parameters = measure.workload.facts().into_iter().map(|(key, value)| (key.to_owned(), value));
+    MeasureMeta {
+        name: measure.name.clone(),
+        workload: measure.workload.kind().word().to_owned(),
+        parameters: parameters.collect(),
+        series: series_names(measure).into_iter().map(|(_, name)| name).collect(),
+        notes: Notes::default(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! One phase: threads prepared, loads started, measured to the end, loads ended.
 
+use super::measure::{MeasureRun, PartitionRooms};
 use super::series::{self, SeriesRun};
 use super::wall_clock::{self, WallClock};
 use super::{Run, mapping};
@@ -15,7 +16,6 @@ use punctual_host::task::clock;
 use punctual_measure::load::{Event, OnExit};
 use punctual_measure::preparation;
 use punctual_measure::stop::Stop;
-use punctual_measure::thread;
 use punctual_plan::PhasePlan;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,9 @@ const STOP_PATIENCE: Nanos = Nanos::from_secs(10);
 pub struct PhaseRun {
     /// Its name, times and loads.
     pub meta: PhaseMeta,
-    /// Its series.
+    /// Its measures.
+    pub measures: Vec<MeasureRun>,
+    /// Their series.
     pub series: Vec<SeriesRun>,
 }
 
@@ -62,7 +64,7 @@ pub fn run_all(run: &mut Run, watcher: &mut dyn Watcher) -> (Vec<PhaseRun>, Outc
     let mut done = Vec::new();
     let plan = run.plan;
     for (index, phase) in plan.phases.iter().enumerate() {
-        let mut current = PhaseRun { meta: begin(phase), series: Vec::new() };
+        let mut current = PhaseRun { meta: begin(phase), measures: Vec::new(), series: Vec::new() };
         let ended = Conductor::new(run, index, phase, watcher).run(&mut current);
         done.push(current);
         match ended {
@@ -89,6 +91,7 @@ fn begin(phase: &PhasePlan) -> PhaseMeta {
         duration: None,
         loads: loads.collect(),
         cpu_load: Fact::NotAsked,
+        measures: phase.measures.iter().map(mapping::measure_meta).collect(),
     }
 }
 
@@ -143,7 +146,11 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
         self.times = CpuTimes::read(&self.files).ok().map(|times| (times.clone(), times));
         // Last of all: what runs from here on is what stays resident.
         self.hold_resources();
-        current.series.iter_mut().for_each(|series| series.start(LEAD.ns(), keep));
+        for measure in &mut current.measures {
+            let feeds = measure.start(LEAD);
+            let series = &mut current.series[measure.series.clone()];
+            series.iter_mut().zip(feeds).for_each(|(series, feed)| series.begin(feed, keep));
+        }
         self.watch(current)
     }
 
@@ -151,28 +158,31 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
         self.run.writer.write_phase(self.index, &current.meta).map_err(|why| why.to_string())
     }
 
-    /// One thread and one pair of files for each series.
+    /// The threads of each measure, and a pair of files for each series.
     fn prepare(&mut self, current: &mut PhaseRun) -> Result<(), String> {
         let plan = self.run.plan;
         for measure in &self.phase.measures {
-            for planned in &measure.threads {
-                let number = current.series.len();
-                let thread_plan = mapping::thread(number as u32, measure, planned, plan.memory_lock);
-                let prepare = || thread::prepare(thread_plan, Arc::clone(&self.stop)).map_err(|why| why.to_string());
-                let waiting = match self.run.partition.as_ref().filter(|p| p.has(&planned.cpus)) {
-                    Some(partition) => partition.within(prepare)??,
-                    None => prepare()?,
-                };
+            let first = current.series.len();
+            let order = mapping::order(measure, first, plan, &self.stop);
+            let rooms = PartitionRooms(self.run.partition.as_ref());
+            let (mut prepared, waiting) = MeasureRun::prepare(&order, &rooms, first..first + order.series.len())?;
+            let threads: Vec<_> = waiting.prepared().collect();
+            for (planned, thread) in measure.threads.iter().zip(&threads) {
                 let subject = format!("{}/{}", self.phase.name, planned.name);
-                self.run.findings.extend(series::findings(&subject, planned, &waiting.prepared));
-                let meta = mapping::meta(measure, planned, &waiting.prepared);
-                let writer = self.run.writer.series(self.index, number, &meta, plan.keep_samples);
+                self.run.findings.extend(series::findings(&subject, planned, thread));
+            }
+            for ordered in &order.series {
+                let Some(thread) = threads.get(ordered.thread) else { continue };
+                let meta = mapping::meta(measure, ordered, thread);
+                let writer = self.run.writer.series(self.index, current.series.len(), &meta, plan.keep_samples);
                 let writer = writer.map_err(|why| why.to_string())?;
-                let mut series = SeriesRun::new(measure, meta, waiting, writer);
+                let mut series = SeriesRun::new(ordered.shape, meta, writer);
                 // From here on the bundle shows the series, with nothing in it.
                 series.checkpoint();
                 current.series.push(series);
             }
+            prepared.keep(waiting);
+            current.measures.push(prepared);
         }
         Ok(())
     }
@@ -248,7 +258,7 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
                 wall = None; // said once a phase
             }
             // In this order: what a thread wrote before it ended is drained after its end was seen.
-            let finished = current.series.iter().all(SeriesRun::is_finished);
+            let finished = current.measures.iter().all(MeasureRun::is_finished);
             current.series.iter_mut().for_each(SeriesRun::drain);
             let now = clock::monotonic();
             if now >= next_checkpoint {
@@ -271,7 +281,9 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
 
     /// A thread that runs elsewhere than planned measures something else.
     fn look_for_strays(&mut self, current: &mut PhaseRun) {
-        for series in &mut current.series {
+        let ended: Vec<bool> =
+            current.measures.iter().flat_map(|m| (0..m.series.len()).map(|nth| m.has_ended(nth))).collect();
+        for (series, _) in current.series.iter_mut().zip(ended).filter(|(_, ended)| !ended) {
             let Some(now) = series.strayed() else { continue };
             let subject = format!("{}/{}", self.phase.name, series.meta.name);
             let message = format!("its CPU {} went away while it measured; it went on elsewhere", series.meta.cpus);
@@ -308,7 +320,8 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
             self.cpu_load = mapping::cpu_load(last, &now).or(self.cpu_load.take());
             *last = now;
         }
-        let planned = self.phase.measures.iter().map(mapping::time_taken).collect::<Option<Vec<Nanos>>>();
+        let planned =
+            self.phase.measures.iter().map(punctual_plan::MeasurePlan::estimated_time).collect::<Option<Vec<Nanos>>>();
         let planned = planned.and_then(|spans| spans.into_iter().chain(self.phase.duration).max());
         self.watcher.refresh(&Snapshot {
             experiment: &self.run.plan.name,
@@ -327,17 +340,22 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
     fn stop_threads(&mut self, current: &mut PhaseRun) -> Result<(), String> {
         self.stop.ask();
         let until = clock::monotonic() + STOP_PATIENCE;
-        while !current.series.iter().all(SeriesRun::is_finished) {
+        while !current.measures.iter().all(MeasureRun::is_finished) {
             if clock::monotonic() > until {
                 return Err("a measuring thread did not stop: is its CPU taken by another real-time task?".to_owned());
             }
-            current.series.iter().for_each(SeriesRun::wake);
+            current.measures.iter().for_each(MeasureRun::wake);
             std::thread::sleep(Duration::from_millis(5));
             current.series.iter_mut().for_each(SeriesRun::drain);
         }
         let mut errors = Vec::new();
-        for series in &mut current.series {
-            errors.extend(series.finish().map(|why| format!("{} ended early: {why}", series.meta.name)));
+        for (measure, meta) in current.measures.iter_mut().zip(&mut current.meta.measures) {
+            let ended = measure.finish(&self.phase.name, meta);
+            errors.extend(ended.errors.iter().map(|why| format!("{} ended early: {why}", meta.name)));
+            self.run.findings.extend(ended.findings);
+            for (series, thread) in current.series[measure.series.clone()].iter_mut().zip(&measure.threads) {
+                series.finish(ended.usages.get(*thread).copied());
+            }
         }
         if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
     }

@@ -60,7 +60,11 @@ pub fn load(path: &Path, allow_unknown: bool) -> Result<Loaded, Failure> {
 
 /// Reads an experiment file and resolves it for this system; warnings are shown, errors end it.
 pub fn resolve(path: &Path, allow_unknown: bool, force: bool) -> Result<(Loaded, Plan), Failure> {
-    let bytes = read(path)?;
+    resolve_text(path, read(path)?, allow_unknown, force)
+}
+
+/// As [`resolve`], of an experiment that may be no file; `path` stands for its path in messages.
+pub fn resolve_text(path: &Path, bytes: Vec<u8>, allow_unknown: bool, force: bool) -> Result<(Loaded, Plan), Failure> {
     let files = Root::system();
     let context = ResolveContext {
         online: cpus(&files, "online")?,

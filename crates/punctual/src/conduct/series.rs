@@ -1,16 +1,18 @@
-//! One series of a phase: its thread, its statistics, its files.
+//! One series of a phase: its statistics and its files.
 
 use super::mapping;
 use punctual_analyze::SeriesView;
 use punctual_bundle::state::{State, ThreadUsage};
 use punctual_bundle::{BundleError, SeriesMeta, SeriesWriter};
 use punctual_core::{CpuSet, Fact, Finding, SeriesShape, Severity};
-use punctual_host::task::{attributes, clock};
+use punctual_host::task::attributes;
+use punctual_host::task::usage::Usage;
 use punctual_measure::collect::{Collector, Recent};
-use punctual_measure::thread::{Ended, Prepared, Running, Waiting};
-use punctual_plan::{MeasurePlan, ThreadPlan};
+use punctual_measure::sink::Feed;
+use punctual_measure::thread::Prepared;
+use punctual_plan::ThreadPlan;
 
-/// A series, from the prepared thread to its end.
+/// A series, from before its first sample to its end.
 pub struct SeriesRun {
     /// What it is.
     pub meta: SeriesMeta,
@@ -20,24 +22,15 @@ pub struct SeriesRun {
     pub recent: Option<Recent>,
     collector: Option<Collector>,
     writer: SeriesWriter,
-    thread: Thread,
     /// Whether its affinity is still looked at.
     watched: bool,
     /// The first thing that went wrong with its files.
     pub trouble: Option<BundleError>,
 }
 
-enum Thread {
-    Waiting(Option<Waiting>),
-    Running(Running),
-    Ended,
-}
-
 impl SeriesRun {
-    /// Around a thread that is prepared.
-    pub fn new(measure: &MeasurePlan, meta: SeriesMeta, waiting: Waiting, writer: SeriesWriter) -> SeriesRun {
-        let (range, resolution) = (measure.histogram.range, measure.histogram.resolution);
-        let shape = SeriesShape { range, resolution, period: mapping::expected_period(measure) };
+    /// With nothing in it.
+    pub fn new(shape: SeriesShape, meta: SeriesMeta, writer: SeriesWriter) -> SeriesRun {
         let data = punctual_core::SeriesData::new(shape);
         SeriesRun {
             meta,
@@ -45,33 +38,20 @@ impl SeriesRun {
             recent: None,
             collector: None,
             writer,
-            thread: Thread::Waiting(Some(waiting)),
             watched: true,
             trouble: None,
         }
     }
 
-    /// Lets its thread go, `ahead` ns from now on the series' own clock.
-    pub fn start(&mut self, ahead: i64, keep_samples: bool) {
-        let Thread::Waiting(waiting) = &mut self.thread else { return };
-        let Some(waiting) = waiting.take() else { return };
-        let (running, consumer) = waiting.start(clock::now(self.meta.clock).ns() + ahead);
-        self.thread = Thread::Running(running);
-        self.collector = Some(Collector::new(consumer, keep_samples));
-    }
-
-    /// Whether its thread has ended.
-    pub fn is_finished(&self) -> bool {
-        match &self.thread {
-            Thread::Running(running) => running.is_finished(),
-            Thread::Waiting(_) | Thread::Ended => true,
-        }
+    /// Its samples come from here from now on.
+    pub fn begin(&mut self, feed: Feed, keep_samples: bool) {
+        self.collector = Some(Collector::new(feed, keep_samples));
     }
 
     /// The CPUs that its thread may run on now, where they are not those that it was put on: the kernel lets a thread whose CPUs have
     /// all gone offline run elsewhere (kernel/sched/core.c, select_fallback_rq). Told once.
     pub fn strayed(&mut self) -> Option<CpuSet> {
-        let tid = self.meta.tid.filter(|_| self.watched && !self.is_finished())?;
+        let tid = self.meta.tid.filter(|_| self.watched)?;
         // SCHED_DEADLINE threads were not put on any.
         let now = attributes::affinity(tid).ok().filter(|now| *now != self.meta.cpus && !self.is_deadline())?;
         self.watched = false;
@@ -80,13 +60,6 @@ impl SeriesRun {
 
     fn is_deadline(&self) -> bool {
         self.meta.scheduling.starts_with("SCHED_DEADLINE")
-    }
-
-    /// Wakes its thread from a long sleep, to see that it shall stop.
-    pub fn wake(&self) {
-        if let Thread::Running(running) = &self.thread {
-            running.wake();
-        }
     }
 
     /// Takes in what its thread has measured meanwhile.
@@ -122,25 +95,21 @@ impl SeriesRun {
         }
     }
 
-    /// Waits for its thread, which must have been told to stop or be at its end, and takes in the rest.
-    pub fn finish(&mut self) -> Option<std::io::Error> {
-        let Thread::Running(running) = std::mem::replace(&mut self.thread, Thread::Ended) else {
-            self.save(SeriesWriter::finish);
-            return None;
-        };
-        let Ended { offered, usage, error } = running.join();
+    /// Its thread has ended: takes in the rest, and what the kernel counted for it.
+    pub fn finish(&mut self, usage: Option<Usage>) {
         if let Some(collector) = &mut self.collector {
-            collector.finish(offered, &mut self.state.data);
+            collector.finish(&mut self.state.data);
         }
         self.keep();
-        self.state.usage = Fact::Known(ThreadUsage {
-            minor_faults: usage.minor_faults,
-            major_faults: usage.major_faults,
-            voluntary_switches: usage.voluntary_switches,
-            involuntary_switches: usage.involuntary_switches,
-        });
+        if let Some(usage) = usage {
+            self.state.usage = Fact::Known(ThreadUsage {
+                minor_faults: usage.minor_faults,
+                major_faults: usage.major_faults,
+                voluntary_switches: usage.voluntary_switches,
+                involuntary_switches: usage.involuntary_switches,
+            });
+        }
         self.save(SeriesWriter::finish);
-        error
     }
 
     /// As the analysis wants it.

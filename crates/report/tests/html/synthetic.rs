@@ -147,6 +147,7 @@ fn phase(writer: &BundleWriter, recipe: &Recipe, number: usize, name: &str, load
         started_monotonic: start,
         duration: recipe.ends.then_some(recipe.period * recipe.samples as i64),
         loads: if load == Load::Idle { Vec::new() } else { loads.iter().map(load_meta).collect() },
+        measures: Vec::new(),
         cpu_load: Fact::Known(CpuLoad { all: shares(0), cpus: (0..recipe.cpus).map(|k| (k, shares(k))).collect() }),
     };
     writer.write_phase(number, &meta).unwrap();
@@ -158,6 +159,7 @@ fn phase(writer: &BundleWriter, recipe: &Recipe, number: usize, name: &str, load
 fn series(writer: &BundleWriter, recipe: &Recipe, phase: usize, cpu: u32, load: Load, start: i64) {
     let meta = SeriesMeta {
         name: (recipe.series_name)(cpu),
+        measure: String::new(),
         workload: "timer".into(),
         clock: Clock::Monotonic,
         cpus: CpuSet::single(cpu as usize),

@@ -1,6 +1,6 @@
 //! Whether every file that a run will write can be written: asked before anything starts, not when an hour has been measured.
 
-use super::Args;
+use super::Common;
 use crate::conduct::request::shown;
 use crate::exit::Failure;
 use punctual_plan::{Output, Plan};
@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 
 /// The files beside the bundle, those of systress, and those that loads write to.
-pub fn check(args: &Args, plan: &Plan) -> Result<(), Failure> {
+pub fn check(args: &Common, plan: &Plan) -> Result<(), Failure> {
     for (option, path) in [("--report", &args.report), ("--junit", &args.junit), ("--lava", &args.lava)] {
         if let Some(path) = path {
             refuse(path, option)?;

@@ -1,0 +1,51 @@
+//! Where the samples of a series go: a ring that keeps each, or a tally for loops too fast for that.
+
+use crate::ring::{self, Consumer, Producer};
+use crate::tally::{self, TallyReader, TallyWriter};
+use punctual_core::{Nanos, SeriesShape};
+
+/// The ring holds what comes in this time, so that a conductor that is kept off the CPU for so long loses nothing.
+const RING_SPAN: Nanos = Nanos::from_secs(2);
+/// Bounds of the ring in samples (24 bytes each).
+const RING_SAMPLES: std::ops::RangeInclusive<i64> = 1_024..=262_144;
+
+/// The measuring thread's end: one copy of a loop is compiled for each.
+pub trait Sink {
+    /// Takes a sample. Never waits, never allocates.
+    fn put(&mut self, begin: i64, end: i64, cpu: u32);
+}
+
+impl Sink for Producer {
+    #[inline(always)]
+    fn put(&mut self, begin: i64, end: i64, cpu: u32) {
+        self.push(begin, end, 0, cpu);
+    }
+}
+
+impl Sink for TallyWriter {
+    #[inline(always)]
+    fn put(&mut self, begin: i64, end: i64, cpu: u32) {
+        TallyWriter::put(self, begin, end, cpu);
+    }
+}
+
+/// The conducting thread's end.
+pub enum Feed {
+    /// Samples one by one.
+    Ring(Consumer),
+    /// Samples counted.
+    Tally(TallyReader),
+}
+
+/// A ring for samples that come this far apart or further.
+pub fn ring(period: Nanos) -> (Producer, Feed) {
+    let per_span = RING_SPAN.ns() / period.ns().max(1);
+    let (producer, consumer) = ring::ring(per_span.clamp(*RING_SAMPLES.start(), *RING_SAMPLES.end()) as usize);
+    (producer, Feed::Ring(consumer))
+}
+
+/// A tally, for samples that follow one another faster than about 10 µs.
+pub fn tally(shape: SeriesShape) -> (TallyWriter, Feed) {
+    let (writer, reader) = tally::tally(shape);
+    (writer, Feed::Tally(reader))
+}

@@ -1,0 +1,147 @@
+//! Handing tallies from a measuring thread to the conducting one: two buffers that change places when the reader asks for it.
+//!
+//! The thread counts into the one, the reader takes the other. Neither waits: the thread looks at one flag per sample.
+
+use punctual_core::{SeriesShape, Tally};
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+struct Shared {
+    buffers: [UnsafeCell<Tally>; 2],
+    /// The reader wants what was counted; set by the reader, taken back by the writer.
+    wanted: AtomicBool,
+    /// One more than the buffer that belongs to the reader; 0: none does.
+    handed: AtomicU32,
+    /// The writer is gone: both buffers are the reader's.
+    ended: AtomicBool,
+}
+
+// SAFETY: a buffer belongs to the writer or to the reader, never to both: the writer gives one away by storing `handed` (Release) and
+// does not touch it again until it has read `handed` as 0 (Acquire), which the reader stores when it has done with it.
+unsafe impl Sync for Shared {}
+
+/// The measuring thread's end.
+pub struct TallyWriter {
+    shared: Arc<Shared>,
+    active: usize,
+    seq: u64,
+}
+
+/// The conducting thread's end.
+pub struct TallyReader {
+    shared: Arc<Shared>,
+}
+
+/// Two tallies of a shape, with all their memory touched.
+pub fn tally(shape: SeriesShape) -> (TallyWriter, TallyReader) {
+    let buffer = || UnsafeCell::new(Tally::new(shape));
+    let (wanted, handed, ended) = (AtomicBool::new(false), AtomicU32::new(0), AtomicBool::new(false));
+    let shared = Arc::new(Shared { buffers: [buffer(), buffer()], wanted, handed, ended });
+    (TallyWriter { shared: Arc::clone(&shared), active: 0, seq: 0 }, TallyReader { shared })
+}
+
+impl TallyWriter {
+    /// Counts a sample.
+    #[inline(always)]
+    pub fn put(&mut self, begin: i64, end: i64, cpu: u32) {
+        // SAFETY: the active buffer is the writer's (see `Shared`), and there is one writer.
+        let tally = unsafe { &mut *self.shared.buffers[self.active].get() };
+        tally.record(self.seq, begin, end, cpu);
+        self.seq += 1;
+        if self.shared.wanted.load(Ordering::Relaxed) {
+            self.hand_over();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn hand_over(&mut self) {
+        if self.shared.handed.load(Ordering::Acquire) != 0 {
+            return;
+        }
+        self.shared.wanted.store(false, Ordering::Relaxed);
+        self.shared.handed.store(self.active as u32 + 1, Ordering::Release);
+        self.active ^= 1;
+    }
+
+    /// Forgets what was counted so far, which nobody has asked for yet: after warming up.
+    pub fn reset(&mut self) {
+        // SAFETY: as in `put`.
+        let tally = unsafe { &mut *self.shared.buffers[self.active].get() };
+        tally.clear();
+        self.seq = 0;
+    }
+
+    /// The memory of both buffers, to be locked. Only before the reader has asked for anything.
+    pub fn lock(&self) -> std::io::Result<()> {
+        for buffer in &self.shared.buffers {
+            // SAFETY: nobody writes: the writer is here, and the reader has no buffer.
+            let tally = unsafe { &*buffer.get() };
+            for memory in tally.memory() {
+                punctual_host::task::memory::lock(memory)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for TallyWriter {
+    fn drop(&mut self) {
+        self.shared.ended.store(true, Ordering::Release);
+    }
+}
+
+impl TallyReader {
+    /// Shows what was handed over since the last call and asks for more; at the end, shows the rest.
+    pub fn drain(&mut self, mut take: impl FnMut(&Tally)) {
+        let mut empty = |place: usize| {
+            // SAFETY: the buffer is the reader's: it was handed over, or the writer is gone.
+            let tally = unsafe { &mut *self.shared.buffers[place].get() };
+            if tally.count() > 0 {
+                take(tally);
+                tally.clear();
+            }
+        };
+        let ended = self.shared.ended.load(Ordering::Acquire);
+        let handed = self.shared.handed.load(Ordering::Acquire) as usize;
+        if handed > 0 {
+            empty(handed - 1);
+            if ended {
+                // The rest came later than what was handed over.
+                empty(2 - handed);
+            }
+            self.shared.handed.store(0, Ordering::Release);
+        } else if ended {
+            empty(0);
+            empty(1);
+        }
+        self.shared.wanted.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::{Nanos, SeriesData};
+
+    #[test]
+    fn two_threads_lose_nothing() {
+        let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos(10), period: None };
+        let (mut writer, mut reader) = tally(shape);
+        let mut data = SeriesData::new(shape);
+        let thread = std::thread::spawn(move || {
+            writer.put(0, 77_777, 0);
+            writer.reset();
+            (0..300_000i64).for_each(|k| writer.put(k, k + k % 1_000, 3));
+        });
+        while !thread.is_finished() {
+            reader.drain(|tally| data.absorb(tally));
+        }
+        thread.join().unwrap();
+        reader.drain(|tally| data.absorb(tally));
+        assert_eq!((data.count(), data.max, data.losses.dropped), (300_000, Some(Nanos(999)), 0));
+        assert_eq!(data.exact.total(), data.whole.len());
+        assert_eq!(data.worst[0].seq, 999);
+    }
+}

@@ -1,0 +1,26 @@
+//! What reading the clock costs: a part of every sample, shown and never subtracted.
+
+use crate::workload::course::Ticks;
+use punctual_core::{ClockCost, Nanos};
+
+/// Pairs of readings: enough for a 99th percentile, a millisecond in all.
+const PAIRS: usize = 10_000;
+
+/// Reads the clock twice in a row, many times. Allocates: not between samples.
+pub fn clock_cost(ticks: &impl Ticks) -> ClockCost {
+    let mut spans: Vec<i64> = vec![0; PAIRS];
+    for span in &mut spans {
+        let begin = ticks.now();
+        *span = ticks.now() - begin;
+    }
+    spans.sort_unstable();
+    let at = |share: f64| Nanos(spans[((PAIRS - 1) as f64 * share) as usize]);
+    ClockCost {
+        clock: ticks.name().to_owned(),
+        count: PAIRS as u64,
+        min: at(0.0),
+        median: at(0.5),
+        p99: at(0.99),
+        max: at(1.0),
+    }
+}

@@ -1,0 +1,109 @@
+//! Counts of the kernel through perf_event_open(2), counting mode: for comparing a claim with somebody else's count.
+
+use super::tracefs::Tracefs;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd};
+
+/// `struct perf_event_attr` in its first version, PERF_ATTR_SIZE_VER0 (include/uapi/linux/perf_event.h).
+#[repr(C)]
+#[derive(Default)]
+struct Attr {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    bp_type: u32,
+    config1: u64,
+}
+
+const TYPE_SOFTWARE: u32 = 1;
+const TYPE_TRACEPOINT: u32 = 2;
+const DISABLED: u64 = 1;
+const INHERIT: u64 = 1 << 1;
+const IOC_ENABLE: libc::c_ulong = 0x2400;
+const IOC_DISABLE: libc::c_ulong = 0x2401;
+
+/// Whose events are counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Whom {
+    /// The calling thread's.
+    ThisThread,
+    /// The calling thread's and those of all threads and processes that it starts from now on.
+    ThisThreadAndChildren,
+    /// Those of another thread.
+    Thread(i32),
+    /// Everybody's on a CPU.
+    Cpu(u32),
+}
+
+/// An event of the kernel that is always counted in software (PERF_COUNT_SW_*).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Software {
+    /// Page faults.
+    PageFaults = 2,
+    /// Context switches.
+    ContextSwitches = 3,
+    /// Migrations to another CPU.
+    Migrations = 4,
+}
+
+/// A count, off at first.
+#[derive(Debug)]
+pub struct Counter(File);
+
+impl Counter {
+    /// Of a tracepoint, `group` and `event` as under `events` in tracefs. The error says what is missing.
+    pub fn tracepoint(group: &str, event: &str, whom: Whom) -> Result<Counter, String> {
+        let path = format!("events/{group}/{event}/id");
+        let text = Tracefs::open()?.read(&path)?;
+        let id = text.trim().parse().map_err(|_| format!("{path} in tracefs holds no number"))?;
+        Counter::open(TYPE_TRACEPOINT, id, whom).map_err(|why| format!("perf_event_open of {group}:{event}: {why}"))
+    }
+
+    /// Of an event that is counted in software.
+    pub fn software(event: Software, whom: Whom) -> Result<Counter, String> {
+        Counter::open(TYPE_SOFTWARE, event as u64, whom).map_err(|why| format!("perf_event_open of {event:?}: {why}"))
+    }
+
+    fn open(kind: u32, config: u64, whom: Whom) -> io::Result<Counter> {
+        let inherit = if whom == Whom::ThisThreadAndChildren { INHERIT } else { 0 };
+        let attr = Attr { kind, size: size_of::<Attr>() as u32, config, flags: DISABLED | inherit, ..Attr::default() };
+        let (pid, cpu) = match whom {
+            Whom::ThisThread | Whom::ThisThreadAndChildren => (0, -1),
+            Whom::Thread(tid) => (tid, -1),
+            Whom::Cpu(cpu) => (-1, cpu as libc::c_int),
+        };
+        const CLOEXEC: libc::c_ulong = 8;
+        // SAFETY: `attr` is a perf_event_attr of the size that it states; the kernel only reads it.
+        let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &attr, pid, cpu, -1, CLOEXEC) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and belongs to nobody else.
+        Ok(Counter(unsafe { File::from_raw_fd(fd as i32) }))
+    }
+
+    /// Counts from now on.
+    pub fn enable(&self) {
+        // SAFETY: the request takes no argument and touches no memory of ours; it cannot fail on an open event.
+        unsafe { libc::ioctl(self.0.as_raw_fd(), IOC_ENABLE as _, 0) };
+    }
+
+    /// Stops counting.
+    pub fn disable(&self) {
+        // SAFETY: as in `enable`.
+        unsafe { libc::ioctl(self.0.as_raw_fd(), IOC_DISABLE as _, 0) };
+    }
+
+    /// What was counted so far.
+    pub fn read(&self) -> io::Result<u64> {
+        let mut count = [0; 8];
+        (&self.0).read_exact(&mut count)?;
+        Ok(u64::from_ne_bytes(count))
+    }
+}

@@ -1,0 +1,265 @@
+//! `syscall`: one system call, from the reading of the clock before it to the one after.
+//!
+//! Every variant is a number with six constant arguments, and, where the call needs something to work on, another call before it that
+//! is not timed. The loop is the same for all.
+
+use super::course::{Course, Monotonic, Pace, Taken};
+use super::perf::{Counter, Whom};
+use super::{Nobody, Order, Parts, PrepareError, clock_cost};
+use crate::sink::{self, Sink};
+use crate::stop::Stop;
+use crate::tally::TallyWriter;
+use crate::thread::Task;
+use punctual_core::{Fact, Figure, Finding, Notes, Severity, Validation};
+use punctual_plan::kinds::{Call, SyscallPlan, Target};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+
+/// Calls for nothing before the first sample.
+const WARM_UP: u64 = 256;
+/// Calls that are counted from outside, after the measured ones: while the tracepoint is on, every call takes the slow way
+/// (SYSCALL_WORK_SYSCALL_TRACEPOINT in kernel/entry/common.c), so it must be off while anything is measured.
+const COUNTED: u64 = 10_000;
+
+pub(super) fn parts(order: &Order, plan: &SyscallPlan) -> Result<Parts, PrepareError> {
+    let mut parts = Parts { tasks: Vec::new(), feeds: Vec::new(), outside: Box::new(Nobody) };
+    let pace = plan.period.map_or(Pace::BackToBack { rest: plan.rest }, Pace::Periodic);
+    for series in &order.series {
+        let (writer, feed) = sink::tally(series.shape);
+        let subject = series.name.clone();
+        let calls = Calls::new(plan).map_err(|why| PrepareError::Needs(format!("{subject}: {why}")))?;
+        let course = Course::of(order, series, pace);
+        let stop = Arc::clone(&order.stop);
+        parts.tasks.push(Box::new(Syscalls {
+            subject,
+            calls,
+            course,
+            writer: Some(writer),
+            stop,
+            done: Done::default(),
+        }));
+        parts.feeds.push(feed);
+    }
+    Ok(parts)
+}
+
+/// A system call with its arguments.
+#[derive(Clone, Copy)]
+struct Raw {
+    number: libc::c_long,
+    arguments: [libc::c_long; 6],
+}
+
+impl Raw {
+    fn new(number: libc::c_long, arguments: &[libc::c_long]) -> Raw {
+        let mut six = [0; 6];
+        six.iter_mut().zip(arguments).for_each(|(place, argument)| *place = *argument);
+        Raw { number, arguments: six }
+    }
+
+    /// Calls it; −1 with errno where it fails.
+    #[inline(always)]
+    fn call(&self) -> libc::c_long {
+        let [a, b, c, d, e, f] = self.arguments;
+        // SAFETY: those that have names here are given descriptors and memory of `Calls`, which lives longer. Any other number was either
+        // on the list of calls that take numbers alone and change nothing, or the user forced it, and answers for what it does.
+        unsafe { libc::syscall(self.number, a, b, c, d, e, f) }
+    }
+}
+
+/// What is called, and what it works on.
+struct Calls {
+    timed: Raw,
+    /// Not timed, before each: leaves the target as the timed call needs it.
+    before: Option<Raw>,
+    /// In use by number while this lives.
+    _open: Vec<OwnedFd>,
+    /// Written and read by the kernel.
+    _memory: Box<[u64; 4]>,
+}
+
+impl Calls {
+    fn new(plan: &SyscallPlan) -> io::Result<Calls> {
+        let mut memory = Box::new([1u64; 4]);
+        let at = memory.as_mut_ptr() as libc::c_long;
+        let (mut open, mut before) = (Vec::new(), None);
+        let timed = match plan.call {
+            Call::Getpid => Raw::new(libc::SYS_getpid, &[]),
+            Call::Gettid => Raw::new(libc::SYS_gettid, &[]),
+            Call::SchedYield => Raw::new(libc::SYS_sched_yield, &[]),
+            Call::ClockGettime => Raw::new(libc::SYS_clock_gettime, &[libc::CLOCK_MONOTONIC.into(), at]),
+            Call::FutexWake => {
+                let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+                Raw::new(libc::SYS_futex, &[at, wake.into(), 1])
+            }
+            Call::Number => {
+                let arguments: Vec<libc::c_long> = plan.arguments.iter().map(|a| *a as libc::c_long).collect();
+                Raw::new(plan.number.unwrap_or_default().into(), &arguments)
+            }
+            Call::Read | Call::Write => {
+                let (reads, writes) = transfers(plan.target, at, &mut open)?;
+                let (timed, other) = if plan.call == Call::Read { (reads, writes) } else { (writes, reads) };
+                before = (plan.target != Target::Null).then_some(other);
+                if plan.call == Call::Write && plan.target != Target::Null {
+                    // What the first call before takes out again.
+                    writes.call();
+                }
+                timed
+            }
+        };
+        Ok(Calls { timed, before, _open: open, _memory: memory })
+    }
+
+    /// System calls that a sample takes.
+    fn each(&self) -> u64 {
+        1 + u64::from(self.before.is_some())
+    }
+}
+
+/// How a target is read and written.
+fn transfers(target: Target, at: libc::c_long, open: &mut Vec<OwnedFd>) -> io::Result<(Raw, Raw)> {
+    let (from, to, length) = match target {
+        Target::Null => {
+            let null = File::options().read(true).write(true).open("/dev/null")?;
+            open.push(null.into());
+            (0, 0, 1)
+        }
+        Target::Pipe => {
+            let mut ends = [0; 2];
+            // SAFETY: the array has room for the two descriptors.
+            check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) })?;
+            // SAFETY: both descriptors are new and belong to nobody else.
+            open.extend(ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) }));
+            (0, 1, 1)
+        }
+        Target::Eventfd => {
+            // SAFETY: eventfd takes numbers alone.
+            let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+            // SAFETY: the descriptor is new and belongs to nobody else.
+            open.push(unsafe { OwnedFd::from_raw_fd(fd) });
+            (0, 0, 8)
+        }
+    };
+    let fd = |place: usize| libc::c_long::from(open[place].as_raw_fd());
+    Ok((Raw::new(libc::SYS_read, &[fd(from), at, length]), Raw::new(libc::SYS_write, &[fd(to), at, length])))
+}
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// What a course left.
+#[derive(Default)]
+struct Done {
+    taken: Taken,
+    failed: u64,
+    /// Of the last failure.
+    errno: Option<io::Error>,
+}
+
+struct Syscalls {
+    subject: String,
+    calls: Calls,
+    course: Course,
+    writer: Option<TallyWriter>,
+    stop: Arc<Stop>,
+    done: Done,
+}
+
+/// Takes samples and forgets them.
+struct Discard;
+
+impl Sink for Discard {
+    #[inline(always)]
+    fn put(&mut self, begin: i64, end: i64, _: u32) {
+        std::hint::black_box(end - begin);
+    }
+}
+
+impl Calls {
+    fn run(&self, course: &Course, start: i64, sink: &mut impl Sink, stop: &Stop) -> Done {
+        let (mut failed, result) = (0, std::cell::Cell::new(0));
+        let timed = self.timed;
+        let act = || result.set(timed.call());
+        let taken = match self.before {
+            None => course.run(start, &Monotonic, sink, stop, || failed += u64::from(result.get() < 0), act),
+            Some(other) => {
+                let before = || {
+                    failed += u64::from(result.get() < 0);
+                    other.call();
+                };
+                course.run(start, &Monotonic, sink, stop, before, act)
+            }
+        };
+        let last = io::Error::last_os_error();
+        failed += u64::from(result.get() < 0 && taken.samples > 0);
+        Done { taken, failed, errno: (result.get() < 0).then_some(last) }
+    }
+
+    /// The same calls again, few, while the kernel counts them.
+    fn validate(&self, course: &Course) -> Validation {
+        let counter = Counter::tracepoint("raw_syscalls", "sys_enter", Whom::ThisThread);
+        let mut claimed = COUNTED * self.each();
+        let counted = counter.and_then(|counter| {
+            counter.enable();
+            let done = self.run(&course.short(COUNTED), 0, &mut Discard, &Stop::default());
+            counter.disable();
+            claimed = done.taken.samples * self.each();
+            counter.read().map_err(|why| why.to_string())
+        });
+        let source = "perf_event_open: tracepoint raw_syscalls:sys_enter, this thread";
+        // The call that switches the counter off is counted too.
+        Validation::compare("system calls", claimed, Fact::from(counted), source, 1).explain(format!(
+            "{COUNTED} samples{} after the measured ones, because counting makes every call slower; the call that ends the counting \
+             is one more",
+            if self.before.is_some() { " of two calls each, one of them not timed," } else { "" }
+        ))
+    }
+}
+
+impl Task for Syscalls {
+    fn lock_memory(&self) -> io::Result<()> {
+        self.writer.as_ref().map_or(Ok(()), TallyWriter::lock)
+    }
+
+    fn warm_up(&mut self) {
+        let Some(writer) = &mut self.writer else { return };
+        // The stop may have been asked for already: this is to be run all the same.
+        self.calls.run(&self.course.short(WARM_UP), 0, writer, &Stop::default());
+        writer.reset();
+    }
+
+    fn run(&mut self, start: i64) -> io::Result<()> {
+        // Dropping the writer ends the series.
+        let Some(mut writer) = self.writer.take() else { return Ok(()) };
+        self.done = self.calls.run(&self.course, start, &mut writer, &self.stop);
+        Ok(())
+    }
+
+    fn notes(&mut self) -> Notes {
+        let mut notes = Notes {
+            validations: vec![self.calls.validate(&self.course)],
+            clock_cost: Fact::Known(clock_cost(&Monotonic)),
+            ..Notes::default()
+        };
+        let Done { taken, failed, errno } = &self.done;
+        if taken.skipped > 0 {
+            let title = "periods that passed while a call took longer than one";
+            notes.figures.push(Figure::new("skipped-periods", title, taken.skipped as f64, "count"));
+        }
+        if *failed > 0 {
+            let figure = Figure::new("failed-calls", "calls that failed", *failed as f64, "count");
+            notes.figures.push(figure.of(taken.samples));
+            let message = "the system call failed: what was measured is the way to its error";
+            let finding = Finding::new("syscall-failed", Severity::Warning, &*self.subject, message);
+            let why = errno.as_ref().map_or(String::new(), |why| format!(", the last one with: {why}"));
+            let finding = finding.evidence(format!("{failed} of {} calls{why}", taken.samples));
+            notes
+                .findings
+                .push(finding.remedy("give arguments with which it succeeds, if that is what you want to know"));
+        }
+        notes
+    }
+}

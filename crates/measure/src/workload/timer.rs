@@ -1,0 +1,84 @@
+//! `timer` as a workload: a periodic loop in each thread (see [`crate::timer`]).
+
+use super::{Nobody, Order, Parts};
+use crate::ring::{Producer, ring};
+use crate::sink;
+use crate::stop::Stop;
+use crate::thread::Task;
+use crate::timer::{self, Method};
+use punctual_core::{Clock, Nanos};
+use punctual_host::task::{clock, memory};
+use punctual_plan::{TimerMethod, TimerPlan};
+use std::io;
+use std::sync::Arc;
+
+/// Sleeps before the first sample, through the same code: they bring in the pages and lines that a sample needs.
+const WARM_UP: u64 = 8;
+
+pub(super) fn parts(order: &Order, plan: &TimerPlan) -> Parts {
+    let mut parts = Parts { tasks: Vec::new(), feeds: Vec::new(), outside: Box::new(Nobody) };
+    for series in &order.series {
+        let (producer, feed) = sink::ring(plan.period);
+        let cpus = order.threads.get(series.thread).map(|thread| &thread.cpus);
+        let plan = timer::Plan {
+            method: method(plan.method),
+            clock: clock::id(order.clock),
+            period: plan.period,
+            first_due: 0,
+            end_due: i64::MAX,
+            samples: order.samples.unwrap_or(u64::MAX),
+            stop_above: order.stop_above,
+            only_cpu: cpus.filter(|cpus| cpus.len() == 1).and_then(|cpus| cpus.first()).map(|cpu| cpu as u32),
+            series: series.number,
+        };
+        let (clock, duration) = (order.clock, order.duration);
+        parts.tasks.push(Box::new(Timer { plan, clock, duration, producer, stop: Arc::clone(&order.stop) }));
+        parts.feeds.push(feed);
+    }
+    parts
+}
+
+fn method(method: TimerMethod) -> Method {
+    match method {
+        TimerMethod::NanosleepAbsolute => Method::NanosleepAbsolute,
+        TimerMethod::NanosleepRelative => Method::NanosleepRelative,
+        TimerMethod::Timerfd => Method::Timerfd,
+        TimerMethod::PosixTimer => Method::PosixTimer,
+        TimerMethod::Deadline => Method::Deadline,
+    }
+}
+
+struct Timer {
+    plan: timer::Plan,
+    clock: Clock,
+    duration: Option<Nanos>,
+    producer: Producer,
+    stop: Arc<Stop>,
+}
+
+impl Task for Timer {
+    fn lock_memory(&self) -> io::Result<()> {
+        memory::lock(self.producer.memory())
+    }
+
+    fn warm_up(&mut self) {
+        let mut scratch = ring(WARM_UP as usize).0;
+        let warm = timer::Plan {
+            period: self.plan.period.min(Nanos::MILLI),
+            first_due: clock::now(self.clock).ns() + 100_000,
+            samples: WARM_UP,
+            stop_above: None,
+            ..self.plan
+        };
+        if warm.method != Method::Deadline {
+            // What fails here fails again, and is told, in the real loop.
+            let _ = timer::run(&warm, &mut scratch, &Stop::default());
+        }
+    }
+
+    fn run(&mut self, start: i64) -> io::Result<()> {
+        self.plan.first_due = start;
+        self.plan.end_due = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
+        timer::run(&self.plan, &mut self.producer, &self.stop)
+    }
+}

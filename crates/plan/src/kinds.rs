@@ -1,0 +1,174 @@
+//! The kinds of workload and their parameters: one file a kind, each a table of keys from which reading, defaults, writing and
+//! `--plan` all follow.
+
+mod heap;
+mod irq;
+mod mutex;
+mod netio;
+mod parameter;
+mod read;
+mod spin;
+mod storage;
+mod switch;
+mod syscall;
+mod testpoint_cost;
+mod timer;
+
+pub use heap::{HeapPlan, HeapSpec, Sizes};
+pub use irq::{IrqPlan, IrqSource, IrqSpec};
+pub use mutex::{LockKind, MutexPlan, MutexSpec, Sums};
+pub use netio::{Cipher, NetioPlan, NetioSpec, Transport, Writing};
+pub use parameter::Parameter;
+pub use spin::{SpinPlan, SpinSpec};
+pub use storage::{Forcing, StorageMode, StoragePlan, StorageSpec};
+pub use switch::{Distance, Mechanism, SwitchPlan, SwitchSpec, Tasks};
+pub use syscall::{Call, SyscallPlan, SyscallSpec, Target};
+pub use testpoint_cost::{PointMechanism, TestpointCostPlan, TestpointCostSpec};
+
+use crate::plan::HistogramPlan;
+use crate::problem::{Problem, ProblemKind};
+use crate::text::{Setting, Span};
+use crate::words::Placement;
+use punctual_core::{Nanos, Policy};
+
+/// What is common to all kinds, and what each decides for itself. Every method is pure.
+pub(crate) trait Kind {
+    /// The series of each thread, by the last part of their names; none: one series that is called like its thread.
+    fn parts(&self) -> Vec<String> {
+        Vec::new()
+    }
+    /// How many threads there are unless the file says otherwise.
+    fn placement(&self) -> Placement {
+        Placement::Shared(1)
+    }
+    /// Where they run unless the file says otherwise.
+    fn cpus(&self) -> DefaultCpus {
+        DefaultCpus::Last
+    }
+    /// How they are scheduled unless the file says otherwise.
+    fn policy(&self) -> Policy {
+        Policy::Fifo
+    }
+    /// The exact histogram of each series unless the file says otherwise.
+    fn histogram(&self) -> HistogramPlan {
+        HistogramPlan { range: Nanos::MILLI, resolution: Nanos::MICRO }
+    }
+    /// The distance between two samples, where there is one.
+    fn period(&self) -> Option<Nanos> {
+        None
+    }
+    /// Whether a real-time thread of this kind never sleeps by itself.
+    fn spins(&self) -> bool {
+        false
+    }
+}
+
+/// Where a measure runs that does not say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum DefaultCpus {
+    /// All that are measured on.
+    All,
+    /// The last of them.
+    Last,
+    /// All but the first, which the conductor needs; all where there is only one.
+    AllButFirst,
+}
+
+/// Where a kind puts what is wrong with its parameters together: each alone is right by then.
+pub(crate) struct Doubts<'a> {
+    pub(crate) section: Span,
+    /// How many threads the measure has.
+    pub(crate) threads: usize,
+    pub(crate) problems: &'a mut Vec<Problem>,
+}
+
+impl Doubts<'_> {
+    /// The setting, or the section where it is not set.
+    fn place<T>(&self, setting: &Setting<T>) -> Span {
+        setting.as_ref().map_or(self.section, |at| at.span)
+    }
+    /// Values that do not go together.
+    pub(crate) fn wrong<T>(&mut self, setting: &Setting<T>, message: impl Into<String>, help: &str) {
+        let place = self.place(setting);
+        self.problems.push(Problem::error(ProblemKind::Combination, Some(place), message).help(help));
+    }
+    /// What could harm the system: let through only with `--force` or `force = true`.
+    pub(crate) fn dangerous<T>(&mut self, setting: &Setting<T>, message: impl Into<String>, help: &str) {
+        let place = self.place(setting);
+        self.problems.push(Problem::error(ProblemKind::NeedsForce, Some(place), message).help(help));
+    }
+    /// A key that means nothing beside the others.
+    pub(crate) fn unused<T>(&mut self, key: &str, setting: &Setting<T>, because: &str) {
+        if setting.is_some() {
+            self.wrong(setting, format!("`{key}` means nothing here: {because}"), &format!("leave `{key}` out"));
+        }
+    }
+}
+
+/// Makes the two structs of a kind from one table: `…Plan`, with every value, and `…Spec`, with what the file sets.
+///
+/// A row is `/// documentation`, `name: type = default, reader;`.
+macro_rules! parameters {
+    ($(#[$about:meta])* $plan:ident, $spec:ident { $( $(#[$doc:meta])* $field:ident : $type:ty = $default:expr, $read:expr; )* }) => {
+        $(#[$about])*
+        #[derive(Clone, PartialEq, Debug)]
+        pub struct $plan { $( $(#[$doc])* pub $field: $type, )* }
+
+        /// The same as the file sets it.
+        #[derive(Clone, Debug, Default)]
+        pub struct $spec { $( $(#[$doc])* pub $field: $crate::text::Setting<$type>, )* }
+
+        impl Default for $plan {
+            fn default() -> $plan {
+                $plan { $( $field: $default, )* }
+            }
+        }
+
+        impl $spec {
+            pub(crate) fn read(notes: &mut $crate::notes::Notes, t: &mut $crate::toml_file::table::Table) -> $spec {
+                $spec { $( $field: t.take(notes, stringify!($field), $read), )* }
+            }
+            pub(crate) fn resolved(&self) -> $plan {
+                $plan { $( $field: self.$field.as_ref().map_or_else(|| $default, |at| at.value.clone()), )* }
+            }
+            /// The keys that are set, with their values in TOML.
+            pub(crate) fn entries(&self) -> Vec<(&'static str, String)> {
+                use $crate::kinds::Parameter;
+                let mut entries = Vec::new();
+                $( entries.extend(self.$field.as_ref().and_then(|at| at.value.toml()).map(|toml| (stringify!($field), toml))); )*
+                entries
+            }
+        }
+
+        impl $plan {
+            /// As an experiment that sets everything.
+            pub(crate) fn spec(&self) -> $spec {
+                use $crate::kinds::Parameter;
+                $spec { $( $field: self.$field.toml().map(|_| $crate::text::At::new(Default::default(), self.$field.clone())), )* }
+            }
+            /// Every parameter by its key, for people; those that are not there are left out.
+            pub fn facts(&self) -> Vec<(&'static str, String)> {
+                use $crate::kinds::Parameter;
+                let mut facts = Vec::new();
+                $( facts.extend(self.$field.toml().map(|_| (stringify!($field), self.$field.plain()))); )*
+                facts
+            }
+        }
+    };
+}
+pub(crate) use parameters;
+
+/// Puts words of a closed list in one table.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident { $( $(#[$doc:meta])* $variant:ident = $word:literal, )* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum $name { $( $(#[$doc])* $variant, )* }
+
+        impl $crate::words::Word for $name {
+            const WORDS: &'static [(&'static str, $name)] = &[ $( ($word, $name::$variant), )* ];
+        }
+        $crate::kinds::parameter::word_parameter!($name);
+    };
+}
+pub(crate) use words;

@@ -1,0 +1,81 @@
+//! `heap`: malloc, first touch, free.
+
+use super::read::{bytes, count, flag, path, some, span, word};
+use super::{Doubts, Kind, parameters, words};
+use crate::limits::{MAX_PERIOD, MIN_PERIOD};
+use crate::plan::HistogramPlan;
+use punctual_core::{Bytes, Nanos};
+use std::path::PathBuf;
+
+words! {
+    /// Which sizes are asked for.
+    Sizes {
+        /// `size`, always.
+        Fixed = "fixed",
+        /// From `size` to `size_max`, at random.
+        Random = "random",
+        /// A linked list of `nodes` blocks of random sizes, its nodes visited in random order.
+        List = "list",
+    }
+}
+
+parameters! {
+    /// Blocks from the heap.
+    HeapPlan, HeapSpec {
+        /// Which sizes.
+        sizes: Sizes = Sizes::Fixed, word("a choice of sizes");
+        /// The size, or the least.
+        size: Bytes = Bytes::kib(1), bytes(Bytes(1), Bytes(1 << 30));
+        /// The largest of random ones.
+        size_max: Bytes = Bytes::mib(4), bytes(Bytes(1), Bytes(1 << 30));
+        /// Blocks of a list.
+        nodes: u32 = 100, count(1, 1_000_000);
+        /// Whether every page of a block is written.
+        touch: bool = true, flag;
+        /// Whether the memory of the process that allocates is locked (mlockall(2), now and in future).
+        mlockall: bool = false, flag;
+        /// An allocator to be preloaded: the file of a shared library; without it glibc's.
+        allocator: Option<PathBuf> = None, some(path);
+        /// The distance between two blocks; without it one follows the other.
+        period: Option<Nanos> = None, some(span(MIN_PERIOD, MAX_PERIOD));
+    }
+}
+
+/// What a list may take altogether.
+const MOST_MEMORY: u64 = 4 << 30;
+
+impl Kind for HeapPlan {
+    fn parts(&self) -> Vec<String> {
+        let touch = self.touch.then_some("touch");
+        ["malloc"].into_iter().chain(touch).chain(["free"]).map(str::to_owned).collect()
+    }
+    fn histogram(&self) -> HistogramPlan {
+        HistogramPlan { range: Nanos::from_millis(10), resolution: Nanos(100) }
+    }
+    fn period(&self) -> Option<Nanos> {
+        self.period
+    }
+    fn spins(&self) -> bool {
+        self.period.is_none()
+    }
+}
+
+impl HeapSpec {
+    pub(crate) fn check(&self, plan: &HeapPlan, doubts: &mut Doubts) {
+        if doubts.threads != 1 {
+            doubts.wrong(&self.size, "one thread allocates", "leave `threads` out, or write several measures");
+        }
+        if plan.sizes == Sizes::Fixed {
+            doubts.unused("size_max", &self.size_max, "the size is fixed");
+        } else if plan.size > plan.size_max {
+            let message = format!("the least size ({}) is larger than the largest ({})", plan.size, plan.size_max);
+            doubts.wrong(&self.size, message, "exchange them");
+        }
+        if plan.sizes != Sizes::List {
+            doubts.unused("nodes", &self.nodes, "only a list has nodes");
+        } else if plan.size_max.get().saturating_mul(plan.nodes.into()) > MOST_MEMORY {
+            let message = format!("{} blocks of up to {} may need more than 4 GiB", plan.nodes, plan.size_max);
+            doubts.wrong(&self.nodes, message, "choose fewer nodes or smaller blocks");
+        }
+    }
+}

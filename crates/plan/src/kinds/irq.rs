@@ -1,0 +1,87 @@
+//! `irq`: from the raising of an interrupt to the first instruction of its handler, and on to the thread that waits for it.
+
+use super::read::{count, path, some, span, word};
+use super::{Doubts, Kind, parameters, words};
+use crate::limits::MAX_PERIOD;
+use crate::plan::HistogramPlan;
+use punctual_core::Nanos;
+use std::path::PathBuf;
+
+words! {
+    /// What raises the interrupt.
+    IrqSource {
+        /// A timer of this CPU: programmed expiry, timer interrupt, expiry of the high-resolution timer, thread.
+        Timer = "timer",
+        /// An interrupt that the CPU sends to itself.
+        SelfIpi = "self-ipi",
+        /// membarrier(2) to another CPU.
+        Membarrier = "membarrier",
+        /// A device under /dev/uioN.
+        Uio = "uio",
+        /// QEMU's `edu` PCI device, bound to uio_pci_generic.
+        Edu = "edu",
+        /// A line of a GPIO chip wired to another one.
+        Gpio = "gpio",
+    }
+}
+
+parameters! {
+    /// Interrupts, raised one by one.
+    IrqPlan, IrqSpec {
+        /// What raises them.
+        source: IrqSource = IrqSource::Timer, word("a source of interrupts");
+        /// The distance between two.
+        period: Nanos = Nanos::MILLI, span(Nanos::from_micros(20), MAX_PERIOD);
+        /// The CPU that `membarrier` interrupts; without it the first other one of the measure's.
+        target_cpu: Option<u32> = None, some(count(0, 8_191));
+        /// The device of `uio` (`/dev/uio0`), `edu` (its PCI directory in sysfs) or `gpio` (`/dev/gpiochip0`).
+        device: Option<PathBuf> = None, some(path);
+        /// The line of the GPIO chip that is driven.
+        out_line: Option<u32> = None, some(count(0, 65_535));
+        /// The line of the GPIO chip that is watched.
+        in_line: Option<u32> = None, some(count(0, 65_535));
+    }
+}
+
+impl Kind for IrqPlan {
+    fn parts(&self) -> Vec<String> {
+        let hops: &[&str] = match self.source {
+            IrqSource::Timer => &["to-handler", "handler-to-expiry", "expiry-to-thread", "whole"],
+            IrqSource::SelfIpi | IrqSource::Membarrier => &["to-handler", "whole"],
+            IrqSource::Uio | IrqSource::Edu | IrqSource::Gpio => &["to-handler", "handler-to-thread", "whole"],
+        };
+        hops.iter().map(|hop| (*hop).to_owned()).collect()
+    }
+    fn histogram(&self) -> HistogramPlan {
+        HistogramPlan { range: Nanos::MILLI, resolution: Nanos(100) }
+    }
+    fn period(&self) -> Option<Nanos> {
+        Some(self.period)
+    }
+}
+
+impl IrqSpec {
+    pub(crate) fn check(&self, plan: &IrqPlan, doubts: &mut Doubts) {
+        if doubts.threads != 1 {
+            doubts.wrong(&self.source, "one thread raises the interrupts", "leave `threads` out");
+        }
+        let has_device = matches!(plan.source, IrqSource::Uio | IrqSource::Edu | IrqSource::Gpio);
+        if !has_device {
+            doubts.unused("device", &self.device, "this source has none");
+        }
+        if matches!(plan.source, IrqSource::Uio | IrqSource::Gpio) && plan.device.is_none() {
+            let help = "write `device = \"/dev/uio0\"` or `device = \"/dev/gpiochip0\"`";
+            doubts.wrong(&self.source, "this source needs a device", help);
+        }
+        if plan.source != IrqSource::Membarrier {
+            doubts.unused("target_cpu", &self.target_cpu, "only `membarrier` interrupts another CPU");
+        }
+        if plan.source != IrqSource::Gpio {
+            doubts.unused("out_line", &self.out_line, "only a GPIO chip has lines");
+            doubts.unused("in_line", &self.in_line, "only a GPIO chip has lines");
+        } else if plan.out_line.is_none() || plan.in_line.is_none() || plan.out_line == plan.in_line {
+            let help = "write `out_line = 17` and `in_line = 27`, two lines that are wired together";
+            doubts.wrong(&self.out_line, "a GPIO loop needs two different lines", help);
+        }
+    }
+}

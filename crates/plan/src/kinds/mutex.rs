@@ -1,0 +1,82 @@
+//! `mutex`: each wait for a lock that threads contend for, with who held it meanwhile.
+
+use super::read::{count, list, span, word};
+use super::{DefaultCpus, Doubts, Kind, parameters, words};
+use crate::words::Placement;
+use punctual_core::{Nanos, Policy};
+
+words! {
+    /// What the threads compute.
+    Sums {
+        /// The integral of 4/(1+x²), every term added to one sum behind the lock.
+        Shared = "shared",
+        /// The same, each thread with a sum of its own: the lock is taken once a thread and round.
+        Own = "own",
+    }
+}
+
+words! {
+    /// Which lock.
+    LockKind {
+        /// pthread_mutex_t of the default type.
+        Normal = "normal",
+        /// With PTHREAD_PRIO_INHERIT.
+        Pi = "pi",
+        /// With PTHREAD_MUTEX_ROBUST.
+        Robust = "robust",
+        /// PTHREAD_MUTEX_ADAPTIVE_NP: spins before it sleeps.
+        Adaptive = "adaptive",
+        /// pthread_spinlock_t
+        Spin = "spin",
+        /// A ticket lock: first come, first served.
+        Ticket = "ticket",
+        /// pthread_rwlock_t, taken for writing.
+        Rwlock = "rwlock",
+    }
+}
+
+parameters! {
+    /// Threads that contend for a lock; `threads` says how many, a series each.
+    MutexPlan, MutexSpec {
+        /// Which lock.
+        lock: LockKind = LockKind::Normal, word("a lock");
+        /// What they compute.
+        sums: Sums = Sums::Shared, word("a way to sum up");
+        /// Terms of the integral, all threads together, in each round.
+        terms: u64 = 4_000, count(1, 1_000_000_000);
+        /// Rounds; without it as many as fit into the measure's length.
+        rounds: u64 = 0, count(0, 1_000_000_000);
+        /// How long the lock is held beside the addition.
+        hold: Nanos = Nanos::ZERO, span(Nanos::ZERO, Nanos::SECOND);
+        /// The priority of each thread in turn, where the policy has priorities; empty: all that of the measure.
+        priorities: Vec<u8> = Vec::new(), list(0, 1_024, count(1, 99));
+    }
+}
+
+impl Kind for MutexPlan {
+    fn placement(&self) -> Placement {
+        Placement::Shared(4)
+    }
+    fn cpus(&self) -> DefaultCpus {
+        DefaultCpus::All
+    }
+    fn policy(&self) -> Policy {
+        Policy::Other
+    }
+    fn spins(&self) -> bool {
+        true
+    }
+}
+
+impl MutexSpec {
+    pub(crate) fn check(&self, plan: &MutexPlan, doubts: &mut Doubts) {
+        if plan.terms < doubts.threads as u64 {
+            let message = format!("{} terms do not go round {} threads", plan.terms, doubts.threads);
+            doubts.wrong(&self.terms, message, "choose at least as many terms as threads");
+        }
+        if plan.priorities.len() > doubts.threads {
+            let message = format!("{} priorities for {} threads", plan.priorities.len(), doubts.threads);
+            doubts.wrong(&self.priorities, message, "name at most one for each thread");
+        }
+    }
+}

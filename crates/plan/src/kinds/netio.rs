@@ -1,0 +1,119 @@
+//! `netio`: a periodic task that receives, encrypts and writes, whole and in its parts.
+
+use super::read::{bytes, count, path, span, word};
+use super::{Doubts, Kind, parameters, words};
+use crate::kinds::Forcing;
+use crate::limits::MAX_PERIOD;
+use crate::plan::HistogramPlan;
+use punctual_core::{Bytes, Nanos};
+use std::path::PathBuf;
+
+words! {
+    /// How data comes.
+    Transport {
+        /// TCP over the loopback device.
+        Tcp = "tcp",
+        /// UDP over the loopback device.
+        Udp = "udp",
+        /// A stream socket of the Unix domain.
+        Unix = "unix",
+    }
+}
+
+words! {
+    /// How the data is encrypted.
+    Cipher {
+        /// AES-128 in counter mode.
+        Aes128 = "aes-128",
+        /// Not at all.
+        None = "none",
+    }
+}
+
+words! {
+    /// Where the data goes.
+    Writing {
+        /// To a file, at once.
+        Direct = "direct",
+        /// To a file by another thread, `batch` records at a time.
+        Buffered = "buffered",
+        /// To a file by another thread, which forces each batch to the disk.
+        Forced = "forced",
+        /// Nowhere.
+        None = "none",
+    }
+}
+
+parameters! {
+    /// Receive from a server that punctual starts, encrypt, write.
+    NetioPlan, NetioSpec {
+        /// How data comes.
+        transport: Transport = Transport::Tcp, word("a transport");
+        /// The server's port; 0: one that is free.
+        port: u16 = 0, count(0, 65_535);
+        /// What is received at a time.
+        message: Bytes = Bytes::kib(1), bytes(Bytes(1), Bytes::mib(16));
+        /// How it is encrypted.
+        cipher: Cipher = Cipher::Aes128, word("a cipher");
+        /// Where it goes.
+        writing: Writing = Writing::Direct, word("a way to write");
+        /// How a forced write is forced.
+        forcing: Forcing = Forcing::Sync, word("a way to force data to the disk");
+        /// How many results the writer thread takes at once.
+        batch: u32 = 10, count(1, 100_000);
+        /// Where the file is made; it is gone at the end, also after kill -9.
+        directory: PathBuf = PathBuf::from("/var/tmp"), path;
+        /// The distance between two receptions.
+        period: Nanos = Nanos::from_millis(10), span(Nanos::from_micros(10), MAX_PERIOD);
+    }
+}
+
+impl Kind for NetioPlan {
+    fn parts(&self) -> Vec<String> {
+        let mut parts = vec!["whole", "send", "recv"];
+        parts.extend((self.cipher != Cipher::None).then_some("encrypt"));
+        parts.extend(match self.writing {
+            Writing::Direct => &["open", "write", "close"][..],
+            Writing::Buffered | Writing::Forced => &["safe-write"],
+            Writing::None => &[],
+        });
+        parts.into_iter().map(str::to_owned).collect()
+    }
+    fn histogram(&self) -> HistogramPlan {
+        HistogramPlan { range: Nanos::from_millis(100), resolution: Nanos::MICRO }
+    }
+    fn period(&self) -> Option<Nanos> {
+        Some(self.period)
+    }
+}
+
+impl NetioSpec {
+    pub(crate) fn check(&self, plan: &NetioPlan, doubts: &mut Doubts) {
+        if doubts.threads != 1 {
+            doubts.wrong(&self.transport, "one thread receives", "leave `threads` out, or write several measures");
+        }
+        if plan.transport == Transport::Unix {
+            doubts.unused("port", &self.port, "a Unix socket has none");
+        }
+        if plan.transport == Transport::Udp && plan.message.get() > 65_507 {
+            doubts.wrong(&self.message, "a UDP datagram holds at most 65507 B", "choose a smaller message, or TCP");
+        }
+        if plan.writing != Writing::Forced {
+            doubts.unused("forcing", &self.forcing, "only `writing = \"forced\"` forces anything");
+        }
+        if !matches!(plan.writing, Writing::Buffered | Writing::Forced) {
+            doubts.unused("batch", &self.batch, "nothing is collected");
+        }
+        if plan.writing == Writing::None {
+            doubts.unused("directory", &self.directory, "nothing is written");
+        }
+        if plan.writing == Writing::Forced && plan.forcing == Forcing::Direct && !plan.message.get().is_multiple_of(512)
+        {
+            doubts.wrong(
+                &self.message,
+                "O_DIRECT writes whole blocks",
+                "choose a multiple of 512 B (of 4 KiB on most disks)",
+            );
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Values that parameters have: as TOML, and for people.
+
+use punctual_core::{Bytes, Nanos};
+use std::path::PathBuf;
+
+/// A type of parameter.
+pub trait Parameter: Clone {
+    /// As a value in TOML; `None` where nothing is to be written.
+    fn toml(&self) -> Option<String>;
+    /// For people.
+    fn plain(&self) -> String {
+        self.toml().unwrap_or_default()
+    }
+}
+
+fn quoted(text: &str) -> Option<String> {
+    Some(toml::Value::String(text.to_owned()).to_string())
+}
+
+macro_rules! bare {
+    ($($type:ty),*) => { $( impl Parameter for $type {
+        fn toml(&self) -> Option<String> {
+            Some(self.to_string())
+        }
+    } )* };
+}
+bare!(bool, u8, u16, u32, u64, i64);
+
+macro_rules! text {
+    ($($type:ty),*) => { $( impl Parameter for $type {
+        fn toml(&self) -> Option<String> {
+            quoted(&self.to_string())
+        }
+        fn plain(&self) -> String {
+            self.to_string()
+        }
+    } )* };
+}
+text!(String, Nanos, Bytes);
+
+impl Parameter for PathBuf {
+    fn toml(&self) -> Option<String> {
+        quoted(&self.to_string_lossy())
+    }
+    fn plain(&self) -> String {
+        self.display().to_string()
+    }
+}
+
+impl<T: Parameter> Parameter for Option<T> {
+    fn toml(&self) -> Option<String> {
+        self.as_ref().and_then(T::toml)
+    }
+    fn plain(&self) -> String {
+        self.as_ref().map(T::plain).unwrap_or_default()
+    }
+}
+
+impl<T: Parameter> Parameter for Vec<T> {
+    fn toml(&self) -> Option<String> {
+        Some(format!("[{}]", self.iter().filter_map(T::toml).collect::<Vec<_>>().join(", ")))
+    }
+    fn plain(&self) -> String {
+        if self.is_empty() { "none".to_owned() } else { self.iter().map(T::plain).collect::<Vec<_>>().join(", ") }
+    }
+}
+
+macro_rules! word_parameter {
+    ($name:ident) => {
+        impl $crate::kinds::Parameter for $name {
+            fn toml(&self) -> Option<String> {
+                Some(format!("\"{}\"", $crate::words::Word::word(*self)))
+            }
+            fn plain(&self) -> String {
+                $crate::words::Word::word(*self).to_owned()
+            }
+        }
+    };
+}
+pub(crate) use word_parameter;

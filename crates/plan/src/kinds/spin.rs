@@ -1,0 +1,36 @@
+//! `spin`: gaps in a loop that only reads the clock.
+
+use super::read::{flag, span};
+use super::{DefaultCpus, Doubts, Kind, parameters};
+use crate::plan::HistogramPlan;
+use crate::words::Placement;
+use punctual_core::Nanos;
+
+parameters! {
+    /// A busy loop on each CPU; a gap is where two readings lie further apart than `threshold`.
+    SpinPlan, SpinSpec {
+        /// The shortest distance of two readings that counts as a gap.
+        threshold: Nanos = Nanos::MICRO, span(Nanos(100), Nanos::SECOND);
+        /// Whether each gap is attributed by the kernel's counters.
+        attribute: bool = true, flag;
+    }
+}
+
+impl Kind for SpinPlan {
+    fn placement(&self) -> Placement {
+        Placement::PerCpu
+    }
+    fn cpus(&self) -> DefaultCpus {
+        DefaultCpus::AllButFirst
+    }
+    fn histogram(&self) -> HistogramPlan {
+        HistogramPlan { range: Nanos::from_millis(10), resolution: Nanos(100) }
+    }
+    fn spins(&self) -> bool {
+        true
+    }
+}
+
+impl SpinSpec {
+    pub(crate) fn check(&self, _: &SpinPlan, _: &mut Doubts) {}
+}

@@ -1,0 +1,95 @@
+//! `storage`: open, write, close, and what forces data to the disk.
+
+use super::read::{bytes, count, path, span, word};
+use super::{Doubts, Kind, parameters, words};
+use crate::limits::MAX_PERIOD;
+use crate::plan::HistogramPlan;
+use punctual_core::{Bytes, Nanos};
+use std::path::PathBuf;
+
+words! {
+    /// Who writes.
+    StorageMode {
+        /// The measuring thread, at once.
+        Direct = "direct",
+        /// Another thread, `batch` records at a time.
+        Buffered = "buffered",
+        /// The measuring thread, and each record is forced to the disk.
+        Forced = "forced",
+    }
+}
+
+words! {
+    /// How data is forced to the disk.
+    Forcing {
+        /// fsync(2)
+        Fsync = "fsync",
+        /// fdatasync(2)
+        Fdatasync = "fdatasync",
+        /// sync(2): all file systems.
+        Sync = "sync",
+        /// open(2) with O_DSYNC.
+        Dsync = "o-dsync",
+        /// open(2) with O_DIRECT: past the page cache.
+        Direct = "o-direct",
+        /// A write and an fsync, linked, through io_uring(7).
+        IoUring = "io-uring",
+    }
+}
+
+parameters! {
+    /// A periodic task that writes records to a file.
+    StoragePlan, StorageSpec {
+        /// Who writes, and whether it is forced.
+        mode: StorageMode = StorageMode::Direct, word("a way to write");
+        /// How it is forced, where it is.
+        forcing: Forcing = Forcing::Fsync, word("a way to force data to the disk");
+        /// Where the file is made; it is gone at the end, also after kill -9.
+        directory: PathBuf = PathBuf::from("/var/tmp"), path;
+        /// A record.
+        record: Bytes = Bytes(64), bytes(Bytes(1), Bytes::mib(64));
+        /// How many records the writer thread takes at once.
+        batch: u32 = 10, count(1, 100_000);
+        /// The file starts again at this size.
+        file_max: Bytes = Bytes::mib(64), bytes(Bytes(1), Bytes(1 << 40));
+        /// The distance between two records.
+        period: Nanos = Nanos::from_millis(10), span(Nanos::from_micros(10), MAX_PERIOD);
+    }
+}
+
+impl Kind for StoragePlan {
+    fn parts(&self) -> Vec<String> {
+        let parts: &[&str] = match self.mode {
+            StorageMode::Direct => &["whole", "open", "write", "close"],
+            StorageMode::Buffered => &["whole", "safe-write"],
+            StorageMode::Forced => &["whole", "open", "write", "force", "close"],
+        };
+        parts.iter().map(|part| (*part).to_owned()).collect()
+    }
+    fn histogram(&self) -> HistogramPlan {
+        HistogramPlan { range: Nanos::from_millis(100), resolution: Nanos::MICRO }
+    }
+    fn period(&self) -> Option<Nanos> {
+        Some(self.period)
+    }
+}
+
+impl StorageSpec {
+    pub(crate) fn check(&self, plan: &StoragePlan, doubts: &mut Doubts) {
+        if doubts.threads != 1 {
+            doubts.wrong(&self.mode, "one thread writes", "leave `threads` out, or write several measures");
+        }
+        if plan.mode != StorageMode::Forced {
+            doubts.unused("forcing", &self.forcing, "only `mode = \"forced\"` forces anything");
+        } else if plan.forcing == Forcing::Direct && !plan.record.get().is_multiple_of(512) {
+            let help = "choose a multiple of 512 B (of 4 KiB on most disks)";
+            doubts.wrong(&self.record, "O_DIRECT writes whole blocks", help);
+        }
+        if plan.mode != StorageMode::Buffered {
+            doubts.unused("batch", &self.batch, "only `buffered` collects records");
+        }
+        if plan.record > plan.file_max {
+            doubts.wrong(&self.record, "a record is larger than the file may be", "choose a larger `file_max`");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! `switch`: from the last instruction of one task to the first of the next.
+
+use super::read::{bytes, count, list, span, word};
+use super::{DefaultCpus, Doubts, Kind, parameters, words};
+use crate::plan::HistogramPlan;
+use punctual_core::{Bytes, Nanos, Policy};
+
+words! {
+    /// How one task hands over to the next.
+    Mechanism {
+        /// One byte through a pipe(2).
+        Pipe = "pipe",
+        /// An eventfd(2).
+        Eventfd = "eventfd",
+        /// A futex(2).
+        Futex = "futex",
+        /// A real-time signal, waited for with sigwaitinfo(2).
+        Signal = "signal",
+        /// Two SCHED_RR tasks that sleep and wake in turn.
+        Sleep = "sleep",
+        /// sched_yield(2) among tasks of equal priority.
+        Yield = "yield",
+    }
+}
+
+words! {
+    /// What the tasks are.
+    Tasks {
+        /// Threads of one process: one address space.
+        Threads = "threads",
+        /// Processes: the address space changes with every switch.
+        Processes = "processes",
+    }
+}
+
+words! {
+    /// How far apart neighbours in the ring are.
+    Distance {
+        /// On one CPU: a switch is a context switch.
+        SameCpu = "same-cpu",
+        /// On the other hardware thread of the same core.
+        Smt = "smt",
+        /// On another core below the same last-level cache.
+        SameCache = "same-cache",
+        /// On a core below another last-level cache.
+        OtherCache = "other-cache",
+        /// On any other CPU.
+        OtherCpu = "other-cpu",
+    }
+}
+
+parameters! {
+    /// A ring of tasks, of which one runs at a time.
+    SwitchPlan, SwitchSpec {
+        /// How one hands over to the next.
+        mechanism: Mechanism = Mechanism::Pipe, word("a way to hand over");
+        /// What they are.
+        tasks: Tasks = Tasks::Threads, word("a kind of task");
+        /// How many are in the ring.
+        ring: u32 = 2, count(2, 1_024);
+        /// Where neighbours run.
+        distance: Distance = Distance::SameCpu, word("a distance");
+        /// What each task reads and writes between two switches; a series for each size.
+        working_set: Vec<Bytes> = vec![Bytes(0)], list(1, 32, bytes(Bytes(0), Bytes::mib(16)));
+        /// How long all sleep after every 10 ms, so that real-time throttling does not strike.
+        rest: Nanos = Nanos::from_millis(1), span(Nanos::ZERO, Nanos::SECOND);
+    }
+}
+
+/// All working sets of a ring together.
+const MOST_MEMORY: u64 = 1 << 30;
+
+impl Kind for SwitchPlan {
+    fn parts(&self) -> Vec<String> {
+        let one = self.working_set.len() == 1;
+        if one { Vec::new() } else { self.working_set.iter().map(|size| format!("ws-{size}")).collect() }
+    }
+    fn cpus(&self) -> DefaultCpus {
+        if self.distance == Distance::SameCpu { DefaultCpus::Last } else { DefaultCpus::All }
+    }
+    fn policy(&self) -> Policy {
+        if self.mechanism == Mechanism::Sleep { Policy::Rr } else { Policy::Fifo }
+    }
+    fn histogram(&self) -> HistogramPlan {
+        HistogramPlan { range: Nanos::MILLI, resolution: Nanos(100) }
+    }
+    fn spins(&self) -> bool {
+        self.rest == Nanos::ZERO
+    }
+}
+
+impl SwitchSpec {
+    pub(crate) fn check(&self, plan: &SwitchPlan, doubts: &mut Doubts) {
+        if doubts.threads != 1 {
+            let help = "leave `threads` out; `ring` says how many tasks there are";
+            doubts.wrong(&self.ring, "a switch is measured by one ring", help);
+        }
+        if plan.mechanism == Mechanism::Yield && plan.distance != Distance::SameCpu {
+            let help = "choose `distance = \"same-cpu\"`, or another mechanism";
+            doubts.wrong(&self.distance, "sched_yield gives way only to tasks of the same CPU", help);
+        }
+        if plan.mechanism == Mechanism::Sleep && plan.ring != 2 {
+            doubts.wrong(
+                &self.ring,
+                "the sleep and wake pair is a pair",
+                "leave `ring` out, or choose another mechanism",
+            );
+        }
+        let largest = plan.working_set.iter().max().map_or(0, |size| size.get());
+        if largest.saturating_mul(plan.ring.into()) > MOST_MEMORY {
+            let message = format!("{} tasks with {} each need more than 1 GiB", plan.ring, Bytes(largest));
+            doubts.wrong(&self.working_set, message, "choose fewer tasks or smaller working sets");
+        }
+        let mut sorted = plan.working_set.clone();
+        sorted.sort();
+        if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+            doubts.wrong(&self.working_set, "a working set stands in the list twice", "name each size once");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! `syscall`: one system call, timed from the instruction before it to the one after.
+
+use super::read::{count, list, number, some, span, word};
+use super::{Doubts, Kind, parameters, words};
+use crate::limits::{MAX_PERIOD, MIN_PERIOD};
+use crate::plan::HistogramPlan;
+use punctual_core::Nanos;
+
+words! {
+    /// Which system call.
+    Call {
+        /// getpid(2): does next to nothing.
+        Getpid = "getpid",
+        /// gettid(2).
+        Gettid = "gettid",
+        /// clock_gettime(2) of CLOCK_MONOTONIC by the system call, not the vDSO.
+        ClockGettime = "clock-gettime",
+        /// read(2) of one byte (of an eventfd: eight).
+        Read = "read",
+        /// write(2) of one byte (to an eventfd: eight).
+        Write = "write",
+        /// futex(2) FUTEX_WAKE with nobody waiting.
+        FutexWake = "futex-wake",
+        /// sched_yield(2).
+        SchedYield = "sched-yield",
+        /// Whatever `number` says.
+        Number = "number",
+    }
+}
+
+words! {
+    /// What is read and written.
+    Target {
+        /// /dev/null
+        Null = "null",
+        /// pipe(2), never full, never empty.
+        Pipe = "pipe",
+        /// eventfd(2), never full, never empty.
+        Eventfd = "eventfd",
+    }
+}
+
+parameters! {
+    /// One system call, over and over.
+    SyscallPlan, SyscallSpec {
+        /// Which one.
+        call: Call = Call::Getpid, word("a system call that has a name here");
+        /// What `read` and `write` work on.
+        target: Target = Target::Null, word("something to read and write");
+        /// The call's number on this machine, with `call = "number"`.
+        number: Option<u32> = None, some(count(0, MAX_NUMBER));
+        /// Its arguments, constant.
+        arguments: Vec<i64> = Vec::new(), list(0, 6, number);
+        /// The distance between two calls; without it one follows the other.
+        period: Option<Nanos> = None, some(span(MIN_PERIOD, MAX_PERIOD));
+        /// Without a period: how long it sleeps after every 10 ms, so that real-time throttling does not strike.
+        rest: Nanos = Nanos::from_millis(1), span(Nanos::ZERO, Nanos::SECOND);
+    }
+}
+
+/// Beyond the highest number of any architecture (x32 and the Arm private calls apart), so that a slip is seen.
+const MAX_NUMBER: u64 = 1_023;
+
+impl Kind for SyscallPlan {
+    fn histogram(&self) -> HistogramPlan {
+        HistogramPlan { range: Nanos::from_micros(100), resolution: Nanos(10) }
+    }
+    fn period(&self) -> Option<Nanos> {
+        self.period
+    }
+    fn spins(&self) -> bool {
+        self.period.is_none() && self.rest == Nanos::ZERO
+    }
+}
+
+impl SyscallSpec {
+    pub(crate) fn check(&self, plan: &SyscallPlan, doubts: &mut Doubts) {
+        if !matches!(plan.call, Call::Read | Call::Write) {
+            doubts.unused("target", &self.target, "only `read` and `write` have one");
+        }
+        if plan.call != Call::Number {
+            doubts.unused("number", &self.number, "the call is named; set `call = \"number\"` to give its number");
+            doubts.unused("arguments", &self.arguments, "only a call given by its number takes arguments");
+        }
+        if plan.period.is_some() {
+            doubts.unused("rest", &self.rest, "with a period it sleeps anyway");
+        }
+        match (plan.call, plan.number) {
+            (Call::Number, None) => {
+                doubts.wrong(&self.call, "the number of the system call is missing", "write `number = 39`");
+            }
+            (Call::Number, Some(number)) if NEVER_TIMED.contains(&number) => {
+                let message = format!("system call {number} does not come back as itself: there is nothing to time");
+                doubts.wrong(&self.number, message, "choose another call");
+            }
+            (Call::Number, Some(number)) if !harmless(number) => {
+                let message = format!("system call {number} is not one of those that are known to do no harm");
+                let help = "with --force (in a file: `force = true` in [experiment]) it is called all the same";
+                doubts.dangerous(&self.number, message, help);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// exit, exit_group, rt_sigreturn, execve, execveat, fork, vfork, clone, clone3: they end, replace or double whoever calls them.
+#[cfg(target_arch = "x86_64")]
+const NEVER_TIMED: &[u32] = &[60, 231, 15, 59, 322, 57, 58, 56, 435];
+/// The same in the table that newer architectures share.
+#[cfg(not(target_arch = "x86_64"))]
+const NEVER_TIMED: &[u32] = &[93, 94, 139, 221, 281, 220, 435];
+
+/// Calls that only tell something about the caller: they take numbers alone, and change nothing. All others
+/// can end, stop or change something (reboot, kill, mount, exit, …), and are not told apart.
+#[cfg(target_arch = "x86_64")]
+const HARMLESS: &[u32] = &[
+    24,  // sched_yield
+    39,  // getpid
+    102, // getuid
+    104, // getgid
+    107, // geteuid
+    108, // getegid
+    110, // getppid
+    111, // getpgrp
+    121, // getpgid
+    124, // getsid
+    140, // getpriority
+    145, // sched_getscheduler
+    146, // sched_get_priority_max
+    147, // sched_get_priority_min
+    186, // gettid
+];
+
+/// The table that newer architectures share (include/uapi/asm-generic/unistd.h).
+#[cfg(any(target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64"))]
+const HARMLESS: &[u32] = &[
+    120, // sched_getscheduler
+    124, // sched_yield
+    125, // sched_get_priority_max
+    126, // sched_get_priority_min
+    141, // getpriority
+    155, // getpgid
+    156, // getsid
+    172, // getpid
+    173, // getppid
+    174, // getuid
+    175, // geteuid
+    176, // getgid
+    177, // getegid
+    178, // gettid
+];
+
+/// Nothing is known of other architectures' numbers.
+#[cfg(not(any(
+    target_arch = "x86_64",
+    target_arch = "aarch64",
+    target_arch = "riscv64",
+    target_arch = "loongarch64"
+)))]
+const HARMLESS: &[u32] = &[];
+
+fn harmless(number: u32) -> bool {
+    HARMLESS.contains(&number)
+}

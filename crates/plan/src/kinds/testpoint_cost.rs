@@ -1,0 +1,74 @@
+//! `testpoint-cost`: two test points directly after one another; their distance is the cost of writing one.
+
+use super::read::{bytes, list, word};
+use super::{Doubts, Kind, parameters, words};
+use crate::plan::HistogramPlan;
+use crate::words::Word;
+use punctual_core::{Bytes, Nanos};
+
+words! {
+    /// How a test point is written out.
+    PointMechanism {
+        /// Two readings of the clock and nothing else: what every other mechanism holds too.
+        Clock = "clock",
+        /// The ring of punctual's own test points.
+        Ring = "ring",
+        /// A system call of no effect.
+        Syscall = "syscall",
+        /// write(2) to a file of procfs.
+        Procfs = "procfs",
+        /// write(2) to a device file.
+        Device = "device",
+        /// write(2) to a file of tracefs (debugfs): trace_marker.
+        Tracefs = "tracefs",
+        /// write(2) to trace_marker_raw.
+        TraceMarkerRaw = "trace_marker_raw",
+        /// pwrite(2) to a memfd.
+        Memfd = "memfd",
+        /// write(2) to a pipe.
+        Pipe = "pipe",
+        /// A no-op through io_uring(7).
+        IoUring = "io_uring",
+        /// A uprobe with a BPF program.
+        Uprobe = "uprobe",
+        /// user_events of tracefs.
+        UserEvents = "user_events",
+        /// LTTng-UST.
+        Lttng = "lttng",
+    }
+}
+
+parameters! {
+    /// Ways to write a test point, one after the other in turn.
+    TestpointCostPlan, TestpointCostSpec {
+        /// Which ones; those that this system lacks are listed with the reason.
+        mechanisms: Vec<PointMechanism> = all(), list(1, 32, word("a way to write a test point"));
+        /// What a point carries beside its time.
+        payload: Bytes = Bytes(16), bytes(Bytes(1), Bytes::kib(4));
+    }
+}
+
+fn all() -> Vec<PointMechanism> {
+    PointMechanism::WORDS.iter().map(|(_, mechanism)| *mechanism).collect()
+}
+
+impl Kind for TestpointCostPlan {
+    fn parts(&self) -> Vec<String> {
+        self.mechanisms.iter().map(|mechanism| mechanism.word().to_owned()).collect()
+    }
+    fn histogram(&self) -> HistogramPlan {
+        HistogramPlan { range: Nanos::from_micros(100), resolution: Nanos(10) }
+    }
+}
+
+impl TestpointCostSpec {
+    pub(crate) fn check(&self, plan: &TestpointCostPlan, doubts: &mut Doubts) {
+        if doubts.threads != 1 {
+            doubts.wrong(&self.mechanisms, "one thread writes the points", "leave `threads` out");
+        }
+        let repeated = |(k, one): (usize, &PointMechanism)| plan.mechanisms[..k].contains(one);
+        if plan.mechanisms.iter().enumerate().any(repeated) {
+            doubts.wrong(&self.mechanisms, "a mechanism stands in the list twice", "name each once");
+        }
+    }
+}

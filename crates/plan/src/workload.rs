@@ -1,0 +1,179 @@
+//! Which kind of workload a measure is: the one place where all kinds stand together.
+
+use crate::experiment::TimerSpec;
+use crate::kinds::{
+    DefaultCpus, Doubts, HeapPlan, HeapSpec, IrqPlan, IrqSpec, Kind, MutexPlan, MutexSpec, NetioPlan, NetioSpec,
+    SpinPlan, SpinSpec, StoragePlan, StorageSpec, SwitchPlan, SwitchSpec, SyscallPlan, SyscallSpec, TestpointCostPlan,
+    TestpointCostSpec,
+};
+use crate::notes::Notes;
+use crate::plan::{HistogramPlan, TimerPlan};
+use crate::toml_file::table::Table;
+use crate::words::{Placement, Word, WorkloadKind};
+use punctual_core::{Nanos, Policy};
+
+/// Makes the enums of all kinds but the timer, which resolves in a way of its own, and what looks into them.
+macro_rules! kinds {
+    ($( $(#[$doc:meta])* $kind:ident($spec:ident, $plan:ident) )*) => {
+        /// The kind of a measure and the keys that only this kind has, as the file sets them.
+        #[derive(Clone, Debug)]
+        pub enum WorkloadSpec {
+            /// `timer`
+            Timer(TimerSpec),
+            $( $(#[$doc])* $kind($spec), )*
+        }
+
+        /// What the threads of a measure do.
+        #[derive(Clone, PartialEq, Debug)]
+        pub enum Workload {
+            /// `timer`
+            Timer(TimerPlan),
+            $( $(#[$doc])* $kind($plan), )*
+        }
+
+        impl WorkloadSpec {
+            /// Reads the keys of a kind.
+            pub(crate) fn read(kind: WorkloadKind, notes: &mut Notes, t: &mut Table) -> WorkloadSpec {
+                match kind {
+                    WorkloadKind::Timer => WorkloadSpec::Timer(TimerSpec::read(notes, t)),
+                    $( WorkloadKind::$kind => WorkloadSpec::$kind($spec::read(notes, t)), )*
+                }
+            }
+            /// The kind.
+            pub fn kind(&self) -> WorkloadKind {
+                match self {
+                    WorkloadSpec::Timer(_) => WorkloadKind::Timer,
+                    $( WorkloadSpec::$kind(_) => WorkloadKind::$kind, )*
+                }
+            }
+            /// The keys that are set, with their values in TOML.
+            pub(crate) fn entries(&self) -> Vec<(&'static str, String)> {
+                match self {
+                    WorkloadSpec::Timer(spec) => spec.entries(),
+                    $( WorkloadSpec::$kind(spec) => spec.entries(), )*
+                }
+            }
+            /// Looks at what does not go together.
+            pub(crate) fn check(&self, plan: &Workload, doubts: &mut Doubts) {
+                match (self, plan) {
+                    $( (WorkloadSpec::$kind(spec), Workload::$kind(plan)) => spec.check(plan, doubts), )*
+                    _ => {}
+                }
+            }
+            /// With every default; those of a timer hang on its policy, which the caller knows.
+            pub(crate) fn resolved(&self, timer: impl FnOnce(&TimerSpec) -> TimerPlan) -> Workload {
+                match self {
+                    WorkloadSpec::Timer(spec) => Workload::Timer(timer(spec)),
+                    $( WorkloadSpec::$kind(spec) => Workload::$kind(spec.resolved()), )*
+                }
+            }
+        }
+
+        impl Workload {
+            /// The kind.
+            pub fn kind(&self) -> WorkloadKind {
+                match self {
+                    Workload::Timer(_) => WorkloadKind::Timer,
+                    $( Workload::$kind(_) => WorkloadKind::$kind, )*
+                }
+            }
+            /// As an experiment that sets everything.
+            pub(crate) fn spec(&self) -> WorkloadSpec {
+                match self {
+                    Workload::Timer(plan) => WorkloadSpec::Timer(plan.spec()),
+                    $( Workload::$kind(plan) => WorkloadSpec::$kind(plan.spec()), )*
+                }
+            }
+            /// Every parameter of the kind by its key, for people.
+            pub fn facts(&self) -> Vec<(&'static str, String)> {
+                match self {
+                    Workload::Timer(plan) => plan.facts(),
+                    $( Workload::$kind(plan) => plan.facts(), )*
+                }
+            }
+            fn of_kind(&self) -> &dyn Kind {
+                match self {
+                    Workload::Timer(plan) => plan,
+                    $( Workload::$kind(plan) => plan, )*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// `syscall`
+    Syscall(SyscallSpec, SyscallPlan)
+    /// `switch`
+    Switch(SwitchSpec, SwitchPlan)
+    /// `irq`
+    Irq(IrqSpec, IrqPlan)
+    /// `mutex`
+    Mutex(MutexSpec, MutexPlan)
+    /// `heap`
+    Heap(HeapSpec, HeapPlan)
+    /// `storage`
+    Storage(StorageSpec, StoragePlan)
+    /// `netio`
+    Netio(NetioSpec, NetioPlan)
+    /// `spin`
+    Spin(SpinSpec, SpinPlan)
+    /// `testpoint-cost`
+    TestpointCost(TestpointCostSpec, TestpointCostPlan)
+}
+
+impl Workload {
+    /// The last part of the names of the series that each thread has; empty: one, called like the thread.
+    pub fn parts(&self) -> Vec<String> {
+        self.of_kind().parts()
+    }
+    /// The distance between two samples, where there is one.
+    pub fn period(&self) -> Option<Nanos> {
+        self.of_kind().period()
+    }
+    /// Whether a real-time thread of this kind never sleeps by itself.
+    pub fn spins(&self) -> bool {
+        self.of_kind().spins()
+    }
+    pub(crate) fn placement(&self) -> Placement {
+        self.of_kind().placement()
+    }
+    pub(crate) fn default_cpus(&self) -> DefaultCpus {
+        self.of_kind().cpus()
+    }
+    pub(crate) fn policy(&self) -> Policy {
+        self.of_kind().policy()
+    }
+    pub(crate) fn histogram(&self) -> HistogramPlan {
+        self.of_kind().histogram()
+    }
+    /// The series of a thread, by their whole names.
+    pub fn series_of(&self, thread: &str) -> Vec<String> {
+        match self.parts() {
+            parts if parts.is_empty() => vec![thread.to_owned()],
+            parts => parts.iter().map(|part| format!("{thread}/{part}")).collect(),
+        }
+    }
+}
+
+impl WorkloadKind {
+    /// Every kind, with one line on what it times.
+    pub fn titles() -> impl Iterator<Item = (&'static str, &'static str)> {
+        WorkloadKind::WORDS.iter().map(|(word, kind)| (*word, kind.title()))
+    }
+    /// What it times, in one line.
+    pub fn title(self) -> &'static str {
+        match self {
+            WorkloadKind::Timer => "from the expiry of a timer to the thread that waits for it",
+            WorkloadKind::Syscall => "one system call",
+            WorkloadKind::Switch => "from the last instruction of one task to the first of the next",
+            WorkloadKind::Irq => "from an interrupt to its handler, and on to the thread that waits",
+            WorkloadKind::Mutex => "each wait for a lock, with who held it",
+            WorkloadKind::Heap => "malloc, first touch, free",
+            WorkloadKind::Storage => "open, write, close, and forcing data to the disk",
+            WorkloadKind::Netio => "a periodic task that receives, encrypts and writes, and each part of it",
+            WorkloadKind::Spin => "gaps in a loop that only reads the clock",
+            WorkloadKind::TestpointCost => "what writing a test point costs, by the way it is written",
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! `punctual measure`: a quick answer to one question, as an experiment of one measure.
+
+use super::run::{self, Common};
+use crate::conduct::request;
+use crate::exit::{Ending, Failure};
+use punctual_host::task::memory;
+use punctual_plan::{Word, WorkloadKind};
+use std::path::Path;
+
+/// How long it measures when nothing is said.
+const DURATION: &str = "5s";
+
+/// Measure one kind of work, without an experiment file
+#[derive(clap::Args)]
+#[command(after_help = after_help())]
+pub struct Args {
+    /// What to measure (see below)
+    #[arg(value_name = "NAME", value_parser = kind)]
+    kind: WorkloadKind,
+    /// A parameter of the kind, as in an experiment file; may be given several times
+    #[arg(long = "set", short, value_name = "KEY=VALUE", value_parser = pair)]
+    settings: Vec<(String, String)>,
+    /// The CPUs to measure on: a list like 0-2,4, or all
+    #[arg(long, value_name = "CPUS")]
+    cpus: Option<String>,
+    /// How many threads, or per-cpu
+    #[arg(long, value_name = "N")]
+    threads: Option<String>,
+    /// The scheduling policy: fifo, rr, other, batch, idle
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<String>,
+    /// The priority, 1 to 99
+    #[arg(long, value_name = "N")]
+    priority: Option<String>,
+    /// How long to measure [default: 5s, unless --count is given]
+    #[arg(long, value_name = "DURATION", conflicts_with = "count")]
+    duration: Option<String>,
+    /// How many samples of each series to take
+    #[arg(long, value_name = "N")]
+    count: Option<String>,
+    /// A requirement on every series, such as "p99 < 10us"; may be given several times
+    #[arg(long, value_name = "REQUIREMENT")]
+    require: Vec<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+fn after_help() -> String {
+    let kinds = WorkloadKind::titles().map(|(word, title)| format!("  {word:<15} {title}\n")).collect::<String>();
+    format!(
+        "Kinds:\n{kinds}\nTheir parameters are described in punctual-experiment(5) and docs/workloads.md; --plan shows them all \
+         with their defaults.\n\nExamples:\n  punctual measure syscall\n  punctual measure syscall --set call=read --set target=pipe \
+         --count 1000000 --cpus 3\n  punctual measure timer --cpus all --duration 10s --require \"max < 100us\"\n\nExit codes: as of \
+         punctual run."
+    )
+}
+
+fn kind(word: &str) -> Result<WorkloadKind, String> {
+    let known = WorkloadKind::WORDS.iter().map(|(word, _)| *word);
+    let found = WorkloadKind::WORDS.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind);
+    found.ok_or_else(|| match punctual_core::words::nearest(word, known.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known are {}", known.collect::<Vec<_>>().join(", ")),
+    })
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
+    match !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') {
+        true => Ok((key.replace('-', "_"), value.to_owned())),
+        false => Err("the key is made of letters, digits and `_`".to_owned()),
+    }
+}
+
+/// Writes the experiment that was asked for, and runs it.
+pub fn run(args: Args) -> Ending {
+    memory::release_setup();
+    let text = experiment(&args);
+    let name = format!("{}.toml", args.kind.word());
+    let resolved = request::resolve_text(Path::new(&name), text.into_bytes(), false, args.common.force)?;
+    if resolved.1.phases.is_empty() {
+        return Err(Failure::refused("there is nothing to measure"));
+    }
+    run::measured(&args.common, resolved)
+}
+
+/// The experiment in TOML: what is wrong with it is then told as of any other.
+fn experiment(args: &Args) -> String {
+    let mut text = format!("[[measure]]\nkind = \"{}\"\n", args.kind.word());
+    let default = (args.duration.is_none() && args.count.is_none()).then(|| DURATION.to_owned());
+    let duration = args.duration.as_ref().or(default.as_ref());
+    let quoted = [("cpus", &args.cpus.as_ref()), ("policy", &args.policy.as_ref()), ("duration", &duration)];
+    for (key, value) in quoted {
+        text.extend(value.map(|value| format!("{key} = {}\n", in_quotes(value))));
+    }
+    for (key, value) in [("threads", &args.threads), ("priority", &args.priority), ("samples", &args.count)] {
+        text.extend(value.as_ref().map(|value| format!("{key} = {}\n", in_toml(value))));
+    }
+    if !args.require.is_empty() {
+        let list: Vec<String> = args.require.iter().map(|one| in_quotes(one)).collect();
+        text += &format!("require = [{}]\n", list.join(", "));
+    }
+    for (key, value) in &args.settings {
+        text += &format!("{key} = {}\n", in_toml(value));
+    }
+    text
+}
+
+/// A value that is TOML already (a number, a list, `true`), or a text that is to be quoted.
+fn in_toml(value: &str) -> String {
+    let bare = value.trim();
+    let is_toml = bare.starts_with(['[', '{', '"', '\''])
+        || matches!(bare, "true" | "false")
+        || (!bare.is_empty()
+            && bare.strip_prefix('-').unwrap_or(bare).bytes().all(|b| b.is_ascii_digit() || b == b'_'))
+        || bare.starts_with("0x");
+    // A line break would begin another key.
+    if is_toml && !bare.contains(['\n', '\r']) { bare.to_owned() } else { in_quotes(value) }
+}
+
+fn in_quotes(value: &str) -> String {
+    punctual_plan::text::quoted(value)
+}

@@ -1,0 +1,110 @@
+//! One measure of a phase: its threads together, from prepared to ended. Its series are in [`super::series`].
+
+use super::partition;
+use punctual_bundle::meta::MeasureMeta;
+use punctual_core::{CpuSet, Finding, Nanos};
+use punctual_host::task::usage::Usage;
+use punctual_measure::sink::Feed;
+use punctual_measure::workload::{self, Order, Rooms, Running, Waiting};
+
+/// A measure that is prepared, runs, or has ended.
+pub struct MeasureRun {
+    /// The places of its series among those of the phase.
+    pub series: std::ops::Range<usize>,
+    /// The thread of each of them.
+    pub threads: Vec<usize>,
+    state: State,
+}
+
+enum State {
+    Waiting(Option<Waiting>),
+    Running(Running),
+    Ended,
+}
+
+/// What the kernel counted for each thread, and why threads ended early.
+pub struct MeasureEnd {
+    /// One for each thread; empty where nothing was started.
+    pub usages: Vec<Usage>,
+    /// Why it did not reach its end.
+    pub errors: Vec<std::io::Error>,
+    /// What its reader must know.
+    pub findings: Vec<Finding>,
+}
+
+/// Lets threads be born in the partition that their CPUs belong to.
+pub struct PartitionRooms<'a>(pub Option<&'a partition::Held>);
+
+impl Rooms for PartitionRooms<'_> {
+    fn within(&self, cpus: &CpuSet, what: &mut dyn FnMut()) -> Result<(), String> {
+        match self.0.filter(|partition| partition.has(cpus)) {
+            Some(partition) => partition.within(what),
+            None => {
+                what();
+                Ok(())
+            }
+        }
+    }
+}
+
+impl MeasureRun {
+    /// Prepares what the order asks for. Its series stand at `series` in the phase.
+    pub fn prepare(
+        order: &Order,
+        rooms: &PartitionRooms,
+        series: std::ops::Range<usize>,
+    ) -> Result<(MeasureRun, Waiting), String> {
+        let waiting = workload::prepare(order, rooms).map_err(|why| format!("{}: {why}", order.name))?;
+        let threads = order.series.iter().map(|series| series.thread).collect();
+        Ok((MeasureRun { series, threads, state: State::Waiting(None) }, waiting))
+    }
+
+    /// Keeps what was prepared until the start.
+    pub fn keep(&mut self, waiting: Waiting) {
+        self.state = State::Waiting(Some(waiting));
+    }
+
+    /// Lets its threads go, `ahead` from now; gives what comes from each of its series.
+    pub fn start(&mut self, ahead: Nanos) -> Vec<Feed> {
+        let State::Waiting(waiting) = &mut self.state else { return Vec::new() };
+        let Some(waiting) = waiting.take() else { return Vec::new() };
+        let (running, feeds) = waiting.start(ahead);
+        self.state = State::Running(running);
+        feeds
+    }
+
+    /// Whether all of its threads have ended.
+    pub fn is_finished(&self) -> bool {
+        match &self.state {
+            State::Running(running) => running.is_finished(),
+            State::Waiting(_) | State::Ended => true,
+        }
+    }
+
+    /// Whether the thread of its `nth` series has ended.
+    pub fn has_ended(&self, nth: usize) -> bool {
+        match &self.state {
+            State::Running(running) => self.threads.get(nth).is_none_or(|thread| running.has_ended(*thread)),
+            State::Waiting(_) | State::Ended => true,
+        }
+    }
+
+    /// Wakes its threads from a long sleep, to see that they shall stop.
+    pub fn wake(&self) {
+        if let State::Running(running) = &self.state {
+            running.wake();
+        }
+    }
+
+    /// Waits for its threads, which must have been told to stop or be at their end. What it has to say goes into `meta`.
+    pub fn finish(&mut self, phase: &str, meta: &mut MeasureMeta) -> MeasureEnd {
+        let State::Running(running) = std::mem::replace(&mut self.state, State::Ended) else {
+            return MeasureEnd { usages: Vec::new(), errors: Vec::new(), findings: Vec::new() };
+        };
+        let mut ended = running.join();
+        let mut findings = std::mem::take(&mut ended.notes.findings);
+        findings.iter_mut().for_each(|finding| finding.subject = format!("{phase}/{}", finding.subject));
+        meta.notes = ended.notes;
+        MeasureEnd { usages: ended.usages, errors: ended.errors, findings }
+    }
+}

@@ -1,0 +1,55 @@
+//! Values of [`punctual_core::Notes`] as people read them, the same in terminal and HTML.
+
+use crate::format;
+use punctual_core::{Cell, Fact};
+
+/// A value with its unit. Whole numbers have no point, others as many digits as mean something.
+pub(crate) fn number(value: f64, unit: &str) -> String {
+    let unit = if matches!(unit, "count" | "ratio" | "") { String::new() } else { format!(" {unit}") };
+    format!("{}{unit}", plain_number(value))
+}
+
+fn plain_number(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".to_owned();
+    }
+    let whole = value.fract() == 0.0 && value.abs() < 1e15;
+    match (whole, value < 0.0) {
+        (true, false) => format::count(value as u64),
+        (true, true) => format!("-{}", format::count(-value as u64)),
+        _ if value.abs() >= 100.0 => format!("{value:.1}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// A cell of a table; its unit stands above.
+pub(crate) fn cell(cell: &Cell) -> String {
+    match cell {
+        Cell::Nothing => String::new(),
+        Cell::Number(value) => plain_number(*value),
+        Cell::Text(text) => format::plain(text),
+    }
+}
+
+/// Why a count is not known.
+pub(crate) fn unavailable<T>(fact: &Fact<T>) -> String {
+    match fact {
+        Fact::Known(_) => String::new(),
+        Fact::Unavailable(why) => format!("not to be counted: {why}"),
+        Fact::NotAsked => "nobody counted".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_as_long_as_they_mean_something() {
+        assert_eq!(number(1_234_567.0, "count"), "1,234,567");
+        assert_eq!(number(0.98765, "ratio"), "0.988");
+        assert_eq!(number(-3.0, "ns"), "-3 ns");
+        assert_eq!(number(1234.56, "ns"), "1234.6 ns");
+        assert_eq!(number(f64::NAN, "ns"), "– ns");
+    }
+}
