@@ -1,0 +1,182 @@
+//! Where files of points live, and that nobody but their owner reaches them.
+
+use crate::layout::{Control, SUFFIX};
+use crate::sys::{Fd, Text, open_at, read_file, stat_of, variable};
+use std::ffi::CStr;
+use std::mem::offset_of;
+
+/// Why a process records nothing. [`crate::status`] puts it into words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Refusal {
+    NotStarted = 1,
+    SwitchedOff = 2,
+    NoDirectory = 3,
+    NotPrivate = 4,
+    NoFile = 5,
+    NoSpace = 6,
+    PageSize = 7,
+    BadSetting = 8,
+}
+
+/// Opens the directory of this user's points, made if need be, and writes its path to `path`.
+///
+/// `$PUNCTUAL_POINTS_DIR`, else /run/punctual/points for root, else `$XDG_RUNTIME_DIR/punctual/points`, else /run/user/UID/punctual/points.
+pub fn open(path: &mut Text) -> Result<Fd, Refusal> {
+    // SAFETY: no arguments.
+    let uid = unsafe { libc::geteuid() };
+    if let Some(chosen) = variable(c"PUNCTUAL_POINTS_DIR").filter(|value| !value.is_empty()) {
+        path.push(chosen);
+        return enter(libc::AT_FDCWD, path.as_str().ok_or(Refusal::NoDirectory)?, uid, 0o077);
+    }
+    match variable(c"XDG_RUNTIME_DIR") {
+        _ if uid == 0 => path.push(b"/run"),
+        Some(directory) if directory.starts_with(b"/") => path.push(directory),
+        _ => path.push(b"/run/user/").push_number(u64::from(uid)),
+    };
+    let base = open_at(libc::AT_FDCWD, path.as_str().ok_or(Refusal::NoDirectory)?, libc::O_PATH | libc::O_DIRECTORY);
+    path.push(b"/punctual/points");
+    let base = base.ok_or(Refusal::NoDirectory)?;
+    enter(enter(base.0, c"punctual", uid, 0o022)?.0, c"points", uid, 0o077)
+}
+
+/// Opens a directory that belongs to the user and gives others none of the rights in `forbidden`. No symbolic link is followed.
+fn enter(parent: i32, name: &CStr, uid: u32, forbidden: u32) -> Result<Fd, Refusal> {
+    // SAFETY: a path that ends with 0. If the directory is there already, that is as good.
+    unsafe { libc::mkdirat(parent, name.as_ptr(), 0o700) };
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    let directory = open_at(parent, name, flags).ok_or(Refusal::NoDirectory)?;
+    let stat = stat_of(&directory).ok_or(Refusal::NoDirectory)?;
+    if stat.st_uid != uid || stat.st_mode & forbidden != 0 { Err(Refusal::NotPrivate) } else { Ok(directory) }
+}
+
+/// When this process began, as field 22 of /proc/PID/stat says; none if there is no such process, or no /proc.
+pub fn start_time(pid: u32) -> Option<u64> {
+    let mut path = Text::new();
+    path.push(b"/proc/").push_number(u64::from(pid)).push(b"/stat");
+    let mut buffer = [0; 1_024];
+    let stat = read_file(path.as_str()?, &mut buffer)?;
+    // The name, field 2, is in parentheses and may hold anything; field 3 follows the last of them.
+    let behind = stat.iter().rposition(|&byte| byte == b')')?;
+    number(stat[behind + 1..].split(|&byte| byte == b' ').nth(20)?)
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// PID and start time in a file's name.
+fn owner(name: &[u8]) -> Option<(u32, u64)> {
+    let mut parts = name.strip_suffix(SUFFIX.as_bytes())?.split(|&byte| byte == b'.');
+    Some((number(parts.next()?)?.try_into().ok()?, number(parts.next()?)?))
+}
+
+/// Files of dead processes that are kept for whoever wants to read them.
+const KEPT: usize = 16;
+/// Files that one sweep looks at.
+const LOOKED_AT: usize = 64;
+
+/// Removes what dead processes left: files without any point, and the oldest of more than [`KEPT`] with points. Without this, a program that forks and
+/// executes all day would fill /run. `namespace` keeps it from processes that only look dead from this one's PID namespace.
+pub fn sweep(directory: &Fd, namespace: u64) {
+    let mut entries = [0_u64; 512];
+    let mut looked_at = 0;
+    let mut kept = 0;
+    let mut oldest: Option<(i64, Text)> = None;
+    // SAFETY: no pointers. A second look begins where the first did.
+    unsafe { libc::lseek(directory.0, 0, libc::SEEK_SET) };
+    loop {
+        let size = size_of_val(&entries);
+        // SAFETY: the kernel writes at most `size` bytes.
+        let filled = unsafe { libc::syscall(libc::SYS_getdents64, directory.0, entries.as_mut_ptr(), size) };
+        let Ok(filled @ 1..) = usize::try_from(filled) else { break };
+        // SAFETY: as many bytes were written.
+        let mut rest = unsafe { std::slice::from_raw_parts(entries.as_ptr().cast::<u8>(), filled.min(size)) };
+        while let Some((name, more)) = next_entry(rest) {
+            rest = more;
+            let Some((pid, start)) = owner(name) else { continue };
+            looked_at += 1;
+            if looked_at > LOOKED_AT {
+                break;
+            }
+            let mut text = Text::new();
+            let Some(path) = text.push(name).as_str() else { continue };
+            if start == 0 || start_time(pid) == Some(start) {
+                continue;
+            }
+            match left_by_the_dead(directory, path, namespace) {
+                Left::Foreign => {}
+                Left::Nothing => remove(directory, path),
+                Left::Points(since) => {
+                    kept += 1;
+                    if oldest.as_ref().is_none_or(|(before, _)| since < *before) {
+                        oldest = Some((since, text));
+                    }
+                }
+            }
+        }
+        if looked_at > LOOKED_AT {
+            break;
+        }
+    }
+    if let Some((_, name)) = oldest.filter(|_| kept > KEPT) {
+        name.as_str().into_iter().for_each(|name| remove(directory, name));
+    }
+}
+
+enum Left {
+    /// Another PID namespace's: not ours to judge.
+    Foreign,
+    Nothing,
+    /// Points, and when the file was last changed.
+    Points(i64),
+}
+
+fn left_by_the_dead(directory: &Fd, name: &CStr, namespace: u64) -> Left {
+    let mut head = [0_u8; size_of::<Control>()];
+    let Some(file) = open_at(directory.0, name, libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK) else {
+        return Left::Foreign;
+    };
+    let Some(stat) = stat_of(&file) else { return Left::Foreign };
+    // SAFETY: `head` takes as many bytes.
+    if unsafe { libc::pread(file.0, head.as_mut_ptr().cast(), head.len(), 0) } != head.len() as isize {
+        return Left::Foreign;
+    }
+    let eight = |at: usize| head[at..at + 8].try_into().map_or(0, u64::from_ne_bytes);
+    let four = |at: usize| head[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
+    if eight(offset_of!(Control, namespace)) != namespace {
+        Left::Foreign
+    } else if four(offset_of!(Control, rings_used)) == 0 {
+        Left::Nothing
+    } else {
+        Left::Points(stat.st_mtime)
+    }
+}
+
+fn remove(directory: &Fd, name: &CStr) {
+    // SAFETY: a path that ends with 0. Where it fails, another process was quicker.
+    unsafe { libc::unlinkat(directory.0, name.as_ptr(), 0) };
+}
+
+/// The name in the first of these entries (struct linux_dirent64, getdents(2)), and the others.
+fn next_entry(entries: &[u8]) -> Option<(&[u8], &[u8])> {
+    const NAME_AT: usize = 19;
+    let length = usize::from(u16::from_ne_bytes(entries.get(16..18)?.try_into().ok()?));
+    let name = CStr::from_bytes_until_nul(entries.get(NAME_AT..length)?).ok()?;
+    Some((name.to_bytes(), entries.get(length..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_told_from_its_successor() {
+        assert!(start_time(std::process::id()).is_some_and(|start| start > 0));
+        assert_eq!(start_time(u32::MAX), None);
+        assert_eq!(owner(b"12.345.0.points"), Some((12, 345)));
+        for name in [&b"12.345.0"[..], b".points", b"12.points", b"x.1.points", b"99999999999.1.0.points"] {
+            assert_eq!(owner(name), None, "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The file that a process's points live in: `docs/testpoints.md` describes it for readers in other languages.
+//!
+//! All numbers have the byte order of the machine. The file is made of the control page, the table of names, and one ring a thread. It grows: a part
+//! that was never used is not there.
+
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
+
+/// The first eight bytes of a file; written last, so a file without them is not ready.
+pub const MAGIC: u64 = u64::from_ne_bytes(*b"PNCTLPT1");
+/// The version of this layout.
+pub const VERSION: u32 = 1;
+/// How a file's name ends: `PID.START.N.points`, START being field 22 of /proc/PID/stat.
+pub const SUFFIX: &str = ".points";
+
+/// What the table of names, and every ring, is a multiple of: the largest page size of any supported machine.
+pub const ALIGN: u64 = 65_536;
+/// Where the table of names begins.
+pub const NAMES_AT: u64 = ALIGN;
+/// How many names a process may have.
+pub const NAMES_MAX: u32 = 1_023;
+/// Where the first ring begins.
+pub const RINGS_AT: u64 = NAMES_AT + 2 * ALIGN;
+/// How many rings a process may have. What further threads record is counted in [`Control::ringless`].
+pub const RINGS_MAX: u32 = 256;
+/// Where the slots of a ring begin, from the ring's beginning.
+pub const SLOTS_AT: u64 = 4_096;
+/// How many slots a ring has unless the environment says otherwise: 1 MiB.
+pub const SLOTS_DEFAULT: u32 = 32_768;
+/// The fewest slots of a ring.
+pub const SLOTS_MIN: u32 = 1_024;
+/// The most slots of a ring: 128 MiB.
+pub const SLOTS_MAX: u32 = 1 << 22;
+/// Slots kept free in a full ring, because a signal handler may record between its thread's look at the limit and the reservation of a slot:
+/// one for every signal there is.
+pub const MARGIN: u64 = 64;
+
+/// [`Control::mode`]: a full ring drops points until a collector has read some.
+pub const STREAM: u32 = 1;
+/// [`Control::mode`]: new points overwrite the oldest.
+pub const FLIGHT: u32 = 2;
+
+/// [`Control::clock`]: the time stamp counter of x86-64.
+pub const CLOCK_TSC: u32 = 1;
+/// [`Control::clock`]: the virtual counter of arm64 (CNTVCT_EL0).
+pub const CLOCK_CNTVCT: u32 = 2;
+/// [`Control::clock`]: CLOCK_MONOTONIC in nanoseconds.
+pub const CLOCK_MONOTONIC: u32 = 3;
+
+/// [`Ring::state`]: a thread writes it.
+pub const RING_LIVE: u32 = 1;
+/// [`Ring::state`]: its thread ended.
+pub const RING_ENDED: u32 = 2;
+/// [`Ring::state`]: its thread ended and a collector has read everything; another thread may take it.
+pub const RING_FREE: u32 = 3;
+/// [`Ring::state`]: a thread is preparing it.
+pub const RING_CLAIMED: u32 = 4;
+
+/// The low half of [`Slot::word`]: id in bits 0–23.
+pub const ID_MASK: u32 = 0xff_ffff;
+/// The id of points for whose names the table had no room.
+pub const ID_UNNAMED: u32 = ID_MASK;
+/// The low half of [`Slot::word`]: an instant.
+pub const KIND_POINT: u32 = 1 << 24;
+/// The low half of [`Slot::word`]: a beginning.
+pub const KIND_BEGIN: u32 = 2 << 24;
+/// The low half of [`Slot::word`]: an end.
+pub const KIND_END: u32 = 3 << 24;
+/// Where the kind stands in the low half of [`Slot::word`].
+pub const KIND_MASK: u32 = 0xf << 24;
+/// Where the number of values stands in the low half of [`Slot::word`].
+pub const COUNT_SHIFT: u32 = 28;
+
+/// The control page, at the beginning of the file.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Control {
+    /// [`MAGIC`].
+    pub magic: AtomicU64,
+    /// [`VERSION`].
+    pub version: AtomicU32,
+    /// Points are recorded while this is not 0. A collector writes it.
+    pub recording: AtomicU32,
+    /// [`STREAM`] or [`FLIGHT`]. A collector writes it.
+    pub mode: AtomicU32,
+    /// The mode that the process itself asked for; 0: none, points are recorded only while a collector wants them.
+    pub requested: AtomicU32,
+    /// The process, as it sees itself.
+    pub pid: AtomicU32,
+    /// What [`Slot::at`] counts.
+    pub clock: AtomicU32,
+    /// When the process began (field 22 of /proc/PID/stat); 0 where it could not be read.
+    pub start_time: AtomicU64,
+    /// A reading of the clock when the file was made …
+    pub pair_ticks: AtomicU64,
+    /// … and of CLOCK_MONOTONIC at the same time, in ns; both are 0 where `clock` is CLOCK_MONOTONIC …
+    pub pair_monotonic: AtomicI64,
+    /// … which is to say: no further than this many ticks from it.
+    pub pair_error: AtomicU64,
+    /// Names that the table holds, unless [`NAMES_MAX`] is less.
+    pub names_used: AtomicU32,
+    /// Sites whose names found no room; their points carry [`ID_UNNAMED`].
+    pub names_refused: AtomicU32,
+    /// Slots of every ring: a power of two.
+    pub ring_slots: AtomicU32,
+    /// Rings that were ever taken, unless [`RINGS_MAX`] is less.
+    pub rings_used: AtomicU32,
+    /// The PID namespace of `pid` and of all thread ids (inode of /proc/PID/ns/pid); 0 where it could not be read.
+    pub namespace: AtomicU64,
+    /// 1 after the process ended in order.
+    pub ended: AtomicU32,
+    /// 0.
+    pub reserved: AtomicU32,
+    /// The process's name when the file was made (`comm`), ended by 0 if shorter.
+    pub comm: [AtomicU64; 2],
+    /// 0: what follows is written by threads without a ring, and must not disturb those that look at `recording`.
+    pub reserved_2: [AtomicU64; 2],
+    /// Points dropped because their thread could have no ring.
+    pub ringless: AtomicU64,
+}
+
+/// An entry of the table of names; the id of a point is the place in the table plus one.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Name {
+    /// Bytes that count; written last: 0 is an entry not yet ready.
+    pub length: AtomicU32,
+    /// 0.
+    pub reserved: AtomicU32,
+    /// The name: any bytes.
+    pub bytes: [AtomicU64; 15],
+}
+
+/// The longest name, in bytes; longer ones are cut.
+pub const NAME_BYTES: usize = 120;
+
+/// The beginning of a ring, on three cache lines: of everyone, of the writing thread, of the collector.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Ring {
+    /// `RING_…`; 0: never used.
+    pub state: AtomicU32,
+    /// How often this ring was taken.
+    pub generation: AtomicU32,
+    /// The thread, as it sees itself.
+    pub tid: AtomicU32,
+    /// Slots of this ring: as in [`Control::ring_slots`].
+    pub slots: AtomicU32,
+    /// The thread's name when it took the ring.
+    pub comm: [AtomicU64; 2],
+    /// 0.
+    pub reserved: [AtomicU64; 4],
+    /// Points begun so far. The writing thread alone writes it.
+    pub head: AtomicU64,
+    /// Slots less one.
+    pub mask: AtomicU64,
+    /// Points dropped because there was no room.
+    pub dropped: AtomicU64,
+    /// 0.
+    pub reserved_2: [AtomicU64; 5],
+    /// A point is recorded while `head` is below this: in stream mode what was read plus the slots less [`MARGIN`], in flight mode 2⁶⁴ − 1. The
+    /// collector writes it.
+    pub limit: AtomicU64,
+    /// Points that a collector is done with: the next to be read. The collector writes it.
+    pub read: AtomicU64,
+    /// 0.
+    pub reserved_3: [AtomicU64; 6],
+}
+
+/// One point. Position `p` (the `head` before it) lies in slot `p & mask`.
+#[repr(C, align(32))]
+#[derive(Debug)]
+pub struct Slot {
+    /// When, on [`Control::clock`].
+    pub at: AtomicU64,
+    /// Written last: the low 32 bits of `p + 1` in the upper half; id, kind and number of values in the lower.
+    pub word: AtomicU64,
+    /// The values, as many as `word` says.
+    pub values: [AtomicI64; 2],
+}
+
+/// What a ring takes in the file.
+pub const fn ring_stride(slots: u32) -> u64 {
+    (SLOTS_AT + slots as u64 * size_of::<Slot>() as u64).next_multiple_of(ALIGN)
+}
+
+const _: () = {
+    assert!(size_of::<Control>() == 136);
+    assert!(size_of::<Name>() == 128);
+    assert!(size_of::<Ring>() == 192);
+    assert!(size_of::<Slot>() == 32);
+    assert!((NAMES_MAX as u64 + 1) * size_of::<Name>() as u64 == RINGS_AT - NAMES_AT);
+    assert!(std::mem::offset_of!(Control, recording) == 12);
+    assert!(std::mem::offset_of!(Control, ringless) == 128);
+    assert!(std::mem::offset_of!(Ring, head) == 64);
+    assert!(std::mem::offset_of!(Ring, limit) == 128);
+};

@@ -1,0 +1,54 @@
+//! Test points for real-time programs.
+//!
+//! A point says "here" with a time stamp and up to two integers. Passing one costs little more than reading the processor's counter while it is
+//! recorded, and a predictable branch while it is not; built without the feature `enabled`, nothing. The record lies in shared memory: it outlives
+//! the process, whatever ends it. `punctual trace` collects it, beside what the kernel did at the same time.
+//!
+//! ```
+//! use punctual_testpoint::{begin, end, point, scope};
+//!
+//! fn task(bytes: usize) {
+//!     let _task = scope!("netio.task"); // from here to the end of the block
+//!     begin!("netio.encrypt");
+//!     // …
+//!     end!("netio.encrypt");
+//!     point!("netio.sent", bytes); // an instant, with a value
+//! }
+//! # task(3);
+//! ```
+//!
+//! Points may be passed in signal handlers and in threads of any kind; a forked child has a record of its own. (A child made by the bare system call,
+//! past the C library, must not pass points before it executes another program.) See `docs/testpoints.md` for cost, modes, environment and format.
+
+// The types of C differ between architectures.
+#![allow(clippy::unnecessary_cast)]
+
+pub mod counter;
+pub mod layout;
+
+#[cfg(feature = "enabled")]
+mod directory;
+#[cfg(feature = "enabled")]
+mod point;
+#[cfg(feature = "enabled")]
+mod process;
+#[cfg(feature = "enabled")]
+mod slow;
+#[cfg(all(feature = "enabled", not(feature = "c")))]
+mod start;
+#[cfg(feature = "enabled")]
+mod sys;
+#[cfg(feature = "enabled")]
+mod thread;
+
+#[cfg(feature = "c")]
+pub mod c;
+#[cfg(not(feature = "enabled"))]
+#[path = "disabled.rs"]
+mod point;
+
+mod macros;
+mod mode;
+
+pub use mode::{Mode, record, status};
+pub use point::{Point, Scope};

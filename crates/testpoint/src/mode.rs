@@ -1,0 +1,100 @@
+//! What a process itself asks to be recorded.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// What is recorded when no collector asks for anything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// Nothing: points are recorded while a collector wants them. So it is at first, unless the environment variable `PUNCTUAL_POINTS` says otherwise.
+    OnDemand,
+    /// Every point until the ring is full, from then on none until a collector has read some. What is dropped is counted.
+    Stream,
+    /// The last points of each thread, for after a crash: new ones overwrite the oldest. What is overwritten is counted.
+    Flight,
+}
+
+/// Why this process records no points.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Off(#[cfg_attr(not(feature = "enabled"), allow(dead_code))] u32);
+
+impl fmt::Display for Off {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.reason().to_str().unwrap_or_default())
+    }
+}
+impl std::error::Error for Off {}
+
+#[cfg(feature = "enabled")]
+mod enabled {
+    use super::{Mode, Off, PathBuf};
+    use crate::directory::Refusal;
+    use crate::layout::{FLIGHT, STREAM};
+    use crate::process::PROCESS;
+    use std::ffi::CStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    impl Off {
+        pub(crate) fn new(refusal: u32) -> Off {
+            Off(refusal)
+        }
+        pub(crate) fn reason(self) -> &'static CStr {
+            const NOT_STARTED: u32 = Refusal::NotStarted as u32;
+            const SWITCHED_OFF: u32 = Refusal::SwitchedOff as u32;
+            const NO_DIRECTORY: u32 = Refusal::NoDirectory as u32;
+            const NOT_PRIVATE: u32 = Refusal::NotPrivate as u32;
+            const NO_SPACE: u32 = Refusal::NoSpace as u32;
+            const PAGE_SIZE: u32 = Refusal::PageSize as u32;
+            const BAD_SETTING: u32 = Refusal::BadSetting as u32;
+            match self.0 {
+                NOT_STARTED => c"the library was not started: its constructor did not run",
+                SWITCHED_OFF => c"PUNCTUAL_POINTS=off",
+                NO_DIRECTORY => c"no directory for points: /run/punctual/points (root), $XDG_RUNTIME_DIR/punctual/points; PUNCTUAL_POINTS_DIR names another",
+                NOT_PRIVATE => c"the directory for points belongs to somebody else or is open to others: it must be the user's own, mode 0700",
+                NO_SPACE => c"no space for the file of points (the file system is full, cannot allocate, or ulimit -f is too low)",
+                PAGE_SIZE => c"this kernel's pages are larger than the library was built for",
+                BAD_SETTING => c"a setting was not understood: PUNCTUAL_POINTS (on, off, stream, flight), PUNCTUAL_POINTS_SLOTS (a number), PUNCTUAL_POINTS_CLOCK (monotonic)",
+                _ => c"the file of points could not be made",
+            }
+        }
+    }
+
+    /// Says what is to be recorded when no collector asks; while one does, its wish stands until the next call or its end. To be called by one thread at a
+    /// time, and not while threads that have passed points are ending.
+    pub fn record(mode: Mode) {
+        PROCESS.ask(match mode {
+            Mode::OnDemand => 0,
+            Mode::Stream => STREAM,
+            Mode::Flight => FLIGHT,
+        });
+    }
+
+    /// The file that this process's points go to, or why there is none.
+    pub fn status() -> Result<PathBuf, Off> {
+        match PROCESS.path() {
+            Ok(path) => Ok(PathBuf::from(std::ffi::OsStr::from_bytes(path.to_bytes()))),
+            Err(refusal) => Err(Off::new(refusal)),
+        }
+    }
+}
+#[cfg(feature = "enabled")]
+pub use enabled::{record, status};
+
+#[cfg(not(feature = "enabled"))]
+mod disabled {
+    use super::{Mode, Off, PathBuf};
+
+    impl Off {
+        pub(super) fn reason(self) -> &'static std::ffi::CStr {
+            c"the program was built without the feature `enabled` of punctual-testpoint"
+        }
+    }
+    /// Does nothing: the feature `enabled` is off.
+    pub fn record(_: Mode) {}
+    /// There is no file: the feature `enabled` is off.
+    pub fn status() -> Result<PathBuf, Off> {
+        Err(Off(0))
+    }
+}
+#[cfg(not(feature = "enabled"))]
+pub use disabled::{record, status};

@@ -1,0 +1,371 @@
+//! The file of a process: made before `main`, made anew in the child of a fork, marked at the end.
+
+use crate::directory::{self, Refusal};
+use crate::layout::*;
+use crate::point::{CONTROL_PAGE, RING};
+use crate::sys::{self, Fd, Text};
+use crate::{counter, thread};
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+/// What this process knows of its file.
+pub struct Process {
+    /// Where the control page is mapped, once it is.
+    control: AtomicPtr<Control>,
+    names: AtomicPtr<Name>,
+    /// The rings that threads of this process write.
+    pub rings: [AtomicPtr<Ring>; RINGS_MAX as usize],
+    /// Tells the fast path which ring is this thread's: a `Publish`; null for the Rust one.
+    publish: AtomicPtr<c_void>,
+    path: UnsafeCell<Text>,
+    device: AtomicU64,
+    inode: AtomicU64,
+    thread_key: AtomicU32,
+    refusal: AtomicU32,
+}
+
+// SAFETY: `path` is written before any other thread can read it: before `main`, and in the child of a fork, which has one thread.
+unsafe impl Sync for Process {}
+
+/// How the C library's fast path learns its thread's ring.
+pub type Publish = unsafe extern "C" fn(*const Ring);
+
+/// This process.
+pub static PROCESS: Process = Process {
+    control: AtomicPtr::new(null_mut()),
+    names: AtomicPtr::new(null_mut()),
+    rings: [const { AtomicPtr::new(null_mut()) }; RINGS_MAX as usize],
+    publish: AtomicPtr::new(null_mut()),
+    path: UnsafeCell::new(Text::new()),
+    device: AtomicU64::new(0),
+    inode: AtomicU64::new(0),
+    thread_key: AtomicU32::new(0),
+    refusal: AtomicU32::new(Refusal::NotStarted as u32),
+};
+
+const NAMES_BYTES: usize = (RINGS_AT - NAMES_AT) as usize;
+
+/// What the environment asks for.
+struct Wish {
+    mode: u32,
+    slots: u32,
+    clock: u32,
+}
+
+impl Process {
+    /// Makes the file; to be called once, before there are threads. `page` is the memory of [`CONTROL_PAGE`] bytes that the fast path looks at.
+    pub fn start(&self, page: *mut Control, publish: Option<Publish>) {
+        let _errno = sys::KeptErrno::new();
+        self.publish.store(publish.map_or(null_mut(), |publish| publish as *mut c_void), Ordering::Relaxed);
+        match wish().and_then(|wish| self.first_file(page, &wish)) {
+            Ok(()) => self.refusal.store(0, Ordering::Relaxed),
+            Err(refusal) => self.refusal.store(refusal as u32, Ordering::Relaxed),
+        }
+    }
+
+    fn first_file(&self, page: *mut Control, wish: &Wish) -> Result<(), Refusal> {
+        // SAFETY: no pointers.
+        if unsafe { libc::sysconf(libc::_SC_PAGESIZE) } > CONTROL_PAGE as libc::c_long {
+            return Err(Refusal::PageSize);
+        }
+        self.make_file(page, wish)?;
+        let mut key = 0;
+        // SAFETY: functions that stay as long as this library is loaded.
+        unsafe {
+            if libc::pthread_key_create(&mut key, Some(thread::ending)) == 0 {
+                self.thread_key.store(key as u32 + 1, Ordering::Relaxed);
+            }
+            sys::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
+            libc::atexit(ended);
+        }
+        Ok(())
+    }
+
+    /// Makes a file, maps its control page over `page`, and says what the process wants.
+    fn make_file(&self, page: *mut Control, wish: &Wish) -> Result<(), Refusal> {
+        let mut path = Text::new();
+        let directory = directory::open(&mut path)?;
+        let namespace = namespace();
+        directory::sweep(&directory, namespace);
+        let pid = std::process::id();
+        let start = directory::start_time(pid).unwrap_or(0);
+        let file = create(&directory, &mut path, pid, start)?;
+        let stat = sys::stat_of(&file).ok_or(Refusal::NoFile)?;
+        if !sys::allocate(&file, 0, CONTROL_PAGE as u64) {
+            return Err(Refusal::NoSpace);
+        }
+        sys::map(&file, 0, CONTROL_PAGE, page.cast()).ok_or(Refusal::NoFile)?;
+        // SAFETY: nobody reads the path meanwhile: see `Sync` above.
+        unsafe { *self.path.get() = path };
+        self.device.store(stat.st_dev as u64, Ordering::Relaxed);
+        self.inode.store(stat.st_ino as u64, Ordering::Relaxed);
+        self.control.store(page, Ordering::Release);
+        // SAFETY: `page` is mapped, aligned, and made of atomic integers.
+        let control = unsafe { &*page };
+        control.version.store(VERSION, Ordering::Relaxed);
+        control.pid.store(pid, Ordering::Relaxed);
+        control.start_time.store(start, Ordering::Relaxed);
+        control.namespace.store(namespace, Ordering::Relaxed);
+        control.ring_slots.store(wish.slots, Ordering::Relaxed);
+        control.clock.store(wish.clock, Ordering::Relaxed);
+        for (place, word) in control.comm.iter().zip(sys::comm()) {
+            place.store(word, Ordering::Relaxed);
+        }
+        if wish.clock != CLOCK_MONOTONIC {
+            let pair = counter::pair();
+            control.pair_ticks.store(pair.ticks, Ordering::Relaxed);
+            control.pair_monotonic.store(pair.monotonic, Ordering::Relaxed);
+            control.pair_error.store(pair.error, Ordering::Relaxed);
+        }
+        control.magic.store(MAGIC, Ordering::Release);
+        self.ask(wish.mode);
+        Ok(())
+    }
+
+    /// The control page, if there is one.
+    pub fn control(&self) -> Option<&'static Control> {
+        // SAFETY: null, or the page given to `start`, which stays mapped.
+        unsafe { self.control.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The table of names, if it is mapped.
+    pub fn names(&self) -> Option<&'static [Name]> {
+        let table = self.names.load(Ordering::Acquire);
+        // SAFETY: a mapping of this many names, all atomic integers, which stays.
+        (!table.is_null()).then(|| unsafe { std::slice::from_raw_parts(table, NAMES_MAX as usize) })
+    }
+
+    /// Maps the table of names, if that was not done.
+    pub fn map_names(&self, file: &Fd) -> Option<()> {
+        if !self.names.load(Ordering::Acquire).is_null() {
+            return Some(());
+        }
+        if !sys::allocate(file, NAMES_AT, NAMES_BYTES as u64) {
+            return None;
+        }
+        let table = sys::map(file, NAMES_AT, NAMES_BYTES, null_mut())?.cast();
+        if self.names.compare_exchange(null_mut(), table, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            sys::unmap(table.cast(), NAMES_BYTES);
+        }
+        Some(())
+    }
+
+    /// Opens the file again. No descriptor is kept: programs close those that they do not know, and open others under the same number.
+    pub fn reopen(&self) -> Option<Fd> {
+        // SAFETY: nobody writes the path meanwhile: see `Sync` above.
+        let path = unsafe { &*self.path.get() };
+        let file = sys::open(path.as_str()?, libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK)?;
+        let stat = sys::stat_of(&file)?;
+        let same = stat.st_dev as u64 == self.device.load(Ordering::Relaxed)
+            && stat.st_ino as u64 == self.inode.load(Ordering::Relaxed);
+        same.then_some(file)
+    }
+
+    /// The file's path and whether the process records, or why it cannot.
+    pub fn path(&self) -> Result<&'static std::ffi::CStr, u32> {
+        match self.refusal.load(Ordering::Relaxed) {
+            // SAFETY: nobody writes the path meanwhile: see `Sync` above.
+            0 => unsafe { (*self.path.get()).as_str().ok_or(Refusal::NoFile as u32) },
+            refusal => Err(refusal),
+        }
+    }
+
+    /// What the process itself wants recorded: [`STREAM`], [`FLIGHT`], or 0 for what a collector wants.
+    pub fn ask(&self, mode: u32) {
+        let Some(control) = self.control() else { return };
+        control.requested.store(mode, Ordering::Relaxed);
+        if mode == 0 {
+            control.recording.store(0, Ordering::Relaxed);
+            return;
+        }
+        control.mode.store(mode, Ordering::Relaxed);
+        for ring in &self.rings {
+            // SAFETY: null, or a ring that is mapped until its thread ends; a thread that ends takes it out first. (That a thread ends just now is excluded
+            // by the documentation of `record`.)
+            if let Some(ring) = unsafe { ring.load(Ordering::Acquire).as_ref() } {
+                let room = ring.mask.load(Ordering::Relaxed) + 1 - MARGIN;
+                let limit = if mode == FLIGHT { u64::MAX } else { ring.read.load(Ordering::Relaxed) + room };
+                ring.limit.store(limit, Ordering::Relaxed);
+            }
+        }
+        control.recording.store(1, Ordering::Release);
+    }
+
+    /// Tells the fast path of this thread its ring.
+    pub fn publish(&self, ring: &'static Ring) {
+        let publish = self.publish.load(Ordering::Relaxed);
+        if publish.is_null() {
+            RING.set(ring);
+        } else {
+            // SAFETY: `start` put a `Publish` there.
+            unsafe { std::mem::transmute::<*mut c_void, Publish>(publish)(ring) };
+        }
+    }
+
+    /// Has [`thread::ending`] called when this thread ends.
+    pub fn watch_thread_end(&self) {
+        self.set_thread_value(1);
+    }
+
+    /// A thread-specific value other than 0 has the destructor called, now or in the next round.
+    pub fn set_thread_value(&self, value: usize) {
+        if let Some(key) = self.thread_key.load(Ordering::Relaxed).checked_sub(1) {
+            // SAFETY: a key that was created and is never deleted; the value is a number.
+            unsafe { libc::pthread_setspecific(key as libc::pthread_key_t, value as *const c_void) };
+        }
+    }
+
+    /// In the child of a fork: a file of its own, with the names that its sites already have numbers of.
+    fn renew(&self) {
+        let Some(parent) = self.control() else { return };
+        let page = (&raw const *parent).cast_mut();
+        let recording = parent.recording.load(Ordering::Relaxed) != 0;
+        let mode = parent.mode.load(Ordering::Relaxed);
+        let requested = parent.requested.load(Ordering::Relaxed);
+        let wish = Wish {
+            mode: 0,
+            slots: parent.ring_slots.load(Ordering::Relaxed),
+            clock: parent.clock.load(Ordering::Relaxed),
+        };
+        let (used, refused) = (parent.names_used.load(Ordering::Relaxed), parent.names_refused.load(Ordering::Relaxed));
+        let stride = ring_stride(wish.slots) as usize;
+        thread::forget();
+        for ring in &self.rings {
+            let ring = ring.swap(null_mut(), Ordering::Relaxed);
+            if !ring.is_null() {
+                sys::unmap(ring.cast(), stride);
+            }
+        }
+        let names = self.names();
+        self.names.store(null_mut(), Ordering::Relaxed);
+        let made = self.make_file(page, &wish).and_then(|()| match names {
+            Some(names) => self.copy_names(names, used, refused).ok_or(Refusal::NoSpace),
+            None => Ok(()),
+        });
+        if let Some(names) = names {
+            sys::unmap(names.as_ptr().cast_mut().cast(), NAMES_BYTES);
+        }
+        match made {
+            Ok(()) => {
+                let control = self.control().filter(|_| recording);
+                if let Some(control) = control {
+                    control.requested.store(requested, Ordering::Relaxed);
+                    control.mode.store(mode, Ordering::Relaxed);
+                    control.recording.store(1, Ordering::Relaxed);
+                }
+            }
+            Err(refusal) => {
+                // Its page must no longer be the parent's.
+                sys::unmap_to_zero(page.cast(), CONTROL_PAGE);
+                self.control.store(null_mut(), Ordering::Relaxed);
+                self.refusal.store(refusal as u32, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn copy_names(&self, from: &[Name], used: u32, refused: u32) -> Option<()> {
+        self.map_names(&self.reopen()?)?;
+        let (control, to) = (self.control()?, self.names()?);
+        let used = used.min(NAMES_MAX);
+        for (from, to) in from.iter().zip(to).take(used as usize) {
+            for (from, to) in from.bytes.iter().zip(&to.bytes) {
+                to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+            to.length.store(from.length.load(Ordering::Relaxed), Ordering::Release);
+        }
+        control.names_refused.store(refused, Ordering::Relaxed);
+        control.names_used.store(used, Ordering::Release);
+        Some(())
+    }
+}
+
+fn wish() -> Result<Wish, Refusal> {
+    let mode = match sys::variable(c"PUNCTUAL_POINTS") {
+        None | Some(b"" | b"on") => 0,
+        Some(b"stream") => STREAM,
+        Some(b"flight") => FLIGHT,
+        Some(b"off") => return Err(Refusal::SwitchedOff),
+        Some(_) => return Err(Refusal::BadSetting),
+    };
+    let slots = match sys::variable(c"PUNCTUAL_POINTS_SLOTS") {
+        None | Some(b"") => SLOTS_DEFAULT,
+        Some(text) => {
+            let wanted: u32 =
+                std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or(Refusal::BadSetting)?;
+            wanted.clamp(SLOTS_MIN, SLOTS_MAX).next_power_of_two()
+        }
+    };
+    let mut buffer = [0; 64];
+    let source = sys::read_file(c"/sys/devices/system/clocksource/clocksource0/current_clocksource", &mut buffer);
+    let clock = match sys::variable(c"PUNCTUAL_POINTS_CLOCK") {
+        None | Some(b"") => counter::trusted(source.unwrap_or_default()),
+        Some(b"monotonic") => CLOCK_MONOTONIC,
+        Some(_) => return Err(Refusal::BadSetting),
+    };
+    Ok(Wish { mode, slots, clock })
+}
+
+fn create(directory: &Fd, path: &mut Text, pid: u32, start: u64) -> Result<Fd, Refusal> {
+    // One process has several files if it holds the library twice, or executed another program.
+    for attempt in 0..64 {
+        let mut name = Text::new();
+        name.push_number(u64::from(pid))
+            .push(b".")
+            .push_number(start)
+            .push(b".")
+            .push_number(attempt)
+            .push(SUFFIX.as_bytes());
+        let name = name.as_str().ok_or(Refusal::NoFile)?;
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
+        if let Some(file) = sys::open_at(directory.0, name, flags) {
+            path.push(b"/").push(name.to_bytes()).as_str().ok_or(Refusal::NoFile)?;
+            return Ok(file);
+        }
+        if sys::errno() != libc::EEXIST {
+            break;
+        }
+    }
+    Err(Refusal::NoFile)
+}
+
+fn namespace() -> u64 {
+    let mut stat = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: a path that ends with 0, and a valid stat to write to, which zeroed is one in any case.
+    unsafe {
+        libc::stat(c"/proc/self/ns/pid".as_ptr(), stat.as_mut_ptr());
+        stat.assume_init().st_ino as u64
+    }
+}
+
+thread_local! {
+    static SIGNALS: UnsafeCell<MaybeUninit<libc::sigset_t>> = const { UnsafeCell::new(MaybeUninit::uninit()) };
+}
+
+// In the child a handler that records before `in_child` is through would write the parent's ring: no signal comes before.
+unsafe extern "C" fn before_fork() {
+    let signals = sys::block_signals();
+    // SAFETY: this thread's, and no signal handler reads it.
+    SIGNALS.with(|place| unsafe { (*place.get()).write(signals) });
+}
+
+unsafe extern "C" fn after_fork() {
+    // SAFETY: this thread's, and `before_fork` wrote it.
+    SIGNALS.with(|place| unsafe { sys::restore_signals((*place.get()).assume_init_ref()) });
+}
+
+unsafe extern "C" fn in_child() {
+    let errno = sys::KeptErrno::new();
+    PROCESS.renew();
+    drop(errno);
+    // SAFETY: as for the parent.
+    unsafe { after_fork() };
+}
+
+extern "C" fn ended() {
+    if let Some(control) = PROCESS.control() {
+        control.ended.store(1, Ordering::Release);
+    }
+}

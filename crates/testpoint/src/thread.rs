@@ -1,0 +1,143 @@
+//! The ring of a thread: taken at its first recorded point, marked when the thread ends.
+
+use crate::layout::*;
+use crate::process::PROCESS;
+use crate::sys;
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::sync::atomic::Ordering;
+
+/// What a thread has.
+#[derive(Clone, Copy)]
+enum Mine {
+    /// It has recorded nothing yet.
+    Nothing,
+    /// A ring, and its number.
+    Ring(&'static Ring, u32),
+    /// No ring was to be had, or the thread is ending.
+    Refused,
+}
+
+thread_local! {
+    static MINE: Cell<Mine> = const { Cell::new(Mine::Nothing) };
+}
+
+/// This thread's ring, made now if there is none.
+pub fn ring(control: &Control) -> Option<&'static Ring> {
+    match MINE.get() {
+        Mine::Ring(ring, _) => Some(ring),
+        Mine::Refused => None,
+        Mine::Nothing => {
+            // A handler that came in between would find half a ring.
+            let signals = sys::block_signals();
+            let made = take(control);
+            MINE.set(made.map_or(Mine::Refused, |(ring, number)| Mine::Ring(ring, number)));
+            if let Some((ring, _)) = made {
+                PROCESS.watch_thread_end();
+                // Only the fast path knows how to read a counter, and it knows nothing else.
+                if control.clock.load(Ordering::Relaxed) != CLOCK_MONOTONIC {
+                    PROCESS.publish(ring);
+                }
+            }
+            sys::restore_signals(&signals);
+            made.map(|(ring, _)| ring)
+        }
+    }
+}
+
+fn take(control: &Control) -> Option<(&'static Ring, u32)> {
+    let file = PROCESS.reopen()?;
+    PROCESS.map_names(&file)?;
+    let (ring, number) = reuse(control, &file).or_else(|| new(control, &file))?;
+    let slots = control.ring_slots.load(Ordering::Relaxed);
+    ring.generation.fetch_add(1, Ordering::Relaxed);
+    ring.tid.store(sys::tid(), Ordering::Relaxed);
+    ring.slots.store(slots, Ordering::Relaxed);
+    ring.mask.store(u64::from(slots) - 1, Ordering::Relaxed);
+    for (place, word) in ring.comm.iter().zip(sys::comm()) {
+        place.store(word, Ordering::Relaxed);
+    }
+    let flight = control.mode.load(Ordering::Relaxed) == FLIGHT;
+    ring.read.store(0, Ordering::Relaxed);
+    ring.dropped.store(0, Ordering::Relaxed);
+    ring.head.store(0, Ordering::Relaxed);
+    ring.limit.store(if flight { u64::MAX } else { u64::from(slots) - MARGIN }, Ordering::Relaxed);
+    ring.state.store(RING_LIVE, Ordering::Release);
+    PROCESS.rings[number as usize].store((&raw const *ring).cast_mut(), Ordering::Release);
+    Some((ring, number))
+}
+
+/// A ring whose thread has ended and whose collector is done with it.
+fn reuse(control: &Control, file: &sys::Fd) -> Option<(&'static Ring, u32)> {
+    let used = control.rings_used.load(Ordering::Relaxed).min(RINGS_MAX);
+    (0..used).find_map(|number| {
+        if state(control, file, number) != Some(RING_FREE) {
+            return None;
+        }
+        let ring = map(control, file, number)?;
+        match ring.state.compare_exchange(RING_FREE, RING_CLAIMED, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => Some((ring, number)),
+            Err(_) => {
+                unmap(control, ring);
+                None
+            }
+        }
+    })
+}
+
+fn state(control: &Control, file: &sys::Fd, number: u32) -> Option<u32> {
+    let mut state = [0; 4];
+    // SAFETY: `state` takes the four bytes that are asked for.
+    let count = unsafe { libc::pread(file.0, state.as_mut_ptr().cast(), 4, place(control, number) as libc::off_t) };
+    (count == 4).then(|| u32::from_ne_bytes(state))
+}
+
+fn new(control: &Control, file: &sys::Fd) -> Option<(&'static Ring, u32)> {
+    let more = |used: u32| (used < RINGS_MAX).then_some(used + 1);
+    let number = control.rings_used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+    if !sys::allocate(file, place(control, number), ring_bytes(control) as u64) {
+        return None;
+    }
+    map(control, file, number).map(|ring| (ring, number))
+}
+
+fn place(control: &Control, number: u32) -> u64 {
+    RINGS_AT + u64::from(number) * ring_stride(control.ring_slots.load(Ordering::Relaxed))
+}
+
+fn ring_bytes(control: &Control) -> usize {
+    ring_stride(control.ring_slots.load(Ordering::Relaxed)) as usize
+}
+
+fn map(control: &Control, file: &sys::Fd, number: u32) -> Option<&'static Ring> {
+    let start = sys::map(file, place(control, number), ring_bytes(control), std::ptr::null_mut())?;
+    // SAFETY: the mapping is aligned, longer than a ring, and made of atomic integers; it stays until this thread ends, and whoever asks then is
+    // refused.
+    Some(unsafe { &*start.cast::<Ring>() })
+}
+
+fn unmap(control: &Control, ring: &Ring) {
+    sys::unmap((&raw const *ring).cast_mut().cast(), ring_bytes(control));
+}
+
+/// The destructor of the thread-specific value that [`crate::process::Process::watch_thread_end`] sets. Other destructors may still record, so this waits for
+/// the last of the rounds in which they are called (PTHREAD_DESTRUCTOR_ITERATIONS is 4 in glibc and in musl).
+pub unsafe extern "C" fn ending(round: *mut c_void) {
+    let round = round as usize;
+    if round < 4 {
+        PROCESS.set_thread_value(round + 1);
+    } else if let (Some(control), Mine::Ring(ring, number)) = (PROCESS.control(), MINE.replace(Mine::Refused)) {
+        let signals = sys::block_signals();
+        PROCESS.publish(&crate::point::NO_RING);
+        PROCESS.rings[number as usize].store(std::ptr::null_mut(), Ordering::Relaxed);
+        ring.state.store(RING_ENDED, Ordering::Release);
+        unmap(control, ring);
+        sys::restore_signals(&signals);
+    }
+}
+
+/// In the child of a fork: the rings are the parent's.
+pub fn forget() {
+    MINE.set(Mine::Nothing);
+    PROCESS.publish(&crate::point::NO_RING);
+}
