@@ -57,6 +57,10 @@ impl Gaps {
 
     /// Puts what was added in order; before this nothing is answered.
     pub fn seal(&mut self) {
+        // A loss of nobody in particular is everybody's.
+        if let Some(nobodys) = self.threads.get(&Tid::IDLE).cloned() {
+            self.threads.values_mut().for_each(|stretches| stretches.0.extend(&nobodys.0));
+        }
         let all = self.cpus.values_mut().chain(self.threads.values_mut());
         all.chain([&mut self.any_cpu, &mut self.any_thread]).for_each(Stretches::join);
     }
@@ -71,7 +75,8 @@ impl Gaps {
         let stretches = match scope {
             Scope::Cpu(cpu) => self.cpus.get(&cpu)?,
             Scope::AnyCpu => &self.any_cpu,
-            Scope::Thread(tid) => self.threads.get(&tid)?,
+            // Of a thread without losses of its own, those of nobody in particular.
+            Scope::Thread(tid) => self.threads.get(&tid).or_else(|| self.threads.get(&Tid::IDLE))?,
             Scope::AnyThread => &self.any_thread,
         };
         stretches.within(from, to)

@@ -4,7 +4,9 @@
 
 pub mod distribution;
 pub mod findings;
+pub mod functions;
 pub mod gaps;
+pub mod pairs;
 pub mod percentiles;
 pub mod requirements;
 pub mod summary;
@@ -13,6 +15,7 @@ pub mod tally;
 mod testing;
 pub mod threads;
 pub mod timeline;
+pub mod values;
 
 pub use distribution::Distribution;
 pub use summary::{PhaseView, SeriesView, summarize, summarize_run, summarize_series, views};

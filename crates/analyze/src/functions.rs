@@ -1,0 +1,274 @@
+//! Probed functions: how long their calls take with and without the functions that they call, and how often they are called.
+//!
+//! A call is told of when it ends, so inner calls come before outer ones. What of a thread's calls lies within an outer one is known by the
+//! outer one's entry; nothing is needed but the calls that no outer one has claimed yet.
+
+use crate::gaps::{Gaps, Scope};
+use crate::pairs::{Figures, Interval, Limit, Seen};
+use punctual_core::event::FunctionId;
+use punctual_core::{ClockNs, Event, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid, What};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+/// At most so many functions have figures; the calls of others are counted.
+pub const FUNCTIONS: usize = 256;
+/// Of a thread's unclaimed calls the oldest are joined when there are more: where an outer call began among those, its exclusive time is
+/// unknown.
+const UNCLAIMED: usize = 1 << 10;
+/// Of a function's calls in a thread so many are remembered, in case that an outer call of the same function claims them.
+const RECURSION: usize = 64;
+/// At most so many threads are followed.
+const THREADS: usize = 1 << 17;
+/// Exclusive times and periods have no exact histogram, only that of the whole.
+const SHAPE: SeriesShape = SeriesShape { range: Nanos::ZERO, resolution: Nanos::MICRO, period: None };
+
+/// One call, as told by the recorder.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Call {
+    /// Which function.
+    pub function: FunctionId,
+    /// Entry and exit.
+    pub interval: Interval,
+    /// Its time without the probed functions that it called; `None` where some of those may be missing.
+    pub exclusive: Option<Nanos>,
+    /// Whether it was left by longjmp, an exception or the end of its thread, rather than by returning: then it is in no figure but its count.
+    pub left: bool,
+}
+
+/// The figures of one function.
+#[derive(Clone, Debug)]
+pub struct FunctionFigures {
+    /// From entry to exit.
+    pub calls: Figures,
+    /// The same without the probed functions that it called.
+    pub exclusive: SeriesData,
+    /// Calls whose exclusive time is unknown.
+    pub exclusive_unknown: u64,
+    /// From one call's entry to the next one's in the same thread; inner calls of a recursion are not counted.
+    pub period: SeriesData,
+    /// Calls left otherwise than by returning.
+    pub left: u64,
+}
+
+/// Reads calls and keeps figures of their functions.
+#[derive(Debug, Default)]
+pub struct Functions {
+    figures: BTreeMap<FunctionId, FunctionFigures>,
+    limits: HashMap<FunctionId, Limit>,
+    unclaimed: HashMap<Tid, VecDeque<Ended>>,
+    recent: HashMap<(Tid, FunctionId), VecDeque<MonotonicNs>>,
+    /// Calls of functions, or in threads, beyond those that are followed.
+    untracked: u64,
+}
+
+/// Ended calls of a thread that no outer call has claimed: one, or several joined.
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    first_entry: MonotonicNs,
+    last_entry: MonotonicNs,
+    total: Nanos,
+}
+
+impl Functions {
+    /// With limits on how long a call may take.
+    pub fn new(limits: impl IntoIterator<Item = (FunctionId, Limit)>) -> Functions {
+        Functions { limits: limits.into_iter().collect(), ..Functions::default() }
+    }
+
+    /// Takes the event if it tells of a call.
+    pub fn push(&mut self, event: &Event, gaps: &Gaps) -> Option<Call> {
+        let What::Call { function, began, left, argument, .. } = event.what else { return None };
+        let seen = |at| Seen { at, tid: event.tid, cpu: event.cpu, value: argument.map(|argument| argument as i64) };
+        let (from, to) = (seen(began), seen(event.at));
+        let hidden = gaps.within(Scope::AnyCpu, began, event.at).is_some();
+        let exclusive = self.claim(event.tid, began, to.at - from.at).filter(|_| !hidden);
+        let full = self.figures.len() >= FUNCTIONS && !self.figures.contains_key(&function);
+        if full {
+            self.untracked += 1;
+            return None;
+        }
+        let limit = self.limits.get(&function).copied();
+        let figures = self.figures.entry(function).or_insert_with(|| FunctionFigures::new(limit));
+        let interval = if left {
+            figures.left += 1;
+            Interval { seq: figures.calls.matched(), from, to }
+        } else {
+            figures.calls.record(from, to, false)
+        };
+        match exclusive.filter(|_| !left) {
+            Some(exclusive) => record(&mut figures.exclusive, began, began + exclusive),
+            None => figures.exclusive_unknown += u64::from(!left),
+        }
+        self.entered(event.tid, function, began);
+        Some(Call { function, interval, exclusive, left })
+    }
+
+    /// The exclusive time of a call that just ended: what it claims was inside it.
+    fn claim(&mut self, tid: Tid, began: MonotonicNs, span: Nanos) -> Option<Nanos> {
+        if self.unclaimed.len() >= THREADS && !self.unclaimed.contains_key(&tid) {
+            self.untracked += 1;
+            return None;
+        }
+        let ended = self.unclaimed.entry(tid).or_default();
+        let mut inner = Nanos::ZERO;
+        while let Some(last) = ended.back().filter(|last| last.first_entry >= began) {
+            inner += last.total;
+            ended.pop_back();
+        }
+        // It began among calls that were joined: which of them are its own is forgotten.
+        let forgotten = ended.back().is_some_and(|last| last.last_entry >= began);
+        ended.push_back(Ended { first_entry: began, last_entry: began, total: span });
+        if ended.len() > UNCLAIMED
+            && let (Some(oldest), Some(next)) = (ended.pop_front(), ended.front_mut())
+        {
+            next.first_entry = oldest.first_entry;
+            next.total += oldest.total;
+        }
+        (!forgotten).then(|| Nanos((span - inner).ns().max(0)))
+    }
+
+    /// Keeps the entry for the period; those of inner calls of a recursion go.
+    fn entered(&mut self, tid: Tid, function: FunctionId, began: MonotonicNs) {
+        if self.recent.len() >= THREADS && !self.recent.contains_key(&(tid, function)) {
+            self.untracked += 1;
+            return;
+        }
+        let recent = self.recent.entry((tid, function)).or_default();
+        while recent.back().is_some_and(|inner| *inner >= began) {
+            recent.pop_back();
+        }
+        recent.push_back(began);
+        if recent.len() > RECURSION
+            && let (Some(first), Some(second)) = (recent.pop_front(), recent.front())
+            && let Some(figures) = self.figures.get_mut(&function)
+        {
+            record(&mut figures.period, first, *second);
+        }
+    }
+
+    /// The figures, and how many calls were beyond what is followed.
+    pub fn finish(mut self) -> (BTreeMap<FunctionId, FunctionFigures>, u64) {
+        for ((_, function), recent) in &self.recent {
+            let Some(figures) = self.figures.get_mut(function) else { continue };
+            let pairs = recent.iter().zip(recent.iter().skip(1));
+            pairs.for_each(|(first, second)| record(&mut figures.period, *first, *second));
+        }
+        (self.figures, self.untracked)
+    }
+}
+
+impl FunctionFigures {
+    fn new(limit: Option<Limit>) -> FunctionFigures {
+        let nothing = || SeriesData::new(SHAPE);
+        let calls = Figures::new(limit);
+        FunctionFigures { calls, exclusive: nothing(), exclusive_unknown: 0, period: nothing(), left: 0 }
+    }
+}
+
+fn record(data: &mut SeriesData, from: MonotonicNs, to: MonotonicNs) {
+    let sample = Sample { seq: data.count(), due: ClockNs(from.ns()), woke: ClockNs(to.ns()), cpu: 0 };
+    data.record(&sample, 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn call(function: u32, began: i64, ended: i64) -> Event {
+        let what = What::Call {
+            function: FunctionId(function),
+            began: MonotonicNs(began),
+            depth: 0,
+            left: false,
+            argument: None,
+        };
+        Event { at: MonotonicNs(ended), cpu: 0, tid: Tid(7), what }
+    }
+
+    #[test]
+    fn inner_calls_are_not_the_outer_ones_own_time() {
+        let mut functions = Functions::default();
+        let events = [call(1, 10, 20), call(2, 30, 40), call(1, 25, 50), call(0, 5, 100)];
+        let exclusive = events.map(|event| functions.push(&event, &Gaps::default()).unwrap().exclusive.unwrap().ns());
+        assert_eq!(exclusive, [10, 10, 15, 60]);
+        let (figures, _) = functions.finish();
+        assert_eq!(figures[&FunctionId(1)].period.max, Some(Nanos(15)), "from 10 to 25");
+    }
+
+    #[test]
+    fn periods_are_those_of_outermost_calls() {
+        let mut functions = Functions::default();
+        let recursion =
+            |start: i64| [(3, 4), (5, 6), (2, 7), (8, 9), (1, 10)].map(|(a, b)| call(0, start + a, start + b));
+        recursion(0).iter().chain(&recursion(100)).chain(&recursion(250)).for_each(|event| {
+            functions.push(event, &Gaps::default());
+        });
+        let (figures, _) = functions.finish();
+        let period = &figures[&FunctionId(0)].period;
+        assert_eq!((period.count(), period.min, period.max), (2, Some(Nanos(100)), Some(Nanos(150))));
+    }
+
+    #[test]
+    fn a_call_left_otherwise_is_counted_and_measured_nowhere() {
+        let mut functions = Functions::default();
+        let mut event = call(0, 0, 1_000);
+        if let What::Call { left, .. } = &mut event.what {
+            *left = true;
+        }
+        functions.push(&event, &Gaps::default());
+        let (figures, _) = functions.finish();
+        assert_eq!((figures[&FunctionId(0)].left, figures[&FunctionId(0)].calls.matched()), (1, 0));
+    }
+
+    /// A tree of calls as events in the order of their ends, with the exclusive time of each.
+    fn tree() -> impl Strategy<Value = Vec<(Event, i64)>> {
+        proptest::collection::vec((0usize..4, 0i64..50, 0u32..3), 1..300).prop_map(|steps| {
+            let (mut now, mut open, mut out) = (0i64, Vec::<(i64, u32, i64)>::new(), Vec::<(Event, i64)>::new());
+            let end = |now: i64, open: &mut Vec<(i64, u32, i64)>, out: &mut Vec<(Event, i64)>| {
+                if let Some((began, function, inner)) = open.pop() {
+                    out.push((call(function, began, now), now - began - inner));
+                    if let Some(outer) = open.last_mut() {
+                        outer.2 += now - began;
+                    }
+                }
+            };
+            for (ends, step, function) in steps {
+                (0..ends).for_each(|_| {
+                    now += 1;
+                    end(now, &mut open, &mut out);
+                });
+                now += step + 1;
+                open.push((now, function, 0));
+            }
+            while !open.is_empty() {
+                now += 1;
+                end(now, &mut open, &mut out);
+            }
+            out
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn exclusive_times_are_exact(tree in tree()) {
+            let mut functions = Functions::default();
+            for (event, exclusive) in &tree {
+                let call = functions.push(event, &Gaps::default()).unwrap();
+                prop_assert_eq!(call.exclusive, Some(Nanos(*exclusive)));
+            }
+        }
+        #[test]
+        fn any_calls_give_figures_that_are_not_negative(calls in proptest::collection::vec((0u32..4, 0i64..100, 0i64..100), 0..200)) {
+            let mut functions = Functions::default();
+            let calls: Vec<Event> = calls.iter().map(|(f, a, b)| call(*f, *a, *b)).collect();
+            calls.iter().for_each(|event| { functions.push(event, &Gaps::default()); });
+            let (figures, untracked) = functions.finish();
+            let counted: u64 = figures.values().map(|f| f.calls.matched() + f.left).sum();
+            prop_assert_eq!(counted + untracked, calls.len() as u64);
+            for figures in figures.values() {
+                prop_assert!(figures.exclusive.min.is_none_or(|min| min.ns() >= 0));
+                prop_assert_eq!(figures.exclusive.count() + figures.exclusive_unknown, figures.calls.matched());
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Two-point reports: how long it takes from any point to any other.
+//!
+//! A pair is an ordered couple of ends ([`Endpoint`]): test points, kernel events, entries and exits of probed functions. [`By`] tells which
+//! A belongs to which B, [`Rule`] tells which of several open ones. Nothing is lost on the way: every A and every B is matched
+//! or counted as unmatched, and a match that reaches over missing events is counted apart, since the true partner may be among those.
+
+mod automatic;
+mod endpoint;
+mod figures;
+mod matcher;
+mod pairing;
+mod request;
+#[cfg(test)]
+mod tests;
+
+pub use endpoint::{Endpoint, EndpointError, Seen};
+pub use figures::{Doubtful, Figures, Interval};
+pub use matcher::Matcher;
+pub use pairing::{Found, Pair, PairResult, Pairing, PairingOptions, Prepared, Results};
+pub use request::{Limit, Request, RequestError, Subject};
+
+use std::fmt;
+
+/// What an A and a B must have in common to be a pair.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum By {
+    /// The thread that they concern: who passes a point, who is woken, who is switched to.
+    Thread,
+    /// Their value: the first one of a point, the number of an interrupt or of a system call, a sector, a timer's address.
+    Value,
+    /// The CPU.
+    Cpu,
+    /// Nothing.
+    Global,
+}
+
+/// Which of several open A's a B belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rule {
+    /// The latest; an A that another A follows before any B is unmatched.
+    Next,
+    /// The latest that has no B yet: brackets.
+    Nested,
+    /// The oldest that has no B yet: many may be under way.
+    Async,
+}
+
+impl By {
+    /// Every way, by its word.
+    pub const ALL: [(&'static str, By); 4] =
+        [("thread", By::Thread), ("value", By::Value), ("cpu", By::Cpu), ("global", By::Global)];
+}
+
+impl Rule {
+    /// Every rule, by its word.
+    pub const ALL: [(&'static str, Rule); 3] = [("next", Rule::Next), ("nested", Rule::Nested), ("async", Rule::Async)];
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(By::ALL.iter().find(|(_, by)| by == self).map_or("", |(word, _)| word))
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(Rule::ALL.iter().find(|(_, rule)| rule == self).map_or("", |(word, _)| word))
+    }
+}

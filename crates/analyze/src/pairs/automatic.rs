@@ -1,0 +1,108 @@
+//! What is reported when nothing in particular is asked for: every scope, and every point with the one that follows it.
+
+use super::pairing::{Pair, PairResult};
+use super::{By, Figures, Matcher, Rule, Seen};
+use crate::gaps::{Gaps, Scope};
+use punctual_core::event::{Names, PointId, PointKind};
+use punctual_core::{Event, Tid, What};
+use std::collections::{BTreeMap, HashMap};
+
+/// At most so many pairs have figures; the matches of others are counted.
+const PAIRS: usize = 256;
+/// At most so many threads are followed.
+const THREADS: usize = 1 << 17;
+
+/// Scopes and consecutive points, thread by thread.
+#[derive(Debug, Default)]
+pub struct Automatic {
+    scopes: BTreeMap<PointId, (Matcher, Figures)>,
+    follows: BTreeMap<(PointId, PointId), Figures>,
+    /// How often each plain point was passed.
+    passed: BTreeMap<PointId, u64>,
+    last: HashMap<Tid, (PointId, Seen)>,
+    /// Points and matches in no pair, because there are too many pairs or threads.
+    pub untracked: u64,
+}
+
+impl Automatic {
+    /// Takes the event if it is a test point; `point` is the one that it counts as. Returns the match that it makes.
+    pub fn push(&mut self, event: &Event, point: PointId, gaps: &Gaps) -> Option<(Pair, super::Interval)> {
+        let What::Point { kind, count, values, .. } = event.what else { return None };
+        let value = (count > 0).then_some(values[0]);
+        let seen = Seen { at: event.at, tid: event.tid, cpu: event.cpu, value };
+        match kind {
+            PointKind::Point => self.passed(point, seen, gaps),
+            PointKind::Begin => {
+                self.scope(point)?.0.from(seen);
+                None
+            }
+            PointKind::End => {
+                let (matcher, figures) = self.scope(point)?;
+                let from = matcher.to(seen)?;
+                let interval = figures.record(from, seen, doubtful(from, seen, gaps));
+                Some((Pair::Scope(point), interval))
+            }
+        }
+    }
+
+    fn scope(&mut self, point: PointId) -> Option<&mut (Matcher, Figures)> {
+        if self.scopes.len() >= PAIRS && !self.scopes.contains_key(&point) {
+            self.untracked += 1;
+            return None;
+        }
+        let new = || (Matcher::new(By::Thread, Rule::Nested), Figures::new(None));
+        Some(self.scopes.entry(point).or_insert_with(new))
+    }
+
+    fn passed(&mut self, point: PointId, seen: Seen, gaps: &Gaps) -> Option<(Pair, super::Interval)> {
+        if self.passed.len() >= PAIRS && !self.passed.contains_key(&point)
+            || self.last.len() >= THREADS && !self.last.contains_key(&seen.tid)
+        {
+            self.untracked += 1;
+            return None;
+        }
+        *self.passed.entry(point).or_default() += 1;
+        let (before, from) = self.last.insert(seen.tid, (point, seen))?;
+        if self.follows.len() >= PAIRS && !self.follows.contains_key(&(before, point)) {
+            self.untracked += 1;
+            return None;
+        }
+        let figures = self.follows.entry((before, point)).or_insert_with(|| Figures::new(None));
+        let interval = figures.record(from, seen, doubtful(from, seen, gaps));
+        Some((Pair::Follows(before, point), interval))
+    }
+
+    /// The scopes, then the pairs of points.
+    pub fn finish(self, names: &Names) -> Vec<PairResult> {
+        let name = |point: &PointId| {
+            names.points.get(point.0 as usize).cloned().unwrap_or_else(|| format!("point {}", point.0))
+        };
+        let scopes = self.scopes.into_iter().map(|(point, (mut matcher, figures))| {
+            matcher.finish();
+            PairResult {
+                pair: Pair::Scope(point),
+                name: name(&point),
+                by: By::Thread,
+                rule: Rule::Nested,
+                figures,
+                unmatched_from: matcher.unmatched_from,
+                unmatched_to: matcher.unmatched_to,
+            }
+        });
+        let passed = |point: &PointId| self.passed.get(point).copied().unwrap_or_default();
+        let follows = self.follows.into_iter().map(|((from, to), figures)| PairResult {
+            pair: Pair::Follows(from, to),
+            name: format!("{}->{}", name(&from), name(&to)),
+            by: By::Thread,
+            rule: Rule::Next,
+            unmatched_from: passed(&from) - figures.matched(),
+            unmatched_to: passed(&to) - figures.matched(),
+            figures,
+        });
+        scopes.chain(follows).collect()
+    }
+}
+
+fn doubtful(from: Seen, to: Seen, gaps: &Gaps) -> bool {
+    gaps.within(Scope::Thread(to.tid), from.at.min(to.at), from.at.max(to.at)).is_some()
+}

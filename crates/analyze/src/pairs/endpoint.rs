@@ -1,0 +1,418 @@
+//! One end of a pair: what it is called, and which events it stands for.
+
+use super::By;
+use crate::gaps::Scope;
+use punctual_core::event::{FunctionId, Names, PointId, PointKind};
+use punctual_core::words::nearest;
+use punctual_core::{Event, MonotonicNs, Tid, What};
+use std::collections::HashSet;
+
+/// One end of a pair, looked up in the names of a recording.
+///
+/// `NAME`, `NAME:begin`, `NAME:end` for test points; `FUNCTION:entry`, `FUNCTION:exit` for probed functions; the tracepoint's name for
+/// kernel events, with what it is about: `sched_waking:cyclictest`, `irq_handler_entry:virtio0`, `sys_enter:futex`. Where a name is several of these,
+/// `point:`, `function:` or `kernel:` before it decides; else test points come first, then functions.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Endpoint {
+    /// As it was written.
+    pub name: String,
+    what: Selector,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+enum Selector {
+    /// A test point. One name may have several numbers, one for each program that registered it.
+    Point {
+        points: Vec<PointId>,
+        kind: Option<PointKind>,
+    },
+    Entry(Vec<FunctionId>),
+    Exit(Vec<FunctionId>),
+    /// A kernel event by its name; with a detail, only those about one of these threads or values.
+    Kernel {
+        kind: &'static Kind,
+        about: Option<HashSet<u64>>,
+    },
+}
+
+/// A kernel event that can be the end of a pair.
+#[derive(PartialEq, Debug)]
+struct Kind {
+    name: &'static str,
+    /// Another name by which people know it.
+    alias: &'static str,
+    /// What a detail is looked up in.
+    about: About,
+    by: By,
+}
+
+/// What the value of a kernel event is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum About {
+    Task,
+    Irq,
+    Vector,
+    Softirq,
+    Syscall,
+    Device,
+    IdleState,
+    Symbol,
+    Number,
+    Nothing,
+}
+
+const fn kind(name: &'static str, alias: &'static str, about: About, by: By) -> Kind {
+    Kind { name, alias, about, by }
+}
+
+const KINDS: &[Kind] = &[
+    kind("sched_switch", "switch_in", About::Task, By::Thread),
+    kind("sched_switch_out", "switch_out", About::Task, By::Thread),
+    kind("sched_waking", "waking", About::Task, By::Thread),
+    kind("sched_wakeup", "wakeup", About::Task, By::Thread),
+    kind("sched_migrate_task", "migrate", About::Task, By::Thread),
+    kind("sched_process_fork", "fork", About::Task, By::Thread),
+    kind("sched_process_exec", "exec", About::Task, By::Thread),
+    kind("sched_process_exit", "exit", About::Task, By::Thread),
+    kind("sched_pi_setprio", "pi_setprio", About::Task, By::Thread),
+    kind("irq_handler_entry", "irq_entry", About::Irq, By::Cpu),
+    kind("irq_handler_exit", "irq_exit", About::Irq, By::Cpu),
+    kind("vector_entry", "vector_entry", About::Vector, By::Cpu),
+    kind("vector_exit", "vector_exit", About::Vector, By::Cpu),
+    kind("softirq_raise", "softirq_raise", About::Softirq, By::Cpu),
+    kind("softirq_entry", "softirq_entry", About::Softirq, By::Cpu),
+    kind("softirq_exit", "softirq_exit", About::Softirq, By::Cpu),
+    kind("ipi_send_cpu", "ipi_send", About::Number, By::Value),
+    kind("hrtimer_start", "hrtimer_start", About::Number, By::Value),
+    kind("hrtimer_cancel", "hrtimer_cancel", About::Number, By::Value),
+    kind("hrtimer_expire_entry", "hrtimer_expire", About::Number, By::Value),
+    kind("hrtimer_expire_exit", "hrtimer_expire_exit", About::Number, By::Value),
+    kind("timer_start", "timer_start", About::Number, By::Value),
+    kind("timer_expire_entry", "timer_expire", About::Number, By::Value),
+    kind("timer_expire_exit", "timer_expire_exit", About::Number, By::Value),
+    kind("sys_enter", "syscall_enter", About::Syscall, By::Thread),
+    kind("sys_exit", "syscall_exit", About::Syscall, By::Thread),
+    kind("futex_enter", "futex_enter", About::Number, By::Thread),
+    kind("futex_exit", "futex_exit", About::Nothing, By::Thread),
+    kind("contention_begin", "contention_begin", About::Number, By::Thread),
+    kind("contention_end", "contention_end", About::Number, By::Thread),
+    kind("page_fault", "page_fault", About::Nothing, By::Thread),
+    kind("mm_page_alloc", "page_alloc", About::Nothing, By::Thread),
+    kind("mm_vmscan_direct_reclaim_begin", "reclaim_begin", About::Nothing, By::Thread),
+    kind("mm_vmscan_direct_reclaim_end", "reclaim_end", About::Nothing, By::Thread),
+    kind("kmalloc", "kmalloc", About::Nothing, By::Thread),
+    kind("kmem_cache_alloc", "kmem_cache_alloc", About::Nothing, By::Thread),
+    kind("block_rq_issue", "block_issue", About::Device, By::Value),
+    kind("block_rq_complete", "block_complete", About::Device, By::Value),
+    kind("jbd2_start_commit", "journal_start", About::Device, By::Value),
+    kind("jbd2_end_commit", "journal_end", About::Device, By::Value),
+    kind("mmc_request_start", "mmc_start", About::Nothing, By::Global),
+    kind("mmc_request_done", "mmc_done", About::Nothing, By::Global),
+    kind("workqueue_execute_start", "work_start", About::Symbol, By::Thread),
+    kind("workqueue_execute_end", "work_end", About::Symbol, By::Thread),
+    kind("napi_poll", "napi_poll", About::Nothing, By::Cpu),
+    kind("cpu_idle", "idle_enter", About::IdleState, By::Cpu),
+    kind("cpu_idle_exit", "idle_exit", About::Nothing, By::Cpu),
+    kind("cpu_frequency", "frequency", About::Nothing, By::Cpu),
+];
+
+/// An end was seen.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Seen {
+    /// When.
+    pub at: MonotonicNs,
+    /// The thread that it concerns.
+    pub tid: Tid,
+    /// The CPU, or [`Event::NO_CPU`].
+    pub cpu: u16,
+    /// Its value, where it has one.
+    pub value: Option<i64>,
+}
+
+/// Why a text is no end of a pair.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EndpointError {
+    /// Nothing of that name.
+    #[error("`{name}` is no test point, probed function or kernel event of this recording{}", near.as_ref().map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]
+    Unknown {
+        /// As written.
+        name: String,
+        /// The nearest name that there is.
+        near: Option<String>,
+    },
+    /// A function without telling which of its ends.
+    #[error("`{0}` is a function: write `{0}:entry` or `{0}:exit`, or the function alone to time its calls")]
+    WhichEnd(String),
+    /// Nothing that the kernel event could be about.
+    #[error("`{name}` is about nothing called `{detail}` in this recording")]
+    UnknownDetail {
+        /// The kernel event.
+        name: String,
+        /// As written.
+        detail: String,
+    },
+}
+
+impl Endpoint {
+    /// Looks up what a text means in this recording.
+    pub fn find(text: &str, names: &Names) -> Result<Endpoint, EndpointError> {
+        let text = text.trim();
+        let (kinds, bare) = match text.split_once(':') {
+            Some(("point", bare)) => ([true, false, false], bare),
+            Some(("function", bare)) => ([false, true, false], bare),
+            Some(("kernel", bare)) => ([false, false, true], bare),
+            _ => ([true; 3], text),
+        };
+        let end = |what| Ok(Endpoint { name: text.to_owned(), what });
+        if kinds[0]
+            && let Some(what) = point(bare, names)
+        {
+            return end(what);
+        }
+        if kinds[1]
+            && let Some(what) = function(bare, names)
+        {
+            return end(what?);
+        }
+        if kinds[2]
+            && let Some(what) = kernel(bare, names)
+        {
+            return end(what?);
+        }
+        Err(EndpointError::Unknown { name: clip(text), near: near(bare, names) })
+    }
+
+    /// A test point by its numbers.
+    pub(super) fn of_point(name: String, points: Vec<PointId>, kind: PointKind) -> Endpoint {
+        Endpoint { name, what: Selector::Point { points, kind: Some(kind) } }
+    }
+
+    /// Whether this event is that end; of functions only the exit, as events tell of calls when they end.
+    pub fn seen(&self, event: &Event) -> Option<Seen> {
+        let seen = |tid, value| Some(Seen { at: event.at, tid, cpu: event.cpu, value });
+        match (&self.what, event.what) {
+            (Selector::Point { points, kind }, What::Point { point, kind: found, count, values })
+                if points.contains(&point) && kind.is_none_or(|kind| kind == found) =>
+            {
+                seen(event.tid, (count > 0).then_some(values[0]))
+            }
+            (Selector::Exit(functions), What::Call { function, argument, .. }) if functions.contains(&function) => {
+                seen(event.tid, argument.map(|argument| argument as i64))
+            }
+            (Selector::Kernel { kind, about }, what) if is_kind(kind, &what) => {
+                let (tid, value) = subject(kind, event);
+                let key = if kind.about == About::Task { Some(u64::from(tid.0)) } else { detail_of(&what) };
+                let meant = about.as_ref().is_none_or(|about| key.is_some_and(|key| about.contains(&key)));
+                if meant { seen(tid, value) } else { None }
+            }
+            _ => None,
+        }
+    }
+
+    /// The entry that the event of a call tells of afterwards.
+    pub fn entered(&self, event: &Event) -> Option<Seen> {
+        match (&self.what, event.what) {
+            (Selector::Entry(functions), What::Call { function, began, argument, .. })
+                if functions.contains(&function) =>
+            {
+                let value = argument.map(|argument| argument as i64);
+                Some(Seen { at: began, tid: event.tid, cpu: event.cpu, value })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it is told of afterwards.
+    pub fn is_entry(&self) -> bool {
+        matches!(self.what, Selector::Entry(_))
+    }
+
+    /// How it is matched when nothing else is asked for.
+    pub(super) fn natural(&self) -> By {
+        match &self.what {
+            Selector::Kernel { kind, .. } => kind.by,
+            _ => By::Thread,
+        }
+    }
+
+    /// Whether `self` and `to` are the two ends of one thing: a scope, a function's calls.
+    pub(super) fn opens(&self, to: &Endpoint) -> bool {
+        match (&self.what, &to.what) {
+            (Selector::Point { points: a, kind: Some(PointKind::Begin) }, Selector::Point { points: b, kind }) => {
+                a == b && *kind == Some(PointKind::End)
+            }
+            (Selector::Entry(a), Selector::Exit(b)) => a == b,
+            _ => false,
+        }
+    }
+
+    /// The source whose losses may hide one of these.
+    pub(super) fn scope(&self, by: By, seen: Seen) -> Scope {
+        match (&self.what, by) {
+            (Selector::Point { .. }, By::Thread) => Scope::Thread(seen.tid),
+            (Selector::Point { .. }, _) => Scope::AnyThread,
+            (_, By::Cpu) => Scope::Cpu(seen.cpu),
+            _ => Scope::AnyCpu,
+        }
+    }
+}
+
+/// The numbers of all points of this name.
+pub(super) fn points_named(name: &str, names: &Names) -> Vec<PointId> {
+    let all = names.points.iter().enumerate().filter(|(_, point)| *point == name);
+    all.filter_map(|(place, _)| u32::try_from(place).ok()).map(PointId).collect()
+}
+
+/// The numbers of all functions of this name.
+pub(super) fn functions_named(name: &str, names: &Names) -> Vec<FunctionId> {
+    let all = names.functions.iter().enumerate().filter(|(_, function)| function.name == name);
+    all.filter_map(|(place, _)| u32::try_from(place).ok()).map(FunctionId).collect()
+}
+
+fn point(text: &str, names: &Names) -> Option<Selector> {
+    let found = |name: &str, kind| {
+        let points = points_named(name, names);
+        (!points.is_empty()).then_some(Selector::Point { points, kind })
+    };
+    let suffixed = |suffix: &str, kind| text.strip_suffix(suffix).and_then(|name| found(name, Some(kind)));
+    found(text, None).or_else(|| suffixed(":begin", PointKind::Begin)).or_else(|| suffixed(":end", PointKind::End))
+}
+
+fn function(text: &str, names: &Names) -> Option<Result<Selector, EndpointError>> {
+    let found = |name: &str| Some(functions_named(name, names)).filter(|functions| !functions.is_empty());
+    if let Some(functions) = text.strip_suffix(":entry").and_then(found) {
+        return Some(Ok(Selector::Entry(functions)));
+    }
+    if let Some(functions) = text.strip_suffix(":exit").and_then(found) {
+        return Some(Ok(Selector::Exit(functions)));
+    }
+    found(text).map(|_| Err(EndpointError::WhichEnd(clip(text))))
+}
+
+fn kernel(text: &str, names: &Names) -> Option<Result<Selector, EndpointError>> {
+    let (name, detail) = text.split_once(':').map_or((text, None), |(name, detail)| (name, Some(detail)));
+    let kind = KINDS.iter().find(|kind| kind.name == name || kind.alias == name)?;
+    let Some(detail) = detail else { return Some(Ok(Selector::Kernel { kind, about: None })) };
+    let about = look_up(kind.about, detail, names);
+    Some(if about.is_empty() {
+        Err(EndpointError::UnknownDetail { name: name.to_owned(), detail: clip(detail) })
+    } else {
+        Ok(Selector::Kernel { kind, about: Some(about) })
+    })
+}
+
+/// The numbers that a detail stands for. A number stands for itself, and also for the threads of the process of that number.
+fn look_up(about: About, detail: &str, names: &Names) -> HashSet<u64> {
+    let number = detail.strip_prefix("0x").map_or_else(|| detail.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok());
+    let mut all: HashSet<u64> = number.filter(|_| about != About::Nothing).into_iter().collect();
+    match about {
+        About::Task => all.extend(
+            names
+                .tasks
+                .iter()
+                .filter(|(_, task)| task.comm == detail || Some(u64::from(task.process)) == number)
+                .map(|(tid, _)| u64::from(tid.0)),
+        ),
+        // Handlers are registered under names like `virtio0-req.0`, several of them separated by commas.
+        About::Irq => {
+            all.extend(names.irqs.iter().filter(|(_, name)| name.contains(detail)).map(|(n, _)| u64::from(*n)))
+        }
+        About::Vector => all.extend(matching(&names.vectors, detail)),
+        About::Softirq => all.extend(matching(&names.softirqs, detail)),
+        About::Syscall => all.extend(matching(&names.syscalls, detail)),
+        About::Device => all.extend(matching(&names.devices, detail)),
+        About::IdleState => all.extend(matching(&names.idle_states, detail)),
+        About::Symbol => all.extend(matching(&names.symbols, detail)),
+        About::Number | About::Nothing => {}
+    }
+    all
+}
+
+fn matching<N: Copy + Into<u64>>(
+    table: &std::collections::BTreeMap<N, String>,
+    detail: &str,
+) -> impl Iterator<Item = u64> {
+    table.iter().filter(move |(_, name)| name.eq_ignore_ascii_case(detail)).map(|(number, _)| (*number).into())
+}
+
+fn is_kind(kind: &Kind, what: &What) -> bool {
+    match what {
+        What::Switch { .. } => kind.name == "sched_switch" || kind.name == "sched_switch_out",
+        What::Point { .. } | What::Call { .. } => false,
+        what => what.name() == kind.name,
+    }
+}
+
+/// The thread and the value of a kernel event.
+fn subject(kind: &Kind, event: &Event) -> (Tid, Option<i64>) {
+    match event.what {
+        What::Switch { next, .. } if kind.name == "sched_switch" => (next, Some(next.0.into())),
+        What::Waking { task, .. }
+        | What::Wakeup { task, .. }
+        | What::Migrate { task, .. }
+        | What::PiSetPrio { task, .. }
+        | What::Fork { child: task } => (task, Some(task.0.into())),
+        what => (event.tid, value_of(&what).or((kind.about == About::Task).then_some(event.tid.0.into()))),
+    }
+}
+
+/// What tells two events of one kind apart when they are matched by value.
+fn value_of(what: &What) -> Option<i64> {
+    let value = match *what {
+        What::IrqEntry { irq } | What::IrqExit { irq, .. } => irq.into(),
+        What::VectorEntry { vector }
+        | What::VectorExit { vector }
+        | What::SoftirqRaise { vector }
+        | What::SoftirqEntry { vector }
+        | What::SoftirqExit { vector } => vector.into(),
+        What::IpiSend { target } => target.into(),
+        What::HrtimerStart { timer, .. }
+        | What::HrtimerCancel { timer }
+        | What::HrtimerExpireEntry { timer, .. }
+        | What::HrtimerExpireExit { timer }
+        | What::TimerStart { timer, .. }
+        | What::TimerExpireEntry { timer, .. }
+        | What::TimerExpireExit { timer } => timer,
+        What::SyscallEnter { number, .. } | What::SyscallExit { number, .. } => number.into(),
+        What::FutexEnter { address, .. } => address,
+        What::ContentionBegin { lock, .. } | What::ContentionEnd { lock, .. } => lock,
+        // A sector is one of its device: the device in the upper bits makes two disks unlikely to be mixed up.
+        What::BlockIssue { device, sector, .. } | What::BlockComplete { device, sector, .. } => {
+            sector ^ u64::from(device) << 44
+        }
+        What::JournalStart { device, transaction } | What::JournalEnd { device, transaction } => {
+            transaction ^ u64::from(device) << 44
+        }
+        What::WorkStart { function } | What::WorkEnd { function } => function,
+        What::IdleEnter { state } => state.into(),
+        _ => return None,
+    };
+    Some(value as i64)
+}
+
+/// What a detail is compared with.
+fn detail_of(what: &What) -> Option<u64> {
+    match *what {
+        What::BlockIssue { device, .. }
+        | What::BlockComplete { device, .. }
+        | What::JournalStart { device, .. }
+        | What::JournalEnd { device, .. } => Some(device.into()),
+        ref what => value_of(what).map(|value| value as u64),
+    }
+}
+
+/// Shortens hostile input before it is quoted in an error.
+pub(super) fn clip(text: &str) -> String {
+    let mut short: String = text.chars().take(60).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+fn near(text: &str, names: &Names) -> Option<String> {
+    let points = names.points.iter().map(String::as_str);
+    let functions = names.functions.iter().map(|function| function.name.as_str());
+    let kernel = KINDS.iter().flat_map(|kind| [kind.name, kind.alias]);
+    nearest(text.split(':').next().unwrap_or(text), points.chain(functions).chain(kernel)).map(clip)
+}

@@ -1,0 +1,93 @@
+//! Which A belongs to which B: the open ones of a pair.
+
+use super::{By, Rule, Seen};
+use punctual_core::Event;
+use std::collections::{HashMap, VecDeque};
+
+/// At most so many A's of a pair are open at once; those beyond are unmatched. A queue of this length is a pair without B's.
+pub const OPEN: usize = 1 << 16;
+
+/// So many threads are remembered although they have no A open: to make room for each A anew takes time.
+const KEYS: usize = 1 << 12;
+
+/// The open A's of one pair.
+#[derive(Debug)]
+pub struct Matcher {
+    by: By,
+    rule: Rule,
+    open: HashMap<u64, VecDeque<Seen>>,
+    count: usize,
+    /// A's that no B belongs to, so far.
+    pub unmatched_from: u64,
+    /// B's that no A belongs to.
+    pub unmatched_to: u64,
+    /// Those of `unmatched_from` that found no room.
+    pub crowded: u64,
+}
+
+impl Matcher {
+    /// Nothing open.
+    pub fn new(by: By, rule: Rule) -> Matcher {
+        Matcher { by, rule, open: HashMap::new(), count: 0, unmatched_from: 0, unmatched_to: 0, crowded: 0 }
+    }
+
+    /// How A's and B's are matched.
+    pub fn by(&self) -> By {
+        self.by
+    }
+
+    /// An A was seen.
+    pub fn from(&mut self, seen: Seen) {
+        let Some(key) = key(self.by, seen) else {
+            self.unmatched_from += 1;
+            return;
+        };
+        let known = self.open.get_mut(&key).and_then(|open| open.back_mut());
+        if let Some(last) = known.filter(|_| self.rule == Rule::Next) {
+            *last = seen;
+            self.unmatched_from += 1;
+        } else if self.count >= OPEN {
+            self.unmatched_from += 1;
+            self.crowded += 1;
+        } else {
+            self.open.entry(key).or_default().push_back(seen);
+            self.count += 1;
+        }
+    }
+
+    /// A B was seen: the A that it belongs to.
+    pub fn to(&mut self, seen: Seen) -> Option<Seen> {
+        // Values seldom come again; threads and CPUs do.
+        let forget = self.by == By::Value || self.open.len() > KEYS;
+        let found = key(self.by, seen).and_then(|key| {
+            let open = self.open.get_mut(&key)?;
+            let found = if self.rule == Rule::Async { open.pop_front() } else { open.pop_back() };
+            if open.is_empty() && forget {
+                self.open.remove(&key);
+            }
+            found
+        });
+        match found {
+            Some(_) => self.count -= 1,
+            None => self.unmatched_to += 1,
+        }
+        found
+    }
+
+    /// Nothing more comes: what is open is unmatched.
+    pub fn finish(&mut self) {
+        self.unmatched_from += self.count as u64;
+        self.count = 0;
+        self.open.clear();
+    }
+}
+
+/// What an end must have in common with the other; `None` where it has nothing of the kind.
+fn key(by: By, seen: Seen) -> Option<u64> {
+    match by {
+        By::Thread => Some(seen.tid.0.into()),
+        By::Value => seen.value.map(|value| value as u64),
+        By::Cpu => (seen.cpu != Event::NO_CPU).then_some(seen.cpu.into()),
+        By::Global => Some(0),
+    }
+}

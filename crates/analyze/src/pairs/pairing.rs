@@ -1,0 +1,286 @@
+//! One pass over the events: every pair that was asked for, or every one that there is.
+
+use super::automatic::Automatic;
+use super::{By, Endpoint, Figures, Interval, Matcher, Request, Rule, Seen, Subject};
+use crate::functions::{Call, FunctionFigures, Functions};
+use crate::gaps::Gaps;
+use crate::values::{BUCKETS, Curve, Curves};
+use punctual_core::event::{FunctionId, Names, PointId, Recorded};
+use punctual_core::{Event, Nanos, What};
+use std::collections::{BTreeMap, HashMap};
+
+/// At most so many entries of functions are kept for pairs that begin (or end) with one; further ones are counted.
+const ENTRIES: usize = 1 << 22;
+
+/// What must be known before the pass: where events are missing, and entries of functions that are told of only when the calls end.
+#[derive(Clone, Debug, Default)]
+pub struct Prepared {
+    /// Where events are missing.
+    pub gaps: Gaps,
+    /// In the order of time: the request, whether it is its B, and the entry.
+    entries: Vec<(usize, bool, Seen)>,
+    left_out: u64,
+}
+
+impl Prepared {
+    /// Whether it takes a pass of its own to prepare.
+    pub fn is_needed(recorded: &Recorded, requests: &[Request]) -> bool {
+        recorded.lost() > 0 || requests.iter().any(|request| ends(request).iter().any(|(_, end)| end.is_entry()))
+    }
+
+    /// Reads all events.
+    pub fn of(events: impl IntoIterator<Item = Event>, requests: &[Request]) -> Prepared {
+        let entries = requests.iter().enumerate().flat_map(|(place, request)| {
+            ends(request).into_iter().filter(|(_, end)| end.is_entry()).map(move |(is_to, end)| (place, is_to, end))
+        });
+        let wanted: Vec<(usize, bool, &Endpoint)> = entries.collect();
+        let mut prepared = Prepared::default();
+        for event in events {
+            prepared.gaps.add(&event);
+            for (place, is_to, end) in &wanted {
+                match end.entered(&event) {
+                    Some(_) if prepared.entries.len() >= ENTRIES => prepared.left_out += 1,
+                    Some(seen) => prepared.entries.push((*place, *is_to, seen)),
+                    None => {}
+                }
+            }
+        }
+        prepared.gaps.seal();
+        // A B before an A of the same instant, as for events.
+        prepared.entries.sort_by_key(|(_, is_to, seen)| (seen.at, !is_to));
+        prepared
+    }
+}
+
+fn ends(request: &Request) -> Vec<(bool, &Endpoint)> {
+    match &request.subject {
+        Subject::Pair { from, to, .. } => vec![(false, from), (true, to)],
+        Subject::Function { .. } => Vec::new(),
+    }
+}
+
+/// What of a recording is reported.
+#[derive(Clone, Debug, Default)]
+pub struct PairingOptions {
+    /// The pairs and functions that were asked for, with their limits.
+    pub requests: Vec<Request>,
+    /// Besides those: all scopes, all points with those that follow them, all functions, and curves of values.
+    pub everything: bool,
+}
+
+/// Which pair an interval belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Pair {
+    /// The one asked for at this place.
+    Asked(usize),
+    /// A begin and its end.
+    Scope(PointId),
+    /// A point and the next one of its thread.
+    Follows(PointId, PointId),
+    /// The calls of a function.
+    Function(FunctionId),
+}
+
+/// One match, as it is found.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Found {
+    /// Of which pair.
+    pub pair: Pair,
+    /// From A to B.
+    pub interval: Interval,
+    /// For calls of functions: without the functions that they called, where that is known.
+    pub exclusive: Option<Nanos>,
+    /// For calls of functions: whether it was left otherwise than by returning.
+    pub left: bool,
+}
+
+/// What became of a pair.
+#[derive(Clone, Debug)]
+pub struct PairResult {
+    /// Which.
+    pub pair: Pair,
+    /// `A->B`, or the name of the scope.
+    pub name: String,
+    /// What A and B had in common.
+    pub by: By,
+    /// Which A a B belonged to.
+    pub rule: Rule,
+    /// The matched ones.
+    pub figures: Figures,
+    /// A's without a B.
+    pub unmatched_from: u64,
+    /// B's without an A.
+    pub unmatched_to: u64,
+}
+
+/// What became of everything.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// Those asked for in their order, then scopes, then pairs of points.
+    pub pairs: Vec<PairResult>,
+    /// Functions.
+    pub functions: BTreeMap<FunctionId, FunctionFigures>,
+    /// The values of points over time.
+    pub curves: Vec<Curve>,
+    /// Points, matches, calls and values that are in no figure, because there are more pairs, functions or threads than are followed.
+    pub untracked: u64,
+}
+
+/// Reads events in the order of time.
+pub struct Pairing {
+    asked: Vec<(Request, Matcher, Figures)>,
+    automatic: Option<(Automatic, Curves)>,
+    functions: Option<Functions>,
+    prepared: Prepared,
+    entries_read: usize,
+    /// Points and functions of one name count as the first of them.
+    points: HashMap<PointId, PointId>,
+    same_function: HashMap<FunctionId, FunctionId>,
+}
+
+impl Pairing {
+    /// Nothing read yet.
+    pub fn new(options: PairingOptions, prepared: Prepared, names: &Names, recorded: &Recorded) -> Pairing {
+        let PairingOptions { requests, everything } = options;
+        let same_function = first_of_name(names.functions.iter().map(|f| (&f.name, &f.object)), FunctionId);
+        let limits = requests.iter().filter_map(|request| match &request.subject {
+            Subject::Function { functions, .. } => Some(functions.iter().map(|f| (*f, request.limit))),
+            Subject::Pair { .. } => None,
+        });
+        let limits: Vec<_> =
+            limits.flatten().filter_map(|(f, limit)| Some((canonical(&same_function, f), limit?))).collect();
+        let wants_functions = everything || requests.iter().any(|r| matches!(r.subject, Subject::Function { .. }));
+        let asked = requests.into_iter().map(|request| {
+            let (by, rule) = match &request.subject {
+                Subject::Pair { by, rule, .. } => (*by, *rule),
+                Subject::Function { .. } => (By::Thread, Rule::Nested),
+            };
+            let figures = Figures::new(request.limit);
+            (request, Matcher::new(by, rule), figures)
+        });
+        let automatic = || (Automatic::default(), Curves::new(recorded.began, recorded.ended, BUCKETS));
+        Pairing {
+            asked: asked.collect(),
+            automatic: everything.then(automatic),
+            functions: wants_functions.then(|| Functions::new(limits)),
+            prepared,
+            entries_read: 0,
+            points: first_of_name(names.points.iter(), PointId),
+            same_function,
+        }
+    }
+
+    /// Reads one event; `found` takes the matches that it makes.
+    pub fn push(&mut self, event: &Event, mut found: impl FnMut(Found)) {
+        self.entries_until(event, &mut found);
+        for place in 0..self.asked.len() {
+            let Subject::Pair { from, to, .. } = &self.asked[place].0.subject else { continue };
+            let (from, to) = (from.seen(event), to.seen(event));
+            if let Some(to) = to {
+                self.ended(place, to, &mut found);
+            }
+            if let Some(from) = from {
+                self.asked[place].1.from(from);
+            }
+        }
+        match event.what {
+            What::Point { point, .. } => {
+                let Some((automatic, curves)) = &mut self.automatic else { return };
+                let point = canonical(&self.points, point);
+                curves.push(event, point);
+                if let Some((pair, interval)) = automatic.push(event, point, &self.prepared.gaps) {
+                    found(Found { pair, interval, exclusive: None, left: false });
+                }
+            }
+            What::Call { .. } => self.called(event, &mut found),
+            _ => {}
+        }
+    }
+
+    /// The entries before this event.
+    fn entries_until(&mut self, event: &Event, found: &mut impl FnMut(Found)) {
+        while let Some((place, is_to, seen)) = self.prepared.entries.get(self.entries_read).copied() {
+            if seen.at > event.at {
+                return;
+            }
+            self.entries_read += 1;
+            if is_to {
+                self.ended(place, seen, found);
+            } else if let Some((_, matcher, _)) = self.asked.get_mut(place) {
+                matcher.from(seen);
+            }
+        }
+    }
+
+    fn ended(&mut self, place: usize, to: Seen, found: &mut impl FnMut(Found)) {
+        let Some((request, matcher, figures)) = self.asked.get_mut(place) else { return };
+        let Some(from) = matcher.to(to) else { return };
+        let Subject::Pair { from: a, to: b, .. } = &request.subject else { return };
+        let (by, gaps) = (matcher.by(), &self.prepared.gaps);
+        let (since, until) = (from.at.min(to.at), from.at.max(to.at));
+        let doubtful = !gaps.is_empty()
+            && [a.scope(by, from), b.scope(by, to)].iter().any(|scope| gaps.within(*scope, since, until).is_some());
+        let interval = figures.record(from, to, doubtful);
+        found(Found { pair: Pair::Asked(place), interval, exclusive: None, left: false });
+    }
+
+    fn called(&mut self, event: &Event, found: &mut impl FnMut(Found)) {
+        let Some(functions) = &mut self.functions else { return };
+        let mut event = *event;
+        if let What::Call { function, .. } = &mut event.what {
+            *function = canonical(&self.same_function, *function);
+        }
+        if let Some(Call { function, interval, exclusive, left }) = functions.push(&event, &self.prepared.gaps) {
+            found(Found { pair: Pair::Function(function), interval, exclusive, left });
+        }
+    }
+
+    /// Nothing more comes.
+    pub fn finish(self, names: &Names) -> Results {
+        let (functions, untracked_calls) = self.functions.map(Functions::finish).unwrap_or_default();
+        let mut untracked = untracked_calls + self.prepared.left_out;
+        let asked = self.asked.into_iter().enumerate().filter_map(|(place, (request, mut matcher, figures))| {
+            matcher.finish();
+            let Subject::Pair { by, rule, .. } = request.subject else { return None };
+            Some(PairResult {
+                pair: Pair::Asked(place),
+                name: request.subject.to_string(),
+                by,
+                rule,
+                figures,
+                unmatched_from: matcher.unmatched_from,
+                unmatched_to: matcher.unmatched_to,
+            })
+        });
+        let mut pairs: Vec<PairResult> = asked.collect();
+        let mut curves = Vec::new();
+        if let Some((automatic, values)) = self.automatic {
+            untracked += automatic.untracked;
+            pairs.extend(automatic.finish(names));
+            let (all, left_out) = values.finish();
+            untracked += left_out;
+            curves = all;
+        }
+        Results { pairs, functions, curves, untracked }
+    }
+}
+
+/// The places that stand for another of the same name.
+fn first_of_name<N: std::hash::Hash + Eq, I: std::hash::Hash + Eq + Copy>(
+    names: impl Iterator<Item = N>,
+    id: impl Fn(u32) -> I,
+) -> HashMap<I, I> {
+    let mut first: HashMap<N, I> = HashMap::new();
+    let mut same = HashMap::new();
+    for (place, name) in (0u32..).zip(names) {
+        let before = *first.entry(name).or_insert(id(place));
+        if before != id(place) {
+            same.insert(id(place), before);
+        }
+    }
+    same
+}
+
+fn canonical<I: std::hash::Hash + Eq + Copy>(same: &HashMap<I, I>, id: I) -> I {
+    if same.is_empty() { id } else { same.get(&id).copied().unwrap_or(id) }
+}

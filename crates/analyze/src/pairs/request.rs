@@ -1,0 +1,155 @@
+//! What is asked for: a pair, a scope or a function, and how long it may take.
+
+use super::endpoint::{Endpoint, EndpointError, clip, functions_named, points_named};
+use super::{By, Rule};
+use punctual_core::event::{FunctionId, Names, PointKind};
+use punctual_core::{Nanos, units::DurationError};
+use std::fmt;
+
+/// How long an interval may take: `< 100us` or `<= 100us`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limit {
+    /// The bound.
+    pub bound: Nanos,
+    /// Whether the bound itself is allowed.
+    pub inclusive: bool,
+}
+
+impl Limit {
+    /// Whether an interval of this length keeps it.
+    pub fn allows(self, span: Nanos) -> bool {
+        span < self.bound || self.inclusive && span == self.bound
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", if self.inclusive { "<=" } else { "<" }, self.bound)
+    }
+}
+
+/// What intervals are of.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Subject {
+    /// From one end to another.
+    Pair {
+        /// A.
+        from: Endpoint,
+        /// B.
+        to: Endpoint,
+        /// What they have in common.
+        by: By,
+        /// Which A a B belongs to.
+        rule: Rule,
+    },
+    /// The calls of a function; several numbers where several files have one of that name.
+    Function {
+        /// Its name.
+        name: String,
+        /// Its numbers.
+        functions: Vec<FunctionId>,
+    },
+}
+
+/// A pair or a function, with or without a limit.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Request {
+    /// Of what.
+    pub subject: Subject,
+    /// How long it may take.
+    pub limit: Option<Limit>,
+}
+
+/// Why a text asks for nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// One end is nothing.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// A limit without a bound.
+    #[error("`{0}` has no limit: write one like `{0} < 100us`")]
+    NoLimit(String),
+    /// The bound is no duration.
+    #[error("the limit in `{text}`: {why}")]
+    BadLimit {
+        /// As written.
+        text: String,
+        /// What is wrong.
+        why: DurationError,
+    },
+}
+
+impl Request {
+    /// Looks up `A->B`, a scope `NAME` or a function `NAME`. `by` and `rule` are the natural ones where they are not given: brackets for scopes
+    /// and functions; one after the other by value for timers, block requests and journal commits; else the next one.
+    pub fn find(text: &str, names: &Names, by: Option<By>, rule: Option<Rule>) -> Result<Request, RequestError> {
+        Ok(Request { subject: subject(text.trim(), names, by, rule)?, limit: None })
+    }
+
+    /// As [`Request::find`], with a limit behind: `A->B < 100us`, `fopen <= 1ms`.
+    pub fn find_limited(
+        text: &str,
+        names: &Names,
+        by: Option<By>,
+        rule: Option<Rule>,
+    ) -> Result<Request, RequestError> {
+        // Names hold `<` (C++ and Rust generics): the last one begins the limit.
+        let (subject, bound) = text.rsplit_once('<').ok_or_else(|| RequestError::NoLimit(clip(text.trim())))?;
+        let (bound, inclusive) = bound.strip_prefix('=').map_or((bound, false), |bound| (bound, true));
+        let bound = bound.trim().parse().map_err(|why| RequestError::BadLimit { text: clip(text), why })?;
+        let request = Request::find(subject, names, by, rule)?;
+        Ok(Request { limit: Some(Limit { bound, inclusive }), ..request })
+    }
+}
+
+fn subject(text: &str, names: &Names, by: Option<By>, rule: Option<Rule>) -> Result<Subject, RequestError> {
+    let mut first_error = None;
+    for (place, _) in text.match_indices("->") {
+        let ends = Endpoint::find(&text[..place], names).and_then(|from| {
+            let to = Endpoint::find(&text[place + 2..], names)?;
+            Ok((from, to))
+        });
+        match ends {
+            Ok((from, to)) => return Ok(pair(from, to, by, rule)),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    let points = points_named(text, names);
+    if !points.is_empty() {
+        let end = |kind, word| Endpoint::of_point(format!("{text}:{word}"), points.clone(), kind);
+        return Ok(pair(end(PointKind::Begin, "begin"), end(PointKind::End, "end"), by, rule));
+    }
+    let functions = functions_named(text, names);
+    if !functions.is_empty() {
+        return Ok(Subject::Function { name: text.to_owned(), functions });
+    }
+    Err(first_error.unwrap_or_else(|| Endpoint::find(text, names).err().unwrap_or(not_a_pair(text))).into())
+}
+
+fn not_a_pair(text: &str) -> EndpointError {
+    EndpointError::Unknown { name: clip(text), near: Some(format!("{}->…", clip(text))) }
+}
+
+fn pair(from: Endpoint, to: Endpoint, by: Option<By>, rule: Option<Rule>) -> Subject {
+    let natural = match (from.natural(), to.natural()) {
+        (a, b) if a == b => a,
+        // What concerns a CPU meets what concerns a thread: nothing in common.
+        _ => By::Global,
+    };
+    let by = by.unwrap_or(if rule == Some(Rule::Async) && natural == By::Thread { By::Value } else { natural });
+    let natural_rule = match by {
+        By::Value => Rule::Async,
+        _ if from.opens(&to) => Rule::Nested,
+        _ => Rule::Next,
+    };
+    Subject::Pair { by, rule: rule.unwrap_or(natural_rule), from, to }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Subject::Pair { from, to, .. } => write!(f, "{}->{}", from.name, to.name),
+            Subject::Function { name, .. } => f.write_str(name),
+        }
+    }
+}

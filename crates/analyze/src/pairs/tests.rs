@@ -1,0 +1,243 @@
+//! Pairs against a simple model, and the words that ask for them.
+
+use super::*;
+use crate::pairs::PairingOptions;
+use proptest::prelude::*;
+use punctual_core::event::{FunctionId, FunctionName, Group, PointId, PointKind, Recorded, TaskName, TaskState};
+use punctual_core::{Event, MonotonicNs, Names, Nanos, Tid, What};
+
+fn names() -> Names {
+    let function =
+        |name: &str| FunctionName { name: name.into(), object: "/bin/x".into(), offset: 0, site: String::new() };
+    Names {
+        points: ["a", "b", "frame", "a"].map(String::from).into(),
+        functions: ["fopen", "Vec<u8>::push"].map(function).into(),
+        tasks: [(Tid(7), TaskName { process: 7, comm: "worker".into(), scheduling: None })].into(),
+        irqs: [(5, "virtio0-req.0".to_owned())].into(),
+        softirqs: [(3, "NET_RX".to_owned())].into(),
+        ..Names::default()
+    }
+}
+
+fn recorded() -> Recorded {
+    Recorded {
+        recorder: "none".into(),
+        began: MonotonicNs(0),
+        ended: MonotonicNs(1_000),
+        cpus: Default::default(),
+        groups: vec![Group::Sched],
+        pids: Vec::new(),
+        sources: Vec::new(),
+        point_clock_error: None,
+        findings: Vec::new(),
+    }
+}
+
+fn event(at: i64, cpu: u16, tid: u32, what: What) -> Event {
+    Event { at: MonotonicNs(at), cpu, tid: Tid(tid), what }
+}
+
+fn point(at: i64, tid: u32, point: u32, kind: PointKind, value: Option<i64>) -> Event {
+    let (count, values) = (u8::from(value.is_some()), [value.unwrap_or_default(), 0]);
+    event(at, Event::NO_CPU, tid, What::Point { point: PointId(point), kind, count, values })
+}
+
+fn run(events: &[Event], requests: Vec<Request>, everything: bool) -> (Results, Vec<Found>) {
+    let prepared = Prepared::of(events.iter().copied(), &requests);
+    let mut pairing = Pairing::new(PairingOptions { requests, everything }, prepared, &names(), &recorded());
+    let mut all = Vec::new();
+    events.iter().for_each(|event| pairing.push(event, |found| all.push(found)));
+    (pairing.finish(&names()), all)
+}
+
+fn asked(text: &str, by: Option<By>, rule: Option<Rule>) -> Request {
+    Request::find(text, &names(), by, rule).unwrap()
+}
+
+fn spans(found: &[Found]) -> Vec<i64> {
+    found.iter().map(|found| found.interval.span().ns()).collect()
+}
+
+#[test]
+fn words_are_looked_up_in_the_recording() {
+    let how = |text: &str| match asked(text, None, None).subject {
+        Subject::Pair { by, rule, .. } => (by, rule),
+        Subject::Function { .. } => panic!("{text} is a pair"),
+    };
+    assert_eq!(how("a -> b"), (By::Thread, Rule::Next));
+    assert_eq!(how("frame"), (By::Thread, Rule::Nested));
+    assert_eq!(how("sched_waking:worker->switch_in"), (By::Thread, Rule::Next));
+    assert_eq!(how("irq_entry:virtio0->irq_exit"), (By::Cpu, Rule::Next));
+    assert_eq!(how("irq_entry:5->a"), (By::Global, Rule::Next));
+    assert_eq!(how("hrtimer_start->hrtimer_expire"), (By::Value, Rule::Async));
+    assert_eq!(how("Vec<u8>::push:entry->Vec<u8>::push:exit"), (By::Thread, Rule::Nested));
+    assert!(matches!(asked("fopen", None, None).subject, Subject::Function { .. }));
+    let limited = Request::find_limited("Vec<u8>::push <= 5us", &names(), None, None).unwrap();
+    assert_eq!(limited.limit, Some(Limit { bound: Nanos(5_000), inclusive: true }));
+    let wrong = |text: &str| Request::find_limited(text, &names(), None, None).unwrap_err().to_string();
+    assert_eq!(
+        wrong("a->bb < 5us"),
+        "`bb` is no test point, probed function or kernel event of this recording: did you mean `b`?"
+    );
+    assert_eq!(
+        wrong("fopen->a < 5us"),
+        "`fopen` is a function: write `fopen:entry` or `fopen:exit`, or the function alone to time its calls"
+    );
+    assert_eq!(wrong("irq_entry:eth0->a < 5us"), "`irq_entry` is about nothing called `eth0` in this recording");
+    assert!(wrong("a->b").contains("a->b < 100us"));
+    assert!(wrong("a->b < 5").contains("no unit"));
+}
+
+#[test]
+fn a_wake_up_is_paired_with_the_switch_to_whom_it_woke() {
+    let switch = |at, prev, next| {
+        let what = What::Switch { prev_prio: 1, prev_state: TaskState::Sleeping, next: Tid(next), next_prio: 1 };
+        event(at, 0, prev, what)
+    };
+    let waking = |at, task| event(at, 1, 0, What::Waking { task: Tid(task), prio: 1, target: 0 });
+    let events = [waking(10, 7), waking(12, 8), switch(20, 0, 8), switch(25, 8, 7)];
+    let (_, found) = run(&events, vec![asked("sched_waking->sched_switch", None, None)], false);
+    assert_eq!(spans(&found), [8, 15]);
+    let (_, found) = run(&events, vec![asked("sched_waking:worker->sched_switch", None, None)], false);
+    assert_eq!(spans(&found), [15]);
+}
+
+#[test]
+fn an_entry_that_is_told_of_at_the_exit_still_comes_first() {
+    let call = |began, at| {
+        let what =
+            What::Call { function: FunctionId(0), began: MonotonicNs(began), depth: 0, left: false, argument: None };
+        event(at, 0, 7, what)
+    };
+    let events = [point(5, 7, 0, PointKind::Point, None), point(15, 7, 1, PointKind::Point, None), call(10, 20)];
+    let (results, found) =
+        run(&events, vec![asked("fopen:entry->b", None, None), asked("a->fopen:entry", None, None)], false);
+    assert_eq!(spans(&found), [5, 5]);
+    assert_eq!(results.pairs[0].unmatched_from + results.pairs[1].unmatched_from, 0);
+}
+
+#[test]
+fn matches_over_missing_events_are_counted_apart() {
+    let lost = |at, tid, since| event(at, Event::NO_CPU, tid, What::Lost { count: 1, since: MonotonicNs(since) });
+    let plain = |at, tid, number| point(at, tid, number, PointKind::Point, None);
+    let events = [plain(10, 7, 0), plain(20, 8, 0), plain(30, 7, 1), lost(32, 8, 25), plain(40, 8, 1)];
+    let (results, _) = run(&events, vec![asked("a->b", None, None)], false);
+    let figures = &results.pairs[0].figures;
+    assert_eq!((figures.data.count(), figures.data.max), (1, Some(Nanos(20))));
+    assert_eq!((figures.doubtful.count, figures.doubtful.max), (1, Some(Nanos(20))));
+    let (results, _) = run(&events, vec![asked("a->b", Some(By::Global), Some(Rule::Async))], false);
+    assert_eq!(results.pairs[0].figures.doubtful.count, 2, "any thread's lost point may have been the partner");
+}
+
+#[test]
+fn without_a_request_everything_is_reported() {
+    let plain = |at, number| point(at, 7, number, PointKind::Point, None);
+    let events = [
+        plain(10, 0),
+        point(12, 7, 2, PointKind::Begin, None),
+        plain(20, 1),
+        point(30, 7, 2, PointKind::End, None),
+        plain(40, 3), // another program's "a"
+        plain(45, 1),
+    ];
+    let (results, _) = run(&events, Vec::new(), true);
+    let told: Vec<_> = results
+        .pairs
+        .iter()
+        .map(|pair| (pair.name.as_str(), pair.figures.data.count(), pair.unmatched_from, pair.unmatched_to))
+        .collect();
+    assert_eq!(told, [("frame", 1, 0, 0), ("a->b", 2, 0, 0), ("b->a", 1, 1, 1)]);
+}
+
+#[test]
+fn a_violated_limit_is_counted() {
+    let plain = |at, number| point(at, 7, number, PointKind::Point, None);
+    let events = [plain(10, 0), plain(20, 1), plain(30, 0), plain(39, 1)];
+    let request = Request::find_limited("a->b < 10ns", &names(), None, None).unwrap();
+    let (results, _) = run(&events, vec![request], false);
+    assert_eq!((results.pairs[0].figures.violations, results.pairs[0].figures.worst[0].span()), (1, Nanos(10)));
+}
+
+/// The rules once more, as plainly as can be: each B looks through all A's before it.
+fn model(events: &[Event], by: By, rule: Rule) -> (Vec<i64>, u64, u64) {
+    let key = |event: &Event| match (by, event.what) {
+        (By::Thread, _) => Some(i64::from(event.tid.0)),
+        (By::Value, What::Point { count: 1, values, .. }) => Some(values[0]),
+        (By::Value | By::Cpu, _) => None,
+        (By::Global, _) => Some(0),
+    };
+    let is = |event: &Event, number: u32| matches!(event.what, What::Point { point, .. } if point.0 == number);
+    let (mut taken, mut found) = (vec![false; events.len()], Vec::new());
+    for (place, to) in events.iter().enumerate().filter(|(_, event)| is(event, 1)) {
+        let Some(wanted) = key(to) else { continue };
+        let mut before: Vec<usize> =
+            (0..place).filter(|k| is(&events[*k], 0) && key(&events[*k]) == Some(wanted)).collect();
+        if rule == Rule::Next {
+            before = before.split_off(before.len().saturating_sub(1));
+        }
+        before.retain(|k| !taken[*k]);
+        let from = if rule == Rule::Async { before.first() } else { before.last() };
+        if let Some(from) = from {
+            taken[*from] = true;
+            found.push((to.at - events[*from].at).ns());
+        }
+    }
+    let count = |number| events.iter().filter(|event| is(event, number)).count() as u64;
+    let matched = found.len() as u64;
+    (found, count(0) - matched, count(1) - matched)
+}
+
+proptest! {
+    #[test]
+    fn matching_is_that_of_the_model(
+        given in proptest::collection::vec((0i64..50, 0u32..3, 0u32..2, proptest::option::of(0i64..3)), 0..80),
+        by in 0usize..4, rule in 0usize..3,
+    ) {
+        let ((_, by), (_, rule)) = (By::ALL[by], Rule::ALL[rule]);
+        let mut events: Vec<Event> = given.iter().map(|(at, tid, number, value)| point(*at, *tid, *number, PointKind::Point, *value)).collect();
+        events.sort_by_key(|event| event.at);
+        let (results, found) = run(&events, vec![asked("a->b", Some(by), Some(rule))], false);
+        let (expected, unmatched_from, unmatched_to) = model(&events, by, rule);
+        prop_assert_eq!(spans(&found), expected);
+        prop_assert_eq!((results.pairs[0].unmatched_from, results.pairs[0].unmatched_to), (unmatched_from, unmatched_to));
+    }
+
+    #[test]
+    fn nothing_is_lost_in_any_order(
+        given in proptest::collection::vec((0i64..1_100, 0u32..4, 0u32..6, 0u8..5), 0..150), by in 0usize..4, rule in 0usize..3,
+    ) {
+        let kinds = [PointKind::Point, PointKind::Begin, PointKind::End];
+        let events: Vec<Event> = given.iter().map(|(at, tid, number, kind)| match kind {
+            3 => event(*at, Event::NO_CPU, *tid, What::Lost { count: 1, since: MonotonicNs(*at - 30) }),
+            4 => event(*at, 0, *tid, What::Call { function: FunctionId(*number), began: MonotonicNs(*at - 20), depth: 0, left: false, argument: None }),
+            kind => point(*at, *tid, *number, kinds[usize::from(*kind)], Some(1)),
+        }).collect();
+        let requests = vec![
+            asked("a->b", Some(By::ALL[by].1), Some(Rule::ALL[rule].1)),
+            asked("fopen:entry->b", Some(By::ALL[by].1), Some(Rule::ALL[rule].1)),
+            asked("a->a", None, None),
+        ];
+        let (results, found) = run(&events, requests, true);
+        let passed = |wanted: &[u32], kinds: &[PointKind]| events.iter().filter(|event| matches!(event.what, What::Point { point, kind, .. } if wanted.contains(&point.0) && kinds.contains(&kind))).count() as u64;
+        let ab = &results.pairs[0];
+        prop_assert_eq!(ab.figures.matched() + ab.unmatched_from, passed(&[0, 3], &kinds));
+        prop_assert_eq!(ab.figures.matched() + ab.unmatched_to, passed(&[1], &kinds));
+        let aa = &results.pairs[2];
+        prop_assert_eq!(aa.figures.matched() + aa.unmatched_from, passed(&[0, 3], &kinds));
+        for pair in results.pairs.iter().filter(|pair| matches!(pair.pair, Pair::Scope(_))) {
+            let Pair::Scope(PointId(number)) = pair.pair else { continue };
+            let same: &[u32] = if number == 0 { &[0, 3] } else { &[number] };
+            prop_assert_eq!(pair.figures.matched() + pair.unmatched_from, passed(same, &[PointKind::Begin]));
+            prop_assert_eq!(pair.figures.matched() + pair.unmatched_to, passed(same, &[PointKind::End]));
+        }
+        let kept: u64 = results.pairs.iter().map(|pair| pair.figures.matched()).sum();
+        let calls: u64 = results.functions.values().map(|function| function.calls.matched()).sum();
+        prop_assert_eq!(kept + calls, found.len() as u64);
+    }
+
+    #[test]
+    fn no_text_panics(text in "\\PC{0,40}") {
+        let _ = Request::find_limited(&text, &names(), None, None);
+        let _ = Request::find(&text, &names(), None, None);
+    }
+}
