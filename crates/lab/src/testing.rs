@@ -63,8 +63,9 @@ pub fn run(guest: &Guest) -> Option<GuestResult> {
 
 /// All that a person needs to see why a guest did not do what it should.
 pub fn story(result: &GuestResult) -> String {
+    // Indented, so that the words of tests that ran in the guest are not taken for those of a test here.
     let tail = |text: &str| {
-        let lines: Vec<&str> = text.lines().collect();
+        let lines: Vec<String> = text.lines().map(|line| format!("    {line}")).collect();
         lines[lines.len().saturating_sub(40)..].join("\n")
     };
     let text = |bytes: &[u8]| tail(&String::from_utf8_lossy(bytes));
