@@ -1,4 +1,11 @@
 //! Recorders: kernel events and the test points of applications, on one clock.
 
+mod bpf;
 pub mod merge;
+mod names;
+mod recorder;
 pub mod symbols;
+mod tracepoints;
+pub mod wire;
+
+pub use recorder::{Backend, Mode, Recorder, Request, StartError, Stopped};

@@ -118,8 +118,8 @@ pub enum What {
     ContentionEnd { lock: u64, result: i32 },
     /// exceptions:page_fault_user and page_fault_kernel.
     PageFault { address: u64, ip: u64, user: bool },
-    /// kmem:mm_page_alloc.
-    PageAlloc { order: u8, pfn: u64 },
+    /// kmem:mm_page_alloc. `page` tells pages apart: the frame number, or with BTF the address of its `struct page`.
+    PageAlloc { order: u8, page: u64 },
     /// vmscan:mm_vmscan_direct_reclaim_begin.
     ReclaimBegin { order: u8 },
     /// vmscan:mm_vmscan_direct_reclaim_end.

@@ -1,0 +1,104 @@
+/* A buffer a CPU in one mapped array; no lock, no wake-up, no copy on the way.
+ *
+ * A writer reserves by adding to `head`, stores its words, and adds the same to `done`. Writers of one CPU interrupt each other, so both
+ * additions are atomic. A reader that sees done == head knows that every record before that position is whole. When there is no
+ * room the event is counted, and the next record that finds room is preceded by a record that says how many and since when. */
+#ifndef PUNCTUAL_BUFFER_H
+#define PUNCTUAL_BUFFER_H
+
+#include "kernel.h"
+#include "wire.h"
+
+struct buffer {
+	struct wire_buffer at;
+	u64 data[1]; /* in truth as many as the loader gave the map's values */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct buffer);
+} buffers SEC(".maps");
+
+/* Set by the loader, then frozen: the verifier knows them and drops what they exclude. */
+const volatile u16 slots[WIRE_MAX_CPUS] = {}; /* the element of each CPU, or WIRE_NO_SLOT: events of that CPU are not wanted */
+const volatile u32 names_slot = 0;
+const volatile u64 mask = 0; /* words in a buffer, a power of two, less one */
+const volatile bool flight = false; /* overwrite the oldest instead of losing the newest */
+
+/* The result is used, so that this becomes the instruction with full ordering on every architecture. */
+INLINE u64 fetch_add(u64 *at, u64 n)
+{
+	u64 old = __sync_fetch_and_add(at, n);
+
+	asm volatile("" ::"r"(old) : "memory");
+	return old;
+}
+
+INLINE struct buffer *buffer_of(u32 slot)
+{
+	return bpf_map_lookup_elem(&buffers, &slot);
+}
+
+/* The buffer of this CPU; NULL when its events are not wanted. */
+INLINE struct buffer *buffer_here(u32 cpu)
+{
+	u16 slot = slots[cpu & (WIRE_MAX_CPUS - 1)];
+
+	return slot == WIRE_NO_SLOT ? 0 : buffer_of(slot);
+}
+
+INLINE void put(struct buffer *buffer, u64 at, u64 word)
+{
+	*(volatile u64 *)&buffer->data[at & mask] = word;
+}
+
+INLINE void write_record(struct buffer *buffer, u64 ns, u64 second, const u64 *payload, u32 words)
+{
+	u64 at = fetch_add(&buffer->at.head, 2 + words), end = at + 2 + words;
+
+	put(buffer, at, ns);
+	put(buffer, at + 1, second);
+#pragma unroll
+	for (u32 i = 0; i < words; i++)
+		put(buffer, at + 2 + i, payload[i]);
+	if (flight && (at ^ end) >= WIRE_BLOCK_WORDS)
+		buffer->data[mask + 1 + ((end / WIRE_BLOCK_WORDS) & (mask / WIRE_BLOCK_WORDS))] = end;
+	fetch_add(&buffer->at.done, 2 + words);
+}
+
+INLINE u64 second_word(u32 tid, u8 kind, u8 words, u16 cpu)
+{
+	return (u64)tid | (u64)kind << 32 | (u64)words << 40 | (u64)cpu << 48;
+}
+
+static __attribute__((noinline)) void say_lost(struct buffer *buffer, u64 ns, u32 cpu)
+{
+	struct wire_lost lost = { .since = buffer->at.missed_since };
+
+	lost.count = __sync_lock_test_and_set(&buffer->at.missed, 0);
+	if (lost.count)
+		write_record(buffer, ns, second_word(0, WIRE_LOST, 2, cpu), (const u64 *)&lost, 2);
+}
+
+INLINE void emit_to(struct buffer *buffer, u64 ns, u32 tid, u8 kind, u32 cpu, const u64 *payload, u32 words)
+{
+	if (!flight) {
+		u64 used = *(volatile u64 *)&buffer->at.head - *(volatile u64 *)&buffer->at.tail;
+
+		if (unlikely(used + WIRE_MARGIN_WORDS > mask)) {
+			if (!buffer->at.missed)
+				buffer->at.missed_since = ns;
+			fetch_add(&buffer->at.missed, 1);
+			fetch_add(&buffer->at.lost, 1);
+			return;
+		}
+		if (unlikely(buffer->at.missed))
+			say_lost(buffer, ns, cpu);
+	}
+	write_record(buffer, ns, second_word(tid, kind, words, cpu), payload, words);
+}
+
+#endif

@@ -1,0 +1,500 @@
+/* One small program for each tracepoint, on its BTF arguments. src/tracepoints.rs says which program goes where. */
+#include "buffer.h"
+#include "filter.h"
+
+const volatile u64 syscalls[WIRE_MAX_SYSCALLS / 64] = {}; /* the wanted numbers */
+const volatile bool want_syscall = false;
+const volatile bool want_futex = false;
+
+#define PROGRAM(name) SEC("tp_btf/" #name) int name(__attribute__((unused)) u64 *ctx)
+
+INLINE u8 wire_prio(int prio)
+{
+	return prio + 1;
+}
+
+/* An event of the thread that runs. */
+INLINE int emit(u8 kind, const void *payload, u32 bytes)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct buffer *buffer = buffer_here(cpu);
+	u64 id;
+
+	if (!buffer)
+		return 0;
+	id = bpf_get_current_pid_tgid();
+	if (wanted_current(id))
+		emit_to(buffer, bpf_ktime_get_ns(), id, kind, cpu, payload, bytes / 8);
+	return 0;
+}
+
+/* An event that also concerns another task. */
+INLINE int emit_about(struct task_struct *task, u8 kind, const void *payload, u32 bytes)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct buffer *buffer = buffer_here(cpu);
+	u64 id;
+
+	if (!buffer)
+		return 0;
+	id = bpf_get_current_pid_tgid();
+	if (wanted_current(id) || wanted_task(task))
+		emit_to(buffer, bpf_ktime_get_ns(), id, kind, cpu, payload, bytes / 8);
+	return 0;
+}
+
+#define EMIT(kind, payload) emit(kind, &(payload), sizeof(payload))
+#define EMIT_ABOUT(task, kind, payload) emit_about(task, kind, &(payload), sizeof(payload))
+
+INLINE u32 task_cpu(struct task_struct *task)
+{
+	if (field_exists(task->thread_info.cpu))
+		return task->thread_info.cpu;
+	return ((struct task_struct___before_5_16 *)task)->cpu;
+}
+
+INLINE int switch_of(u64 *ctx, u32 state)
+{
+	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
+	u32 cpu = bpf_get_smp_processor_id();
+	struct buffer *buffer = buffer_here(cpu);
+	struct wire_switch record = {};
+
+	if (!buffer || !(wanted_task(prev) || wanted_task(next)))
+		return 0;
+	record.next = next->pid;
+	record.prev_prio = wire_prio(prev->prio);
+	record.next_prio = wire_prio(next->prio);
+	record.prev_state = (u8)ctx[0] ? 0 : state;
+	emit_to(buffer, bpf_ktime_get_ns(), prev->pid, WIRE_SWITCH, cpu, (const u64 *)&record, 1);
+	return 0;
+}
+
+/* The tracepoint says the state since 5.18: read from the task it may already be that of one that was woken again. */
+PROGRAM(switched)
+{
+	return switch_of(ctx, ctx[3]);
+}
+
+PROGRAM(switched_before_5_18)
+{
+	struct task_struct *prev = (void *)ctx[1];
+
+	return switch_of(ctx, prev->__state);
+}
+
+INLINE int woken(struct task_struct *task, u8 kind)
+{
+	struct wire_wake record = { .task = task->pid, .target = task_cpu(task), .prio = wire_prio(task->prio) };
+
+	return EMIT_ABOUT(task, kind, record);
+}
+
+PROGRAM(waking)
+{
+	return woken((void *)ctx[0], WIRE_WAKING);
+}
+
+PROGRAM(wakeup)
+{
+	return woken((void *)ctx[0], WIRE_WAKEUP);
+}
+
+PROGRAM(wakeup_new)
+{
+	return woken((void *)ctx[0], WIRE_WAKEUP_NEW);
+}
+
+PROGRAM(migrate)
+{
+	struct task_struct *task = (void *)ctx[0];
+	struct wire_migrate record = { .task = task->pid, .from = task_cpu(task), .to = ctx[1] };
+
+	return EMIT_ABOUT(task, WIRE_MIGRATE, record);
+}
+
+PROGRAM(forked)
+{
+	struct task_struct *child = (void *)ctx[1];
+	struct wire_fork record = { .child = child->pid };
+
+	return EMIT_ABOUT(child, WIRE_FORK, record);
+}
+
+PROGRAM(execed)
+{
+	return emit(WIRE_EXEC, 0, 0);
+}
+
+PROGRAM(exited)
+{
+	return emit(WIRE_EXIT, 0, 0);
+}
+
+PROGRAM(pi_setprio)
+{
+	struct task_struct *task = (void *)ctx[0], *donor = (void *)ctx[1];
+	int prio = task->normal_prio;
+	struct wire_pi record = { .task = task->pid, .old = wire_prio(task->prio) };
+
+	/* A NULL donor reads as 0 only through a check that the verifier sees. */
+	if (donor) {
+		int given = donor->prio;
+
+		if (given < prio)
+			prio = given;
+	}
+	record.new = wire_prio(prio);
+	return EMIT_ABOUT(task, WIRE_PI_SETPRIO, record);
+}
+
+/* Names: whatever the filters are, because any task may turn up in an event. */
+INLINE void name_of(struct task_struct *task, const char *comm)
+{
+	struct wire_name record = { .process = task->tgid, .policy = task->policy, .prio = wire_prio(task->prio) };
+	struct buffer *buffer = buffer_of(names_slot);
+
+	bpf_probe_read_kernel(record.comm, sizeof(record.comm), comm);
+	if (buffer)
+		emit_to(buffer, bpf_ktime_get_ns(), task->pid, WIRE_NAME, 0, (const u64 *)&record, sizeof(record) / 8);
+}
+
+PROGRAM(new_task)
+{
+	struct task_struct *task = (void *)ctx[0];
+
+	name_of(task, task->comm);
+	if (by_pid && follow) {
+		u64 id = bpf_get_current_pid_tgid();
+		u32 process = task->tgid;
+		u8 one = 1;
+
+		if (in_pids(id >> 32, id))
+			bpf_map_update_elem(&pids, &process, &one, 0);
+	}
+	return 0;
+}
+
+PROGRAM(renamed)
+{
+	name_of((void *)ctx[0], (const char *)ctx[1]);
+	return 0;
+}
+
+PROGRAM(irq_entry)
+{
+	struct wire_irq record = { .irq = ctx[0] };
+
+	return EMIT(WIRE_IRQ_ENTRY, record);
+}
+
+PROGRAM(irq_exit)
+{
+	struct wire_irq record = { .irq = ctx[0], .handled = (u32)ctx[2] != 0 };
+
+	return EMIT(WIRE_IRQ_EXIT, record);
+}
+
+/* Events that are one number. */
+#define NUMBER(name, kind, argument)                      \
+	PROGRAM(name)                                     \
+	{                                                 \
+		struct wire_number record = { .number = ctx[argument] }; \
+		return EMIT(kind, record);                \
+	}
+
+NUMBER(vector_entry, WIRE_VECTOR_ENTRY, 0)
+NUMBER(vector_exit, WIRE_VECTOR_EXIT, 0)
+NUMBER(softirq_raise, WIRE_SOFTIRQ_RAISE, 0)
+NUMBER(softirq_entry, WIRE_SOFTIRQ_ENTRY, 0)
+NUMBER(softirq_exit, WIRE_SOFTIRQ_EXIT, 0)
+NUMBER(ipi_send, WIRE_IPI_SEND, 0)
+NUMBER(reclaim_begin, WIRE_RECLAIM_BEGIN, 0)
+NUMBER(idle, WIRE_IDLE, 0)
+
+/* Another CPU's frequency may be told here. */
+PROGRAM(frequency)
+{
+	struct wire_number record = { .number = ctx[0] };
+	u32 here = bpf_get_smp_processor_id(), cpu = ctx[1];
+	struct buffer *buffer = buffer_here(here);
+	u64 id = bpf_get_current_pid_tgid();
+
+	if (buffer && slots[cpu & (WIRE_MAX_CPUS - 1)] != WIRE_NO_SLOT)
+		emit_to(buffer, bpf_ktime_get_ns(), id, WIRE_FREQUENCY, cpu, (const u64 *)&record, 1);
+	return 0;
+}
+
+/* Timers live on several clocks; the base knows how far its own is from CLOCK_MONOTONIC. */
+INLINE u64 hrtimer_expires(struct hrtimer *timer)
+{
+	return timer->node.expires - timer->base->offset;
+}
+
+PROGRAM(hrtimer_start)
+{
+	struct hrtimer *timer = (void *)ctx[0];
+	struct wire_hrtimer_start record = { .timer = ctx[0], .expires = hrtimer_expires(timer) };
+
+	return EMIT(WIRE_HRTIMER_START, record);
+}
+
+PROGRAM(hrtimer_entry)
+{
+	struct hrtimer *timer = (void *)ctx[0];
+	struct wire_hrtimer_entry record = { .timer = ctx[0], .expires = hrtimer_expires(timer) };
+
+	bpf_probe_read_kernel(&record.now, 8, (void *)ctx[1]);
+	record.now -= timer->base->offset;
+	return EMIT(WIRE_HRTIMER_ENTRY, record);
+}
+
+PROGRAM(timer_start)
+{
+	struct timer_list *timer = (void *)ctx[0];
+	struct wire_timer record = { .timer = ctx[0], .value = timer->expires };
+
+	return EMIT(WIRE_TIMER_START, record);
+}
+
+PROGRAM(timer_entry)
+{
+	struct timer_list *timer = (void *)ctx[0];
+	struct wire_timer record = { .timer = ctx[0], .value = (u64)timer->function };
+
+	return EMIT(WIRE_TIMER_ENTRY, record);
+}
+
+/* Events that are one address or a 64-bit number. */
+#define ADDRESS(name, kind)                                       \
+	PROGRAM(name)                                             \
+	{                                                         \
+		struct wire_address record = { .address = ctx[0] }; \
+		return EMIT(kind, record);                        \
+	}
+
+ADDRESS(hrtimer_cancel, WIRE_HRTIMER_CANCEL)
+ADDRESS(hrtimer_exit, WIRE_HRTIMER_EXIT)
+ADDRESS(timer_exit, WIRE_TIMER_EXIT)
+ADDRESS(reclaim_end, WIRE_RECLAIM_END)
+
+#if defined(TARGET_x86_64)
+#define ARGUMENT_1(regs) ((regs)->di)
+#define ARGUMENT_2(regs) ((regs)->si)
+#define NUMBER_OF(regs) ((regs)->orig_ax)
+#define NR_FUTEX 202
+#elif defined(TARGET_aarch64)
+#define ARGUMENT_1(regs) ((regs)->regs[0])
+#define ARGUMENT_2(regs) ((regs)->regs[1])
+#define NUMBER_OF(regs) ((regs)->syscallno)
+#define NR_FUTEX 98
+#endif
+
+INLINE bool syscall_wanted(u32 number)
+{
+	u32 word = number / 64;
+
+	/* Keeps the compiler from checking one register and using another. */
+	asm volatile("" : "+r"(word));
+	return want_syscall && word < WIRE_MAX_SYSCALLS / 64 && (syscalls[word] >> (number & 63) & 1);
+}
+
+PROGRAM(syscall_enter)
+{
+	struct pt_regs *regs = (void *)ctx[0];
+	u32 number = ctx[1];
+
+	if (want_futex && number == NR_FUTEX) {
+		struct wire_futex_enter record = { .address = ARGUMENT_1(regs), .op = ARGUMENT_2(regs) };
+
+		EMIT(WIRE_FUTEX_ENTER, record);
+	}
+	if (syscall_wanted(number)) {
+		struct wire_syscall_enter record = { .number = number, .first = ARGUMENT_1(regs), .second = ARGUMENT_2(regs) };
+
+		EMIT(WIRE_SYSCALL_ENTER, record);
+	}
+	return 0;
+}
+
+PROGRAM(syscall_exit)
+{
+	struct pt_regs *regs = (void *)ctx[0];
+	u32 number = NUMBER_OF(regs);
+
+	if (syscall_wanted(number)) {
+		struct wire_syscall_exit record = { .number = number, .result = ctx[1] };
+
+		EMIT(WIRE_SYSCALL_EXIT, record);
+	}
+	if (want_futex && number == NR_FUTEX) {
+		struct wire_futex_exit record = { .op = ARGUMENT_2(regs), .result = ctx[1] };
+
+		EMIT(WIRE_FUTEX_EXIT, record);
+	}
+	return 0;
+}
+
+PROGRAM(contention_begin)
+{
+	struct wire_contention record = { .lock = ctx[0], .value = ctx[1] };
+
+	return EMIT(WIRE_CONTENTION_BEGIN, record);
+}
+
+PROGRAM(contention_end)
+{
+	struct wire_contention record = { .lock = ctx[0], .value = ctx[1] };
+
+	return EMIT(WIRE_CONTENTION_END, record);
+}
+
+#if defined(TARGET_x86_64)
+INLINE int page_fault(u64 *ctx, bool user)
+{
+	struct pt_regs *regs = (void *)ctx[1];
+	struct wire_page_fault record = { .address = ctx[0], .ip = regs->ip, .user = user };
+
+	return EMIT(WIRE_PAGE_FAULT, record);
+}
+
+PROGRAM(page_fault_user)
+{
+	return page_fault(ctx, true);
+}
+
+PROGRAM(page_fault_kernel)
+{
+	return page_fault(ctx, false);
+}
+#endif
+
+PROGRAM(page_alloc)
+{
+	struct wire_page_alloc record = { .page = ctx[0], .order = ctx[1] };
+
+	return EMIT(WIRE_PAGE_ALLOC, record);
+}
+
+/* As since 6.1: (call_site, ptr, bytes_req, bytes_alloc, …) and (call_site, ptr, cache, …). */
+PROGRAM(kmalloc)
+{
+	struct wire_kmalloc record = { .requested = ctx[2], .allocated = ctx[3] };
+
+	return EMIT(WIRE_KMALLOC, record);
+}
+
+PROGRAM(cache_alloc)
+{
+	struct kmem_cache *cache = (void *)ctx[2];
+	struct wire_kmalloc record = { .requested = cache->object_size, .allocated = cache->size };
+
+	return EMIT(WIRE_CACHE_ALLOC, record);
+}
+
+INLINE struct wire_block block_of(struct request *request)
+{
+	struct gendisk *disk = request->q->disk;
+	struct wire_block record = { .sector = request->__sector };
+
+	record.device = (u32)disk->major << 20 | disk->first_minor;
+	return record;
+}
+
+PROGRAM(block_issue)
+{
+	struct request *request = (void *)ctx[0];
+	struct wire_block record = block_of(request);
+
+	record.bytes = request->__data_len;
+	record.value = request->cmd_flags & 1; /* REQ_OP_WRITE and its kin are odd: include/linux/blk_types.h */
+	return EMIT(WIRE_BLOCK_ISSUE, record);
+}
+
+/* enum of block status to errno: block/blk-core.c, blk_errors. */
+INLINE i32 block_errno(u8 status)
+{
+	switch (status) {
+	case 0: return 0;
+	case 1: return -95;
+	case 2: return -110;
+	case 3: return -28;
+	case 4: return -67;
+	case 5: return -121;
+	case 6: return -52;
+	case 7: return -61;
+	case 8: return -84;
+	case 9: return -12;
+	default: return -5;
+	}
+}
+
+PROGRAM(block_complete)
+{
+	struct wire_block record = block_of((void *)ctx[0]);
+
+	record.bytes = ctx[2];
+	record.value = block_errno(ctx[1]);
+	return EMIT(WIRE_BLOCK_COMPLETE, record);
+}
+
+INLINE int journal(u64 *ctx, u8 kind)
+{
+	struct journal_s *journal = (void *)ctx[0];
+	struct transaction_s *transaction = (void *)ctx[1];
+	struct wire_journal record = { .device = journal->j_fs_dev->bd_dev, .transaction = transaction->t_tid };
+
+	return EMIT(kind, record);
+}
+
+PROGRAM(journal_start)
+{
+	return journal(ctx, WIRE_JOURNAL_START);
+}
+
+PROGRAM(journal_end)
+{
+	return journal(ctx, WIRE_JOURNAL_END);
+}
+
+PROGRAM(mmc_start)
+{
+	struct mmc_request *request = (void *)ctx[1];
+	struct wire_mmc record = { .opcode = request->cmd->opcode, .value = request->data->blocks };
+
+	return EMIT(WIRE_MMC_START, record);
+}
+
+PROGRAM(mmc_done)
+{
+	struct mmc_request *request = (void *)ctx[1];
+	struct wire_mmc record = { .opcode = request->cmd->opcode, .value = request->cmd->error };
+
+	return EMIT(WIRE_MMC_DONE, record);
+}
+
+PROGRAM(work_start)
+{
+	struct work_struct *work = (void *)ctx[0];
+	struct wire_address record = { .address = (u64)work->func };
+
+	return EMIT(WIRE_WORK_START, record);
+}
+
+PROGRAM(work_end)
+{
+	struct wire_address record;
+
+	/* The verifier lets no program load a pointer to a function. */
+	bpf_probe_read_kernel(&record.address, 8, ctx + 1);
+	return EMIT(WIRE_WORK_END, record);
+}
+
+PROGRAM(napi_poll)
+{
+	struct wire_napi record = { .work = ctx[1], .budget = ctx[2] };
+
+	return EMIT(WIRE_NAPI_POLL, record);
+}
+
+const char gpl[] SEC("license") = "GPL";

@@ -1,0 +1,139 @@
+/* What the programs need of the kernel: helpers by number (include/uapi/linux/bpf.h), and of each structure the fields that are
+ * read. The loader finds their true offsets (CO-RE), so their order and neighbours here mean nothing. */
+#ifndef PUNCTUAL_KERNEL_H
+#define PUNCTUAL_KERNEL_H
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef signed char i8;
+typedef short i16;
+typedef int i32;
+typedef long long i64;
+typedef _Bool bool;
+
+#define SEC(name) __attribute__((section(name), used))
+#define INLINE static inline __attribute__((always_inline))
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define false 0
+#define true 1
+
+#define __uint(name, value) int(*name)[value]
+#define __type(name, type) type *name
+
+#define BPF_MAP_TYPE_HASH 1
+#define BPF_MAP_TYPE_ARRAY 2
+#define BPF_MAP_TYPE_STACK_TRACE 7
+#define BPF_F_NO_PREALLOC 1
+#define BPF_F_MMAPABLE (1 << 10)
+
+static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
+static u32 (*bpf_get_smp_processor_id)(void) = (void *)8;
+static u64 (*bpf_get_current_pid_tgid)(void) = (void *)14;
+static long (*bpf_get_current_comm)(void *to, u32 size) = (void *)16;
+static long (*bpf_get_stackid)(void *ctx, void *map, u64 flags) = (void *)27;
+static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+
+#define field_exists(field) __builtin_preserve_field_info(field, 2)
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct thread_info {
+	u32 cpu;
+};
+struct task_struct {
+	struct thread_info thread_info;
+	int pid;
+	int tgid;
+	int prio;
+	int normal_prio;
+	u32 policy;
+	u32 __state;
+	char comm[16];
+};
+/* Before 5.16 the CPU stood in task_struct itself. */
+struct task_struct___before_5_16 {
+	u32 cpu;
+};
+
+struct timerqueue_node {
+	i64 expires;
+};
+struct hrtimer_clock_base {
+	i64 offset;
+};
+struct hrtimer {
+	struct timerqueue_node node;
+	struct hrtimer_clock_base *base;
+};
+struct timer_list {
+	unsigned long expires;
+	void *function;
+};
+
+#if defined(TARGET_x86_64)
+struct pt_regs {
+	unsigned long di;
+	unsigned long si;
+	unsigned long orig_ax;
+	unsigned long ip;
+};
+#elif defined(TARGET_aarch64)
+struct pt_regs {
+	u64 regs[31];
+	u64 pc;
+	int syscallno;
+};
+#endif
+
+struct kmem_cache {
+	u32 object_size;
+	u32 size;
+};
+
+struct gendisk {
+	int major;
+	int first_minor;
+};
+struct request_queue {
+	struct gendisk *disk;
+};
+struct request {
+	struct request_queue *q;
+	u32 cmd_flags;
+	u32 __data_len;
+	u64 __sector;
+};
+
+struct block_device {
+	u32 bd_dev;
+};
+struct journal_s {
+	struct block_device *j_fs_dev;
+};
+struct transaction_s {
+	u32 t_tid;
+};
+
+struct mmc_command {
+	u32 opcode;
+	int error;
+};
+struct mmc_data {
+	u32 blocks;
+};
+struct mmc_request {
+	struct mmc_command *cmd;
+	struct mmc_data *data;
+};
+
+struct work_struct {
+	void *func;
+};
+
+#pragma clang attribute pop
+
+#endif

@@ -1,0 +1,263 @@
+/* The records that recorders write and recordings hold: the only definition of them.
+ *
+ * A record is a header and `words` further 8-byte words, little-endian, everything naturally aligned. build.rs makes the Rust
+ * reader and writer from this file (src/wire.rs includes them), so it keeps to `#define WIRE_X n`, and to
+ * `struct wire_x { type name; … };` with one field a line and the types u8 … u64, i8 … i64 and arrays of u8.
+ * A number once given to a kind keeps its meaning: recordings are read by later versions.
+ */
+#ifndef PUNCTUAL_WIRE_H
+#define PUNCTUAL_WIRE_H
+
+struct wire_header {
+	u64 ns; /* CLOCK_MONOTONIC */
+	u32 tid; /* the thread that ran: for an interrupt, the interrupted one */
+	u8 kind; /* WIRE_… */
+	u8 words; /* payload, in 8-byte words */
+	u16 cpu; /* 0xffff: not known */
+};
+
+#define WIRE_SWITCH 1
+struct wire_switch {
+	u32 next;
+	u8 prev_prio; /* the kernel's prio + 1 in all records: 0 is deadline's -1 */
+	u8 next_prio;
+	u16 prev_state; /* the kernel's task state, 0 for preempted */
+};
+
+#define WIRE_WAKING 2
+#define WIRE_WAKEUP 3
+#define WIRE_WAKEUP_NEW 4
+struct wire_wake {
+	u32 task;
+	u16 target;
+	u8 prio;
+	u8 spare;
+};
+
+#define WIRE_MIGRATE 5
+struct wire_migrate {
+	u32 task;
+	u16 from;
+	u16 to;
+};
+
+#define WIRE_FORK 6
+#define WIRE_EXEC 7
+#define WIRE_EXIT 8
+struct wire_fork {
+	u32 child;
+	u32 spare;
+};
+
+#define WIRE_PI_SETPRIO 9
+struct wire_pi {
+	u32 task;
+	u8 old;
+	u8 new;
+	u16 spare;
+};
+
+#define WIRE_IRQ_ENTRY 10
+#define WIRE_IRQ_EXIT 11
+struct wire_irq {
+	u32 irq;
+	u32 handled;
+};
+
+#define WIRE_VECTOR_ENTRY 12
+#define WIRE_VECTOR_EXIT 13
+#define WIRE_SOFTIRQ_RAISE 14
+#define WIRE_SOFTIRQ_ENTRY 15
+#define WIRE_SOFTIRQ_EXIT 16
+#define WIRE_IPI_SEND 17
+#define WIRE_IDLE 18
+#define WIRE_FREQUENCY 19
+/* A vector, a target CPU, an idle state (0xffffffff: left), a frequency in kHz. */
+struct wire_number {
+	u32 number;
+	u32 spare;
+};
+
+#define WIRE_HRTIMER_START 20
+#define WIRE_HRTIMER_CANCEL 21
+#define WIRE_HRTIMER_ENTRY 22
+#define WIRE_HRTIMER_EXIT 23
+#define WIRE_TIMER_START 24
+#define WIRE_TIMER_ENTRY 25
+#define WIRE_TIMER_EXIT 26
+struct wire_hrtimer_start {
+	u64 timer;
+	u64 expires; /* CLOCK_MONOTONIC */
+};
+struct wire_hrtimer_entry {
+	u64 timer;
+	u64 now;
+	u64 expires; /* 0: not known */
+};
+struct wire_timer {
+	u64 timer;
+	u64 value; /* start: jiffies; entry: the function */
+};
+struct wire_address {
+	u64 address;
+};
+
+#define WIRE_SYSCALL_ENTER 30
+#define WIRE_SYSCALL_EXIT 31
+struct wire_syscall_enter {
+	u32 number;
+	u32 spare;
+	u64 first;
+	u64 second;
+};
+struct wire_syscall_exit {
+	u32 number;
+	u32 spare;
+	i64 result;
+};
+
+#define WIRE_FUTEX_ENTER 32
+#define WIRE_FUTEX_EXIT 33
+struct wire_futex_enter {
+	u64 address;
+	u32 op; /* as in the system call, flags included */
+	u32 spare;
+};
+struct wire_futex_exit {
+	u32 op;
+	i32 result;
+};
+
+#define WIRE_CONTENTION_BEGIN 34
+#define WIRE_CONTENTION_END 35
+struct wire_contention {
+	u64 lock;
+	i32 value; /* begin: flags; end: result */
+	u32 spare;
+};
+
+#define WIRE_PAGE_FAULT 36
+struct wire_page_fault {
+	u64 address;
+	u64 ip;
+	u32 user;
+	u32 spare;
+};
+
+#define WIRE_PAGE_ALLOC 37
+#define WIRE_RECLAIM_BEGIN 38
+#define WIRE_RECLAIM_END 39
+struct wire_page_alloc {
+	u64 page;
+	u32 order;
+	u32 spare;
+};
+
+#define WIRE_KMALLOC 40
+#define WIRE_CACHE_ALLOC 41
+struct wire_kmalloc {
+	u64 requested;
+	u64 allocated;
+};
+
+#define WIRE_BLOCK_ISSUE 42
+#define WIRE_BLOCK_COMPLETE 43
+struct wire_block {
+	u64 sector;
+	u32 device;
+	u32 bytes;
+	i32 value; /* issue: 1 for a write; complete: an errno */
+	u32 spare;
+};
+
+#define WIRE_JOURNAL_START 44
+#define WIRE_JOURNAL_END 45
+struct wire_journal {
+	u32 device;
+	u32 transaction;
+};
+
+#define WIRE_MMC_START 46
+#define WIRE_MMC_DONE 47
+struct wire_mmc {
+	u32 opcode;
+	i32 value; /* start: blocks; done: an errno */
+};
+
+#define WIRE_WORK_START 48
+#define WIRE_WORK_END 49
+#define WIRE_NAPI_POLL 50
+struct wire_napi {
+	u32 work;
+	u32 budget;
+};
+
+/* Written by punctual itself. */
+#define WIRE_STACK 60
+#define WIRE_POINT 61
+#define WIRE_CALL 62
+#define WIRE_SAMPLE 63
+#define WIRE_LOST 64
+#define WIRE_NAME 65
+#define WIRE_RAW 66
+struct wire_point {
+	u32 point;
+	u8 kind; /* 0 point, 1 begin, 2 end */
+	u8 count; /* of the values that are used */
+	u16 spare;
+	i64 first;
+	i64 second;
+};
+struct wire_call {
+	u64 began;
+	u32 function;
+	u16 depth;
+	u8 left;
+	u8 has_argument;
+	u64 argument;
+};
+struct wire_sample {
+	u64 due;
+	u32 series;
+	u32 spare;
+};
+struct wire_lost {
+	u64 count;
+	u64 since;
+};
+/* A task that is born, or has another name. The header's tid is the task. Never in a recording: its names are apart. */
+struct wire_name {
+	u32 process;
+	u8 policy;
+	u8 prio;
+	u16 spare;
+	u8 comm[16];
+};
+/* The first bytes of a tracepoint's own record, and which tracepoint: on its way to the translator, never in a recording. */
+struct wire_raw {
+	u32 tracepoint;
+	u32 bytes;
+	u8 record[72];
+};
+
+/* A CPU's buffer: an element of the array `buffers`. Positions are in 8-byte words and only grow. */
+struct wire_buffer {
+	u64 head; /* reserved by writers */
+	u64 done; /* written by writers; equal to head when no writer is at work */
+	u64 missed; /* lost since the last record that found room */
+	u64 missed_since; /* the first of them, CLOCK_MONOTONIC */
+	u64 lost; /* all that were ever lost */
+	u8 writers_line[88];
+	u64 tail; /* what the reader has taken; the reader's to write */
+	u8 readers_line[120];
+};
+
+/* Room that is never used on purpose: several writers may stand between their check and their reservation. */
+#define WIRE_MARGIN_WORDS 512
+/* Flight mode: for each block of so many words, where its first record begins. */
+#define WIRE_BLOCK_WORDS 512
+#define WIRE_MAX_CPUS 8192
+#define WIRE_NO_SLOT 0xffff
+#define WIRE_MAX_SYSCALLS 1024
+
+#endif

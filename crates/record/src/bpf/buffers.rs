@@ -1,0 +1,178 @@
+//! The buffers that kernel programs write, one for each recorded CPU, mapped into this process; see `bpf/buffer.h`.
+
+use crate::wire::layout::{self as wire, Buffer};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// How large buffers are: powers of two, in words.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    words: u64,
+    flight: bool,
+}
+
+impl Shape {
+    /// At least `bytes` large, within what a map's value can be (below 512 MiB: the verifier's limit of an offset) and what makes sense.
+    pub(crate) fn of(bytes: usize, flight: bool) -> Shape {
+        let bytes = bytes.clamp(64 << 10, 256 << 20).next_power_of_two();
+        Shape { words: bytes as u64 / 8, flight }
+    }
+    pub(crate) fn mask(self) -> u64 {
+        self.words - 1
+    }
+    /// The size of a map's value: the control block, the data, and in flight mode the index of blocks.
+    pub(crate) fn value_size(self) -> u32 {
+        let index = if self.flight { self.words / wire::BLOCK_WORDS } else { 0 };
+        (Buffer::SIZE as u64 + (self.words + index) * 8) as u32
+    }
+}
+
+/// All buffers of one recorder.
+pub(crate) struct Buffers {
+    base: NonNull<u8>,
+    length: usize,
+    shape: Shape,
+    count: u32,
+}
+
+// SAFETY: the mapping is plain shared memory that is only read and written through atomics or where the protocol gives it to the reader.
+unsafe impl Send for Buffers {}
+
+/// How often a reader looks again for an instant without a writer at work. At a million events a second and 50 ns each, one
+/// look in twenty meets a writer.
+const LOOKS: usize = 200;
+
+impl Buffers {
+    /// Maps the first `count` values of the map.
+    pub(crate) fn map(map: &OwnedFd, shape: Shape, count: u32) -> io::Result<Buffers> {
+        let length = (shape.value_size() as usize).saturating_mul(count as usize);
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                map.as_raw_fd(),
+                0,
+            )
+        };
+        match NonNull::new(base.cast::<u8>()) {
+            Some(base) if base.as_ptr().cast::<libc::c_void>() != libc::MAP_FAILED => {
+                Ok(Buffers { base, length, shape, count })
+            }
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn control(&self, slot: u32, offset: usize) -> &AtomicU64 {
+        assert!(slot < self.count && offset < Buffer::SIZE);
+        let at = slot as usize * self.shape.value_size() as usize + offset;
+        // SAFETY: within the mapping, which lives as long as self; aligned, as values and fields are multiples of 8.
+        unsafe { &*self.base.as_ptr().add(at).cast::<AtomicU64>() }
+    }
+
+    /// Lost by this buffer so far.
+    pub(crate) fn lost(&self, slot: u32) -> u64 {
+        self.control(slot, LOST).load(Ordering::Relaxed)
+    }
+
+    /// Lost since the last record that found room, and since when: what no record tells yet.
+    pub(crate) fn pending(&self, slot: u32) -> (u64, u64) {
+        let count = self.control(slot, MISSED).load(Ordering::Acquire);
+        (count, self.control(slot, MISSED_SINCE).load(Ordering::Relaxed))
+    }
+
+    /// How full the fullest is, in hundredths.
+    pub(crate) fn fill(&self) -> u64 {
+        let used = |slot| {
+            let head = self.control(slot, HEAD).load(Ordering::Relaxed);
+            head.saturating_sub(self.control(slot, TAIL).load(Ordering::Relaxed))
+        };
+        (0..self.count).map(used).max().unwrap_or(0) * 100 / self.shape.words
+    }
+
+    /// A position before which every record is whole; `None` when writers were at work each time.
+    fn settled(&self, slot: u32) -> Option<u64> {
+        for _ in 0..LOOKS {
+            let done = self.control(slot, DONE).load(Ordering::Acquire);
+            fence(Ordering::SeqCst);
+            // `done` never passes `head`, and both only grow: if head equals what done was, nobody was at work then.
+            if self.control(slot, HEAD).load(Ordering::Acquire) == done {
+                return Some(done);
+            }
+            std::hint::spin_loop();
+        }
+        None
+    }
+
+    /// Appends all whole records to `to` and frees their room.
+    pub(crate) fn take(&self, slot: u32, to: &mut Vec<u8>) {
+        let Some(end) = self.settled(slot) else { return };
+        let tail = self.control(slot, TAIL);
+        let begin = tail.load(Ordering::Relaxed);
+        if end.wrapping_sub(begin) <= self.shape.words {
+            self.copy(slot, begin, end, to);
+        }
+        tail.store(end, Ordering::Release);
+    }
+
+    /// Copies the words between two positions.
+    fn copy(&self, slot: u32, begin: u64, end: u64, to: &mut Vec<u8>) {
+        let (words, mask) = (self.shape.words, self.shape.mask());
+        let first = (end - begin).min(words - (begin & mask));
+        for (at, count) in [(begin & mask, first), (0, end - begin - first)] {
+            let at = slot as usize * self.shape.value_size() as usize + Buffer::SIZE + at as usize * 8;
+            let bytes = count as usize * 8;
+            to.reserve(bytes);
+            // SAFETY: the source lies within this slot's data, which is within the mapping; writers do not touch it before the tail
+            // has passed it (in flight mode they may, and the caller throws away what they could have touched). The
+            // destination has just been reserved and cannot overlap a mapping of the kernel's.
+            unsafe {
+                std::ptr::copy_nonoverlapping(self.base.as_ptr().add(at), to.as_mut_ptr().add(to.len()), bytes);
+                to.set_len(to.len() + bytes);
+            }
+        }
+    }
+}
+
+/// Offsets in `struct wire_buffer`; a test compares.
+const HEAD: usize = 0;
+const DONE: usize = 8;
+const MISSED: usize = 16;
+const MISSED_SINCE: usize = 24;
+const LOST: usize = 32;
+const TAIL: usize = 128;
+
+impl Drop for Buffers {
+    fn drop(&mut self) {
+        // SAFETY: mapped by us with this length, and nothing refers to it any more.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_control_block_lies_as_the_header_says() {
+        let mut bytes = [0; Buffer::SIZE];
+        let block = Buffer {
+            head: 1,
+            done: 2,
+            missed: 3,
+            missed_since: 4,
+            lost: 5,
+            writers_line: [0; 88],
+            tail: 6,
+            readers_line: [0; 120],
+        };
+        block.write(&mut bytes);
+        for (offset, value) in [(HEAD, 1), (DONE, 2), (MISSED, 3), (MISSED_SINCE, 4), (LOST, 5), (TAIL, 6)] {
+            assert_eq!(bytes[offset], value);
+        }
+    }
+}

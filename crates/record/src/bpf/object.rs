@@ -1,0 +1,179 @@
+//! An object file that clang made, on its way into this kernel.
+
+use super::sys::{self, MapShape, ProgramShape};
+use aya_obj::btf::{Btf, BtfKind};
+use aya_obj::generated::bpf_insn;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::Read;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Why a program does not run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LoadError {
+    /// Built for a processor without these programs.
+    #[error("this punctual was built for a processor that its kernel programs were not written for")]
+    NotBuilt,
+    /// The kernel does not describe its types.
+    #[error("the kernel does not describe its types (/sys/kernel/btf/vmlinux: {0})")]
+    NoBtf(String),
+    /// The object cannot be fitted to this kernel.
+    #[error("the kernel programs do not fit this kernel: {0}")]
+    Unfit(String),
+    /// A map was refused.
+    #[error("the kernel refused a map of {bytes} bytes: {why}")]
+    Map {
+        /// How large.
+        bytes: u64,
+        /// The kernel's answer.
+        why: std::io::Error,
+    },
+    /// The kernel has no such tracepoint.
+    #[error("this kernel has no tracepoint {0}")]
+    NoTracepoint(String),
+    /// A program was refused.
+    #[error("the kernel refused the program for {tracepoint}: {why}{}", last_line(log))]
+    Refused {
+        /// What it was for.
+        tracepoint: String,
+        /// The kernel's answer.
+        why: std::io::Error,
+        /// What its verifier said.
+        log: String,
+    },
+}
+
+/// The verifier says its reason last, before its statistics.
+fn last_line(log: &str) -> String {
+    let line = log.lines().rev().find(|line| !line.is_empty() && !line.starts_with("processed "));
+    line.map_or_else(String::new, |line| format!(" ({line})"))
+}
+
+/// An object whose programs can be loaded.
+pub(crate) struct Object {
+    object: aya_obj::Object,
+    maps: BTreeMap<String, OwnedFd>,
+}
+
+/// A program that runs at a tracepoint until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Attach {
+    program: OwnedFd,
+    _link: OwnedFd,
+}
+
+impl Attach {
+    /// See [`sys::recursion_misses`]; `None` where the kernel does not count them.
+    pub(crate) fn misses(&self) -> Option<u64> {
+        sys::recursion_misses(&self.program).ok()
+    }
+}
+
+impl Object {
+    /// Unpacks what build.rs packed, and sets the constants of the programs: names with their bytes.
+    pub(crate) fn open(packed: &[u8], constants: &[(&str, &[u8])]) -> Result<Object, LoadError> {
+        let mut bytes = Vec::new();
+        let unfit = |why: &dyn std::fmt::Display| LoadError::Unfit(why.to_string());
+        flate2::read::ZlibDecoder::new(packed).read_to_end(&mut bytes).map_err(|why| unfit(&why))?;
+        if bytes.is_empty() {
+            return Err(LoadError::NotBuilt);
+        }
+        let mut object = aya_obj::Object::parse(&bytes).map_err(|why| unfit(&why))?;
+        let constants: HashMap<&str, (&[u8], bool)> =
+            constants.iter().map(|(name, value)| (*name, (*value, true))).collect();
+        object.patch_map_data(constants).map_err(|why| unfit(&why))?;
+        Ok(Object { object, maps: BTreeMap::new() })
+    }
+
+    /// Gives a map another shape than the source does: bytes of a value, and entries.
+    pub(crate) fn shape(&mut self, map: &str, value: u32, entries: u32) {
+        if let Some(map) = self.object.maps.get_mut(map) {
+            map.set_value_size(value);
+            map.set_max_entries(entries);
+        }
+    }
+
+    /// Makes the maps, and fits the programs to them and to the kernel's types.
+    pub(crate) fn prepare(&mut self, kernel: &Btf) -> Result<(), LoadError> {
+        let unfit = |why: &dyn std::fmt::Display| LoadError::Unfit(why.to_string());
+        for (name, map) in &self.object.maps {
+            if !self.maps.contains_key(name) {
+                self.maps.insert(name.clone(), create(name, map)?);
+            }
+        }
+        let text: HashSet<usize> = self.object.functions.keys().map(|(section, _)| *section).collect();
+        let given = self.object.maps.clone();
+        let fds = given.iter().filter_map(|(name, map)| Some((name.as_str(), self.maps.get(name)?.as_raw_fd(), map)));
+        self.object.relocate_btf(kernel).map_err(|why| unfit(&Whole(&why)))?;
+        self.object.relocate_maps(fds, &text).map_err(|why| unfit(&Whole(&why)))?;
+        self.object.relocate_calls(&text).map_err(|why| unfit(&Whole(&why)))
+    }
+
+    /// A map's descriptor, once prepared.
+    pub(crate) fn map(&self, name: &str) -> Result<&OwnedFd, LoadError> {
+        self.maps.get(name).ok_or_else(|| LoadError::Unfit(format!("there is no map {name}")))
+    }
+
+    /// Loads the program and attaches it to the kernel's tracepoint of that name.
+    pub(crate) fn attach_btf_tracepoint(
+        &self,
+        kernel: &Btf,
+        program: &str,
+        tracepoint: &str,
+    ) -> Result<Attach, LoadError> {
+        let id = kernel.id_by_type_name_kind(&format!("btf_trace_{tracepoint}"), BtfKind::Typedef);
+        let id = id.map_err(|_| LoadError::NoTracepoint(tracepoint.to_owned()))?;
+        let refused = |(why, log)| LoadError::Refused { tracepoint: tracepoint.to_owned(), why, log };
+        let instructions = self.instructions(program)?;
+        let program = sys::load_program(ProgramShape::btf_tracepoint(program, id), &instructions).map_err(refused)?;
+        let link = sys::attach_btf_tracepoint(&program).map_err(|why| refused((why, String::new())))?;
+        Ok(Attach { program, _link: link })
+    }
+
+    fn instructions(&self, program: &str) -> Result<Vec<u64>, LoadError> {
+        let function =
+            self.object.programs.get(program).and_then(|program| self.object.functions.get(&program.function_key()));
+        let function = function.ok_or_else(|| LoadError::Unfit(format!("there is no program {program}")))?;
+        Ok(function.instructions.iter().map(word).collect())
+    }
+}
+
+/// `struct bpf_insn` of the kernel as its 8 bytes.
+fn word(instruction: &bpf_insn) -> u64 {
+    let registers = u64::from(instruction.dst_reg()) | u64::from(instruction.src_reg()) << 4;
+    let offset = u64::from(instruction.off as u16);
+    u64::from(instruction.code) | registers << 8 | offset << 16 | u64::from(instruction.imm as u32) << 32
+}
+
+fn create(name: &str, map: &aya_obj::Map) -> Result<OwnedFd, LoadError> {
+    let shape = MapShape {
+        kind: map.map_type(),
+        key: map.key_size(),
+        value: map.value_size(),
+        entries: map.max_entries(),
+        flags: map.map_flags(),
+    };
+    let refused = |why| LoadError::Map { bytes: u64::from(shape.value) * u64::from(shape.entries), why };
+    let fd = sys::create_map(name, shape).map_err(refused)?;
+    if !map.data().is_empty() {
+        sys::update_map(&fd, &0u32.to_ne_bytes(), map.data()).map_err(refused)?;
+        if name.starts_with(".rodata") {
+            sys::freeze_map(&fd).map_err(refused)?;
+        }
+    }
+    Ok(fd)
+}
+
+/// An error with its causes, which the loader's own messages leave out.
+struct Whole<'a>(&'a dyn std::error::Error);
+
+impl std::fmt::Display for Whole<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(why) = cause {
+            write!(f, ": {why}")?;
+            cause = why.source();
+        }
+        Ok(())
+    }
+}

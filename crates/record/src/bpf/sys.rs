@@ -1,0 +1,166 @@
+//! bpf(2), as far as it is needed (include/uapi/linux/bpf.h, `union bpf_attr`).
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// Commands of bpf(2).
+#[derive(Clone, Copy)]
+#[allow(missing_docs)]
+#[repr(u32)]
+pub(crate) enum Command {
+    MapCreate = 0,
+    MapUpdate = 2,
+    ProgramLoad = 5,
+    InfoByFd = 15,
+    RawTracepointOpen = 17,
+    MapFreeze = 22,
+}
+
+/// BPF_PROG_TYPE_*.
+pub(crate) const PROGRAM_TRACING: u32 = 26;
+/// BPF_TRACE_RAW_TP.
+const ATTACH_RAW_TP: u32 = 23;
+
+/// `union bpf_attr`, filled by offset; what is not set is zero.
+#[derive(Clone)]
+pub(crate) struct Attr([u64; 20]);
+
+impl Attr {
+    pub(crate) fn new() -> Attr {
+        Attr([0; 20])
+    }
+    pub(crate) fn u32(mut self, offset: usize, value: u32) -> Attr {
+        let shift = (offset % 8) * 8;
+        let word = &mut self.0[offset / 8];
+        *word = *word & !(0xffff_ffff << shift) | u64::from(value) << shift;
+        self
+    }
+    pub(crate) fn u64(mut self, offset: usize, value: u64) -> Attr {
+        self.0[offset / 8] = value;
+        self
+    }
+    pub(crate) fn pointer<T>(self, offset: usize, to: *const T) -> Attr {
+        self.u64(offset, to as usize as u64)
+    }
+    /// A name of at most 15 bytes in a field of 16; the kernel takes letters, digits, `_` and `.`.
+    pub(crate) fn name(mut self, offset: usize, name: &str) -> Attr {
+        let plain = name.bytes().filter(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').take(15);
+        for (place, byte) in (offset..).zip(plain) {
+            self.0[place / 8] |= u64::from(byte) << (place % 8 * 8);
+        }
+        self
+    }
+    /// # Safety
+    /// Every pointer in it must be valid for what the command does with it.
+    pub(crate) unsafe fn call(&mut self, command: Command) -> io::Result<i64> {
+        let size = size_of_val(&self.0);
+        // SAFETY: the attribute is ours and of the size that is said; the caller answers for the pointers in it. The kernel
+        // accepts a longer attribute than it knows if what it does not know is zero.
+        let result = unsafe { libc::syscall(libc::SYS_bpf, command as u32, self.0.as_mut_ptr(), size) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    }
+    /// The same, for commands that give a file descriptor.
+    ///
+    /// # Safety
+    /// As [`Attr::call`].
+    pub(crate) unsafe fn open(&mut self, command: Command) -> io::Result<OwnedFd> {
+        // SAFETY: passed on to the caller.
+        let fd = unsafe { self.call(command)? };
+        // SAFETY: the kernel just gave this descriptor to us alone.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+    }
+}
+
+/// What a map is like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MapShape {
+    pub(crate) kind: u32,
+    pub(crate) key: u32,
+    pub(crate) value: u32,
+    pub(crate) entries: u32,
+    pub(crate) flags: u32,
+}
+
+pub(crate) fn create_map(name: &str, shape: MapShape) -> io::Result<OwnedFd> {
+    let attr = Attr::new().u32(0, shape.kind).u32(4, shape.key).u32(8, shape.value).u32(12, shape.entries);
+    let attr = attr.u32(16, shape.flags).name(28, name);
+    // SAFETY: no pointers.
+    let open = || unsafe { attr.clone().open(Command::MapCreate) };
+    match open() {
+        // Before 5.11 maps were charged against RLIMIT_MEMLOCK.
+        Err(why) if why.raw_os_error() == Some(libc::EPERM) && lift_memlock() => open(),
+        result => result,
+    }
+}
+
+fn lift_memlock() -> bool {
+    let all = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the structure is valid and only read.
+    unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &all) == 0 }
+}
+
+pub(crate) fn update_map(map: &OwnedFd, key: &[u8], value: &[u8]) -> io::Result<()> {
+    let attr = Attr::new().u32(0, map.as_raw_fd() as u32).pointer(8, key.as_ptr()).pointer(16, value.as_ptr());
+    // SAFETY: key and value live through the call; callers give them the sizes that the map was made with.
+    unsafe { attr.clone().call(Command::MapUpdate) }.map(drop)
+}
+
+pub(crate) fn freeze_map(map: &OwnedFd) -> io::Result<()> {
+    // SAFETY: no pointers.
+    unsafe { Attr::new().u32(0, map.as_raw_fd() as u32).call(Command::MapFreeze) }.map(drop)
+}
+
+/// What a program is, beside its instructions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProgramShape<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) kind: u32,
+    pub(crate) attach_type: u32,
+    pub(crate) attach_btf_id: u32,
+}
+
+impl<'a> ProgramShape<'a> {
+    /// For a tracepoint with BTF arguments: `id` is that of the typedef `btf_trace_…` in the kernel's own BTF.
+    pub(crate) fn btf_tracepoint(name: &'a str, id: u32) -> ProgramShape<'a> {
+        ProgramShape { name, kind: PROGRAM_TRACING, attach_type: ATTACH_RAW_TP, attach_btf_id: id }
+    }
+}
+
+/// Loads a program: `instructions` are those of the kernel, 8 bytes each. The verifier's log is asked for when it refuses.
+pub(crate) fn load_program(shape: ProgramShape, instructions: &[u64]) -> Result<OwnedFd, (io::Error, String)> {
+    let attr = Attr::new().u32(0, shape.kind).u32(4, instructions.len() as u32).pointer(8, instructions.as_ptr());
+    let attr = attr.pointer(16, c"GPL".as_ptr()).name(48, shape.name);
+    let attr = attr.u32(68, shape.attach_type).u32(108, shape.attach_btf_id);
+    // SAFETY: instructions and license live through the call.
+    match unsafe { attr.clone().open(Command::ProgramLoad) } {
+        Ok(program) => return Ok(program),
+        Err(why) if matches!(why.raw_os_error(), Some(libc::EINVAL | libc::EACCES | libc::E2BIG)) => {}
+        Err(why) => return Err((why, String::new())),
+    }
+    let mut log = vec![0u8; 1 << 20];
+    let mut attr = attr.u32(24, 1).u32(28, log.len() as u32).pointer(32, log.as_mut_ptr());
+    // SAFETY: as above, and the log is as long as is said.
+    match unsafe { attr.open(Command::ProgramLoad) } {
+        Ok(program) => Ok(program),
+        Err(why) => {
+            let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
+            Err((why, String::from_utf8_lossy(&log[..end]).into_owned()))
+        }
+    }
+}
+
+/// Attaches a program to the tracepoint that it was loaded for; it stays as long as the descriptor.
+pub(crate) fn attach_btf_tracepoint(program: &OwnedFd) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    unsafe { Attr::new().u32(8, program.as_raw_fd() as u32).open(Command::RawTracepointOpen) }
+}
+
+/// How often the program was not run because it was running already on that CPU (`bpf_prog_info::recursion_misses`, since 5.12).
+pub(crate) fn recursion_misses(program: &OwnedFd) -> io::Result<u64> {
+    const MISSES: usize = 208 / 8;
+    let mut info = [0u64; MISSES + 2];
+    let attr = Attr::new().u32(0, program.as_raw_fd() as u32).u32(4, size_of_val(&info) as u32);
+    // SAFETY: the information is ours and as long as is said.
+    unsafe { attr.pointer(8, info.as_mut_ptr()).call(Command::InfoByFd)? };
+    Ok(info[MISSES])
+}

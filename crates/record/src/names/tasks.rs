@@ -1,0 +1,98 @@
+//! Names of threads: those that exist at the start from /proc, those born or renamed later from the kernel, and at the end once more
+//! from /proc, for the scheduling that they ended up with.
+
+use crate::wire::layout::{Header, NAME, Name};
+use punctual_core::event::{Names, TaskName, Tid};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// As many names are kept; more threads than that go by their number. The kernel's own limit is 2²² threads (include/linux/threads.h).
+const MOST: usize = 1 << 20;
+
+pub(crate) struct Collector {
+    tasks: BTreeMap<Tid, TaskName>,
+}
+
+impl Collector {
+    pub(crate) fn start() -> Collector {
+        let mut collector = Collector { tasks: BTreeMap::new() };
+        collector.scan();
+        collector
+    }
+
+    fn keep(&mut self, tid: Tid, name: TaskName) {
+        if self.tasks.len() < MOST || self.tasks.contains_key(&tid) {
+            self.tasks.insert(tid, name);
+        }
+    }
+
+    /// Takes names that the kernel's programs wrote.
+    pub(crate) fn take(&mut self, mut bytes: &[u8]) {
+        while let Some((header, rest)) = bytes.split_first_chunk() {
+            let header = Header::read(header);
+            let size = usize::from(header.words) * 8;
+            let Some(payload) = rest.get(..size) else { return };
+            if let (true, Ok(payload)) = (u64::from(header.kind) == NAME, payload.try_into()) {
+                let name = Name::read(payload);
+                let scheduling = scheduling(name.policy, 99 - (i32::from(name.prio) - 1));
+                let name = TaskName { process: name.process, comm: text(&name.comm), scheduling };
+                self.keep(Tid(header.tid), name);
+            }
+            bytes = &rest[size..];
+        }
+    }
+
+    /// All threads of all processes that /proc shows now.
+    fn scan(&mut self) {
+        let numbers = |path: &str| -> Vec<u32> {
+            let entries = fs::read_dir(path).into_iter().flatten().flatten();
+            entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+        };
+        for process in numbers("/proc") {
+            for tid in numbers(&format!("/proc/{process}/task")) {
+                if let Ok(comm) = fs::read(format!("/proc/{process}/task/{tid}/comm")) {
+                    let name = TaskName { process, comm: text(comm.trim_ascii_end()), scheduling: scheduling_of(tid) };
+                    self.keep(Tid(tid), name);
+                }
+            }
+        }
+    }
+
+    /// Everything that is known, with the names and scheduling that living threads have now.
+    pub(crate) fn finish(mut self) -> Names {
+        self.scan();
+        Names { tasks: self.tasks, ..Names::default() }
+    }
+}
+
+/// Bytes up to the first NUL; what is no UTF-8 is replaced, the rest is escaped by whoever presents it.
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+fn scheduling_of(tid: u32) -> Option<String> {
+    let mut param = libc::sched_param { sched_priority: 0 };
+    // SAFETY: a plain system call, and a valid structure to write to. A thread that is gone gives an error.
+    let (policy, ok) = unsafe {
+        let tid = tid as libc::pid_t;
+        // glibc and musl disagree about the wrappers (musl's refuse): the system calls themselves do not.
+        let policy = libc::syscall(libc::SYS_sched_getscheduler, tid);
+        (policy, libc::syscall(libc::SYS_sched_getparam, tid, &mut param) == 0)
+    };
+    let policy = u8::try_from(policy & !libc::SCHED_RESET_ON_FORK as i64).ok()?;
+    ok.then(|| scheduling(policy, param.sched_priority)).flatten()
+}
+
+/// `SCHED_FIFO 80`; numbers of include/uapi/linux/sched.h.
+fn scheduling(policy: u8, priority: i32) -> Option<String> {
+    Some(match policy {
+        0 => "SCHED_OTHER".to_owned(),
+        1 => format!("SCHED_FIFO {priority}"),
+        2 => format!("SCHED_RR {priority}"),
+        3 => "SCHED_BATCH".to_owned(),
+        5 => "SCHED_IDLE".to_owned(),
+        6 => "SCHED_DEADLINE".to_owned(),
+        _ => return None,
+    })
+}

@@ -1,0 +1,122 @@
+//! The recorder of kernel events: from a request to bytes on the wire.
+//!
+//! [`Recorder::start`] attaches what is wanted, [`Recorder::drain`] hands over what has come (raw records, see [`crate::wire`]), and
+//! [`Recorder::stop`] detaches, hands over the rest, and says what the recording covers and lost. When the process dies
+//! instead, the kernel takes the programs away; see `backend` for what tracefs leaves and who removes it.
+
+mod btf;
+mod request;
+
+pub use request::{Backend, Mode, Request, StartError};
+
+use crate::names::Collector;
+use crate::wire;
+use btf::BtfRecorder;
+use punctual_core::event::{Names, Recorded, Source};
+use punctual_core::{Finding, MonotonicNs};
+
+/// A running recorder.
+pub struct Recorder {
+    running: BtfRecorder,
+    names: Collector,
+    request: Request,
+    began: MonotonicNs,
+    /// Records handed over, by CPU.
+    counts: Vec<u64>,
+    bytes: Vec<u8>,
+}
+
+/// What a stopped recorder leaves beside its bytes.
+#[derive(Debug)]
+pub struct Stopped {
+    /// What the recording covers and lost.
+    pub recorded: Recorded,
+    /// What the numbers in it are called.
+    pub names: Names,
+}
+
+impl Recorder {
+    /// Attaches what the request wants, on the first backend that works here, or on the one that it names.
+    pub fn start(request: Request) -> Result<Recorder, StartError> {
+        request.check()?;
+        let names = Collector::start();
+        let running = BtfRecorder::start(&request)?;
+        let counts = vec![0; request.cpus.len()];
+        Ok(Recorder { running, names, request, began: now(), counts, bytes: Vec::new() })
+    }
+
+    /// What could not be recorded of what was asked for, and why.
+    pub fn findings(&self) -> &[Finding] {
+        self.running.findings()
+    }
+
+    /// Hands over all whole records that have come since: for each CPU that has any, its number and the records, in the order in which
+    /// they were begun. Never blocks.
+    pub fn drain(&mut self, sink: &mut dyn FnMut(u16, &[u8])) {
+        for (index, cpu) in self.request.cpus.iter().enumerate() {
+            self.bytes.clear();
+            self.running.take(index as u32, &mut self.bytes);
+            if !self.bytes.is_empty() {
+                self.counts[index] += wire::count(&self.bytes);
+                sink(cpu as u16, &self.bytes);
+            }
+        }
+        self.bytes.clear();
+        self.running.take_names(&mut self.bytes);
+        self.names.take(&self.bytes);
+    }
+
+    /// How full the fullest buffer is, in hundredths: drain more often when this grows.
+    pub fn fill(&self) -> u64 {
+        self.running.fill()
+    }
+
+    /// What was lost so far, by CPU.
+    pub fn losses(&self) -> Vec<(u16, u64)> {
+        let cpus = self.request.cpus.iter().enumerate();
+        cpus.map(|(index, cpu)| (cpu as u16, self.running.lost(index as u32))).collect()
+    }
+
+    /// Detaches everything and hands over the rest.
+    pub fn stop(mut self, sink: &mut dyn FnMut(u16, &[u8])) -> Stopped {
+        let ended = now();
+        self.running.detach();
+        self.drain(sink);
+        for (index, cpu) in self.request.cpus.iter().enumerate() {
+            self.bytes.clear();
+            self.running.last_loss(index as u32, cpu as u16, ended, &mut self.bytes);
+            if !self.bytes.is_empty() {
+                sink(cpu as u16, &self.bytes);
+            }
+        }
+        let mut findings = self.running.findings().to_vec();
+        findings.extend(self.running.last_findings());
+        let sources = self.request.cpus.iter().enumerate().map(|(index, cpu)| Source {
+            name: format!("cpu {cpu}"),
+            cpu: Some(cpu as u16),
+            recorded: self.counts[index],
+            lost: self.running.lost(index as u32),
+            torn: 0,
+        });
+        let recorded = Recorded {
+            recorder: self.running.name().to_owned(),
+            began: self.began,
+            ended,
+            cpus: self.request.cpus.clone(),
+            groups: self.running.groups().to_vec(),
+            pids: self.request.pids.clone(),
+            sources: sources.collect(),
+            point_clock_error: None,
+            findings,
+        };
+        Stopped { recorded, names: self.names.finish() }
+    }
+}
+
+/// CLOCK_MONOTONIC, which the kernel's programs stamp with too.
+pub(crate) fn now() -> MonotonicNs {
+    let mut at = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid structure to write to; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut at) };
+    MonotonicNs(at.tv_sec * 1_000_000_000 + at.tv_nsec)
+}

@@ -1,0 +1,111 @@
+//! What to record, and why that may not be possible.
+
+use punctual_core::CpuSet;
+use punctual_core::event::Group;
+
+/// Where events come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Backend {
+    /// The first of the others that works here.
+    #[default]
+    Auto,
+    /// BPF programs on tracepoints with BTF: the cheapest, and all filters run in the kernel.
+    Btf,
+}
+
+/// What becomes of events.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Mode {
+    /// They are drained; what finds no room is lost and counted.
+    #[default]
+    Stream,
+    /// They stay in the kernel, the newest overwriting the oldest, until a window is asked for.
+    Flight,
+}
+
+/// What to record.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Groups of events.
+    pub groups: Vec<Group>,
+    /// Events on these CPUs.
+    pub cpus: CpuSet,
+    /// Events of these processes or threads, or about them; empty: of all. Interrupts count as of the thread that they interrupt.
+    pub pids: Vec<u32>,
+    /// Children that these bear from now on are wanted too.
+    pub follow_children: bool,
+    /// Events of tasks with one of these names (exactly, at most 15 bytes), or about them; empty: of all. With `pids`, both must hold.
+    pub comms: Vec<String>,
+    /// The system calls that [`Group::Syscall`] means; empty: all.
+    pub syscalls: Vec<u32>,
+    /// Bytes for each CPU, made a power of two.
+    pub buffer: usize,
+    /// Where from.
+    pub backend: Backend,
+    /// Streamed or kept.
+    pub mode: Mode,
+}
+
+impl Request {
+    /// These groups on these CPUs, without filters, streamed through buffers of 8 MiB: 0.1 s of a million events a second.
+    pub fn new(groups: &[Group], cpus: CpuSet) -> Request {
+        Request {
+            groups: groups.to_vec(),
+            cpus,
+            pids: Vec::new(),
+            follow_children: false,
+            comms: Vec::new(),
+            syscalls: Vec::new(),
+            buffer: 8 << 20,
+            backend: Backend::Auto,
+            mode: Mode::Stream,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), StartError> {
+        use crate::wire::layout as wire;
+        let wrong = |what: String| Err(StartError::Request(what));
+        match self {
+            Request { cpus, .. } if cpus.is_empty() => wrong("no CPU to record on".to_owned()),
+            Request { groups, .. } if groups.is_empty() => wrong("no group of events to record".to_owned()),
+            Request { comms, .. } if comms.len() > MAX_COMMS => wrong(format!("more than {MAX_COMMS} task names")),
+            Request { pids, .. } if pids.len() > MAX_PIDS => wrong(format!("more than {MAX_PIDS} processes")),
+            Request { comms, syscalls, .. } => {
+                if let Some(comm) = comms.iter().find(|comm| comm.is_empty() || comm.len() > 15) {
+                    return wrong(format!(
+                        "a task name has 1 to 15 bytes, `{}` has {}",
+                        comm.escape_debug(),
+                        comm.len()
+                    ));
+                }
+                match syscalls.iter().find(|number| u64::from(**number) >= wire::MAX_SYSCALLS) {
+                    Some(number) => wrong(format!("there is no system call {number}")),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// As many as the map `comms` of `bpf/filter.h` holds.
+const MAX_COMMS: usize = 64;
+/// Half of what the map `pids` of `bpf/filter.h` holds: children may join.
+const MAX_PIDS: usize = 32768;
+
+/// Why nothing is recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The request makes no sense.
+    #[error("{0}")]
+    Request(String),
+    /// The backend does not work here: which, why, and what would help.
+    #[error("recording through {backend} is not possible: {why}{}", remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default())]
+    Backend {
+        /// Its name.
+        backend: &'static str,
+        /// The reason.
+        why: String,
+        /// What to do.
+        remedy: Option<String>,
+    },
+}

@@ -1,0 +1,105 @@
+//! Which tracepoints make up a group, and which program records each.
+
+use crate::wire::layout as wire;
+use punctual_core::event::Group;
+
+/// One tracepoint of the kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tracepoint {
+    pub(crate) group: Group,
+    /// As under events/ of tracefs.
+    pub(crate) system: &'static str,
+    pub(crate) name: &'static str,
+    /// Programs of `bpf/events.bpf.c`: the first that this kernel takes.
+    pub(crate) programs: &'static [&'static str],
+    /// What its records are on the wire.
+    #[expect(dead_code)] // For recorders without BTF, which come next.
+    pub(crate) kind: u8,
+}
+
+impl Tracepoint {
+    /// `sched:sched_switch`.
+    pub(crate) fn full_name(&self) -> String {
+        format!("{}:{}", self.system, self.name)
+    }
+}
+
+const fn at(
+    group: Group,
+    system: &'static str,
+    name: &'static str,
+    programs: &'static [&'static str],
+    kind: u64,
+) -> Tracepoint {
+    Tracepoint { group, system, name, programs, kind: kind as u8 }
+}
+
+/// The tracepoints of these groups.
+pub(crate) fn of_groups(groups: &[Group]) -> impl Iterator<Item = &'static Tracepoint> {
+    ALL.iter().filter(|tracepoint| groups.contains(&tracepoint.group))
+}
+
+use Group::*;
+
+/// All of them; what is in several kernels under several names is here several times.
+#[rustfmt::skip] // A table.
+pub(crate) const ALL: &[Tracepoint] = &[
+    at(Sched, "sched", "sched_switch", &["switched", "switched_before_5_18"], wire::SWITCH),
+    at(Sched, "sched", "sched_waking", &["waking"], wire::WAKING),
+    at(Sched, "sched", "sched_wakeup", &["wakeup"], wire::WAKEUP),
+    at(Sched, "sched", "sched_wakeup_new", &["wakeup_new"], wire::WAKEUP_NEW),
+    at(Sched, "sched", "sched_migrate_task", &["migrate"], wire::MIGRATE),
+    at(Sched, "sched", "sched_process_fork", &["forked"], wire::FORK),
+    at(Sched, "sched", "sched_process_exec", &["execed"], wire::EXEC),
+    at(Sched, "sched", "sched_process_exit", &["exited"], wire::EXIT),
+    at(Sched, "sched", "sched_pi_setprio", &["pi_setprio"], wire::PI_SETPRIO),
+    at(Irq, "irq", "irq_handler_entry", &["irq_entry"], wire::IRQ_ENTRY),
+    at(Irq, "irq", "irq_handler_exit", &["irq_exit"], wire::IRQ_EXIT),
+    at(Vectors, "irq_vectors", "local_timer_entry", &["vector_entry"], wire::VECTOR_ENTRY),
+    at(Vectors, "irq_vectors", "local_timer_exit", &["vector_exit"], wire::VECTOR_EXIT),
+    at(Vectors, "irq_vectors", "reschedule_entry", &["vector_entry"], wire::VECTOR_ENTRY),
+    at(Vectors, "irq_vectors", "reschedule_exit", &["vector_exit"], wire::VECTOR_EXIT),
+    at(Vectors, "irq_vectors", "call_function_entry", &["vector_entry"], wire::VECTOR_ENTRY),
+    at(Vectors, "irq_vectors", "call_function_exit", &["vector_exit"], wire::VECTOR_EXIT),
+    at(Vectors, "irq_vectors", "call_function_single_entry", &["vector_entry"], wire::VECTOR_ENTRY),
+    at(Vectors, "irq_vectors", "call_function_single_exit", &["vector_exit"], wire::VECTOR_EXIT),
+    at(Vectors, "irq_vectors", "irq_work_entry", &["vector_entry"], wire::VECTOR_ENTRY),
+    at(Vectors, "irq_vectors", "irq_work_exit", &["vector_exit"], wire::VECTOR_EXIT),
+    at(Vectors, "irq_vectors", "thermal_apic_entry", &["vector_entry"], wire::VECTOR_ENTRY),
+    at(Vectors, "irq_vectors", "thermal_apic_exit", &["vector_exit"], wire::VECTOR_EXIT),
+    at(Softirq, "irq", "softirq_raise", &["softirq_raise"], wire::SOFTIRQ_RAISE),
+    at(Softirq, "irq", "softirq_entry", &["softirq_entry"], wire::SOFTIRQ_ENTRY),
+    at(Softirq, "irq", "softirq_exit", &["softirq_exit"], wire::SOFTIRQ_EXIT),
+    at(Ipi, "ipi", "ipi_send_cpu", &["ipi_send"], wire::IPI_SEND),
+    at(Hrtimer, "timer", "hrtimer_start", &["hrtimer_start"], wire::HRTIMER_START),
+    at(Hrtimer, "timer", "hrtimer_cancel", &["hrtimer_cancel"], wire::HRTIMER_CANCEL),
+    at(Hrtimer, "timer", "hrtimer_expire_entry", &["hrtimer_entry"], wire::HRTIMER_ENTRY),
+    at(Hrtimer, "timer", "hrtimer_expire_exit", &["hrtimer_exit"], wire::HRTIMER_EXIT),
+    at(Timer, "timer", "timer_start", &["timer_start"], wire::TIMER_START),
+    at(Timer, "timer", "timer_expire_entry", &["timer_entry"], wire::TIMER_ENTRY),
+    at(Timer, "timer", "timer_expire_exit", &["timer_exit"], wire::TIMER_EXIT),
+    at(Syscall, "raw_syscalls", "sys_enter", &["syscall_enter"], wire::SYSCALL_ENTER),
+    at(Syscall, "raw_syscalls", "sys_exit", &["syscall_exit"], wire::SYSCALL_EXIT),
+    at(Futex, "raw_syscalls", "sys_enter", &["syscall_enter"], wire::FUTEX_ENTER),
+    at(Futex, "raw_syscalls", "sys_exit", &["syscall_exit"], wire::FUTEX_EXIT),
+    at(Lock, "lock", "contention_begin", &["contention_begin"], wire::CONTENTION_BEGIN),
+    at(Lock, "lock", "contention_end", &["contention_end"], wire::CONTENTION_END),
+    at(Fault, "exceptions", "page_fault_user", &["page_fault_user"], wire::PAGE_FAULT),
+    at(Fault, "exceptions", "page_fault_kernel", &["page_fault_kernel"], wire::PAGE_FAULT),
+    at(Page, "kmem", "mm_page_alloc", &["page_alloc"], wire::PAGE_ALLOC),
+    at(Page, "vmscan", "mm_vmscan_direct_reclaim_begin", &["reclaim_begin"], wire::RECLAIM_BEGIN),
+    at(Page, "vmscan", "mm_vmscan_direct_reclaim_end", &["reclaim_end"], wire::RECLAIM_END),
+    at(Kmalloc, "kmem", "kmalloc", &["kmalloc"], wire::KMALLOC),
+    at(Kmalloc, "kmem", "kmem_cache_alloc", &["cache_alloc"], wire::CACHE_ALLOC),
+    at(Block, "block", "block_rq_issue", &["block_issue"], wire::BLOCK_ISSUE),
+    at(Block, "block", "block_rq_complete", &["block_complete"], wire::BLOCK_COMPLETE),
+    at(Jbd2, "jbd2", "jbd2_start_commit", &["journal_start"], wire::JOURNAL_START),
+    at(Jbd2, "jbd2", "jbd2_end_commit", &["journal_end"], wire::JOURNAL_END),
+    at(Mmc, "mmc", "mmc_request_start", &["mmc_start"], wire::MMC_START),
+    at(Mmc, "mmc", "mmc_request_done", &["mmc_done"], wire::MMC_DONE),
+    at(Workqueue, "workqueue", "workqueue_execute_start", &["work_start"], wire::WORK_START),
+    at(Workqueue, "workqueue", "workqueue_execute_end", &["work_end"], wire::WORK_END),
+    at(Napi, "napi", "napi_poll", &["napi_poll"], wire::NAPI_POLL),
+    at(Idle, "power", "cpu_idle", &["idle"], wire::IDLE),
+    at(Frequency, "power", "cpu_frequency", &["frequency"], wire::FREQUENCY),
+];

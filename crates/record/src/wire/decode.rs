@@ -1,0 +1,360 @@
+//! From bytes to events.
+
+use super::layout::{self as wire, Header};
+use punctual_core::MonotonicNs;
+use punctual_core::event::{Event, FunctionId, Futex, PointId, PointKind, StackId, TaskState, Tid, What};
+
+/// Why bytes are not a record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum WireError {
+    /// The bytes end inside a record.
+    #[error("the record at byte {at} is cut off")]
+    CutOff {
+        /// Where it begins.
+        at: usize,
+    },
+    /// A kind that this version does not know; reading goes on after it.
+    #[error("the record at byte {at} is of kind {kind}, which this version of punctual does not know")]
+    UnknownKind {
+        /// Where it begins.
+        at: usize,
+        /// Its kind.
+        kind: u8,
+    },
+    /// A payload of the wrong size; reading goes on after it.
+    #[error("the record at byte {at} of kind {kind} cannot have {words} words")]
+    WrongSize {
+        /// Where it begins.
+        at: usize,
+        /// Its kind.
+        kind: u8,
+        /// Its payload in words.
+        words: u8,
+    },
+    /// A value that the field cannot have; reading goes on after it.
+    #[error("the record at byte {at} of kind {kind} holds an impossible value")]
+    WrongValue {
+        /// Where it begins.
+        at: usize,
+        /// Its kind.
+        kind: u8,
+    },
+}
+
+/// The events in these bytes, in their order. Names and stacks on their way are no events and are passed over.
+pub fn decode(bytes: &[u8]) -> Decode<'_> {
+    Decode { bytes, at: 0 }
+}
+
+/// How many whole records these bytes hold that tell of one event each: all but those that tell of losses.
+pub fn count(mut bytes: &[u8]) -> u64 {
+    let mut count = 0;
+    while let Some((header, rest)) = bytes.split_first_chunk() {
+        let header = Header::read(header);
+        let Some(rest) = rest.get(usize::from(header.words) * super::WORD..) else { break };
+        count += u64::from(u64::from(header.kind) != wire::LOST);
+        bytes = rest;
+    }
+    count
+}
+
+/// See [`decode`].
+#[derive(Clone, Debug)]
+pub struct Decode<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Decode<'_> {
+    /// How many bytes were read so far.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+}
+
+impl Iterator for Decode<'_> {
+    type Item = Result<Event, WireError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let at = self.at;
+            let rest = self.bytes.get(at..)?;
+            if rest.is_empty() {
+                return None;
+            }
+            let Some((header, rest)) = rest.split_first_chunk() else {
+                self.at = self.bytes.len();
+                return Some(Err(WireError::CutOff { at }));
+            };
+            let header = Header::read(header);
+            let size = usize::from(header.words) * super::WORD;
+            let Some(payload) = rest.get(..size) else {
+                self.at = self.bytes.len();
+                return Some(Err(WireError::CutOff { at }));
+            };
+            self.at = at + Header::SIZE + size;
+            match what(header.kind, payload) {
+                Ok(Some(what)) => {
+                    let at = MonotonicNs(header.ns as i64);
+                    return Some(Ok(Event { at, cpu: header.cpu, tid: Tid(header.tid), what }));
+                }
+                Ok(None) => {}
+                Err(problem) => {
+                    let (kind, words) = (header.kind, header.words);
+                    return Some(Err(match problem {
+                        Problem::Kind => WireError::UnknownKind { at, kind },
+                        Problem::Size => WireError::WrongSize { at, kind, words },
+                        Problem::Value => WireError::WrongValue { at, kind },
+                    }));
+                }
+            }
+        }
+    }
+}
+
+enum Problem {
+    Kind,
+    Size,
+    Value,
+}
+
+/// A payload of exactly the size that its structure has.
+#[inline(always)]
+fn exact<const N: usize>(payload: &[u8]) -> Result<&[u8; N], Problem> {
+    payload.try_into().map_err(|_| Problem::Size)
+}
+
+macro_rules! read {
+    ($structure:ident, $payload:expr) => {
+        wire::$structure::read(exact($payload)?)
+    };
+}
+
+fn prio(on_wire: u8) -> i16 {
+    i16::from(on_wire) - 1
+}
+
+/// `Ok(None)` for what is no event.
+#[inline]
+fn what(kind: u8, payload: &[u8]) -> Result<Option<What>, Problem> {
+    let number = || Ok(read!(Number, payload).number);
+    let small = || number().and_then(|number| u8::try_from(number).map_err(|_| Problem::Value));
+    let address = || Ok::<_, Problem>(read!(Address, payload).address);
+    Ok(Some(match u64::from(kind) {
+        wire::SWITCH => {
+            let r = read!(Switch, payload);
+            What::Switch {
+                prev_prio: prio(r.prev_prio),
+                prev_state: task_state(r.prev_state),
+                next: Tid(r.next),
+                next_prio: prio(r.next_prio),
+            }
+        }
+        wire::WAKING => {
+            let r = read!(Wake, payload);
+            What::Waking { task: Tid(r.task), prio: prio(r.prio), target: r.target }
+        }
+        wire::WAKEUP => wakeup(payload, false)?,
+        wire::WAKEUP_NEW => wakeup(payload, true)?,
+        wire::MIGRATE => {
+            let r = read!(Migrate, payload);
+            What::Migrate { task: Tid(r.task), from: r.from, to: r.to }
+        }
+        wire::FORK => What::Fork { child: Tid(read!(Fork, payload).child) },
+        wire::EXEC => {
+            exact::<0>(payload)?;
+            What::Exec
+        }
+        wire::EXIT => {
+            exact::<0>(payload)?;
+            What::Exit
+        }
+        wire::PI_SETPRIO => {
+            let r = read!(Pi, payload);
+            What::PiSetPrio { task: Tid(r.task), old: prio(r.old), new: prio(r.new) }
+        }
+        wire::IRQ_ENTRY => What::IrqEntry { irq: read!(Irq, payload).irq },
+        wire::IRQ_EXIT => {
+            let r = read!(Irq, payload);
+            What::IrqExit { irq: r.irq, handled: r.handled != 0 }
+        }
+        wire::VECTOR_ENTRY => What::VectorEntry { vector: small()? },
+        wire::VECTOR_EXIT => What::VectorExit { vector: small()? },
+        wire::SOFTIRQ_RAISE => What::SoftirqRaise { vector: small()? },
+        wire::SOFTIRQ_ENTRY => What::SoftirqEntry { vector: small()? },
+        wire::SOFTIRQ_EXIT => What::SoftirqExit { vector: small()? },
+        wire::IPI_SEND => What::IpiSend { target: u16::try_from(number()?).map_err(|_| Problem::Value)? },
+        wire::IDLE => match number()? {
+            u32::MAX => What::IdleExit,
+            state => What::IdleEnter { state },
+        },
+        wire::FREQUENCY => What::Frequency { khz: number()? },
+        wire::HRTIMER_START => {
+            let r = read!(HrtimerStart, payload);
+            What::HrtimerStart { timer: r.timer, expires: MonotonicNs(r.expires as i64) }
+        }
+        wire::HRTIMER_CANCEL => What::HrtimerCancel { timer: address()? },
+        wire::HRTIMER_ENTRY => {
+            let r = read!(HrtimerEntry, payload);
+            let expires = (r.expires != 0).then_some(MonotonicNs(r.expires as i64));
+            What::HrtimerExpireEntry { timer: r.timer, now: MonotonicNs(r.now as i64), expires }
+        }
+        wire::HRTIMER_EXIT => What::HrtimerExpireExit { timer: address()? },
+        wire::TIMER_START => {
+            let r = read!(Timer, payload);
+            What::TimerStart { timer: r.timer, expires: r.value }
+        }
+        wire::TIMER_ENTRY => {
+            let r = read!(Timer, payload);
+            What::TimerExpireEntry { timer: r.timer, function: r.value }
+        }
+        wire::TIMER_EXIT => What::TimerExpireExit { timer: address()? },
+        wire::SYSCALL_ENTER => {
+            let r = read!(SyscallEnter, payload);
+            What::SyscallEnter { number: r.number, args: [r.first, r.second] }
+        }
+        wire::SYSCALL_EXIT => {
+            let r = read!(SyscallExit, payload);
+            What::SyscallExit { number: r.number, result: r.result }
+        }
+        wire::FUTEX_ENTER => {
+            let r = read!(FutexEnter, payload);
+            What::FutexEnter { op: futex(r.op), address: r.address }
+        }
+        wire::FUTEX_EXIT => {
+            let r = read!(FutexExit, payload);
+            What::FutexExit { op: futex(r.op), result: r.result }
+        }
+        wire::CONTENTION_BEGIN => {
+            let r = read!(Contention, payload);
+            What::ContentionBegin { lock: r.lock, flags: r.value as u32 }
+        }
+        wire::CONTENTION_END => {
+            let r = read!(Contention, payload);
+            What::ContentionEnd { lock: r.lock, result: r.value }
+        }
+        wire::PAGE_FAULT => {
+            let r = read!(PageFault, payload);
+            What::PageFault { address: r.address, ip: r.ip, user: r.user != 0 }
+        }
+        wire::PAGE_ALLOC => {
+            let r = read!(PageAlloc, payload);
+            What::PageAlloc { order: u8::try_from(r.order).map_err(|_| Problem::Value)?, page: r.page }
+        }
+        wire::RECLAIM_BEGIN => What::ReclaimBegin { order: small()? },
+        wire::RECLAIM_END => What::ReclaimEnd { reclaimed: address()? },
+        wire::KMALLOC => {
+            let r = read!(Kmalloc, payload);
+            What::Kmalloc { requested: r.requested, allocated: r.allocated }
+        }
+        wire::CACHE_ALLOC => {
+            let r = read!(Kmalloc, payload);
+            What::CacheAlloc { requested: r.requested, allocated: r.allocated }
+        }
+        wire::BLOCK_ISSUE => {
+            let r = read!(Block, payload);
+            What::BlockIssue { device: r.device, sector: r.sector, bytes: r.bytes, write: r.value != 0 }
+        }
+        wire::BLOCK_COMPLETE => {
+            let r = read!(Block, payload);
+            What::BlockComplete { device: r.device, sector: r.sector, bytes: r.bytes, error: r.value }
+        }
+        wire::JOURNAL_START => {
+            let r = read!(Journal, payload);
+            What::JournalStart { device: r.device, transaction: u64::from(r.transaction) }
+        }
+        wire::JOURNAL_END => {
+            let r = read!(Journal, payload);
+            What::JournalEnd { device: r.device, transaction: u64::from(r.transaction) }
+        }
+        wire::MMC_START => {
+            let r = read!(Mmc, payload);
+            What::MmcStart { opcode: r.opcode, blocks: r.value as u32 }
+        }
+        wire::MMC_DONE => {
+            let r = read!(Mmc, payload);
+            What::MmcDone { opcode: r.opcode, error: r.value }
+        }
+        wire::WORK_START => What::WorkStart { function: address()? },
+        wire::WORK_END => What::WorkEnd { function: address()? },
+        wire::NAPI_POLL => {
+            let r = read!(Napi, payload);
+            What::NapiPoll { work: r.work, budget: r.budget }
+        }
+        wire::STACK => What::Stack { stack: StackId(number()?) },
+        wire::POINT => {
+            let r = read!(Point, payload);
+            if r.count > 2 {
+                return Err(Problem::Value);
+            }
+            What::Point {
+                point: PointId(r.point),
+                kind: point_kind(r.kind)?,
+                count: r.count,
+                values: [r.first, r.second],
+            }
+        }
+        wire::CALL => {
+            let r = read!(Call, payload);
+            What::Call {
+                function: FunctionId(r.function),
+                began: MonotonicNs(r.began as i64),
+                depth: r.depth,
+                left: r.left != 0,
+                argument: (r.has_argument != 0).then_some(r.argument),
+            }
+        }
+        wire::SAMPLE => {
+            let r = read!(Sample, payload);
+            What::Sample { series: r.series, due: MonotonicNs(r.due as i64) }
+        }
+        wire::LOST => {
+            let r = read!(Lost, payload);
+            What::Lost { count: r.count, since: MonotonicNs(r.since as i64) }
+        }
+        wire::NAME | wire::RAW => return Ok(None),
+        _ => return Err(Problem::Kind),
+    }))
+}
+
+fn wakeup(payload: &[u8], new: bool) -> Result<What, Problem> {
+    let r = read!(Wake, payload);
+    Ok(What::Wakeup { task: Tid(r.task), prio: prio(r.prio), target: r.target, new })
+}
+
+fn point_kind(kind: u8) -> Result<PointKind, Problem> {
+    match kind {
+        0 => Ok(PointKind::Point),
+        1 => Ok(PointKind::Begin),
+        2 => Ok(PointKind::End),
+        _ => Err(Problem::Value),
+    }
+}
+
+/// include/linux/sched.h: TASK_INTERRUPTIBLE and its kin. Idle kernel threads wait uninterruptibly and without load; nobody
+/// waits for them to finish anything, so they sleep.
+fn task_state(state: u16) -> TaskState {
+    const NOLOAD: u16 = 0x400;
+    match state {
+        0 => TaskState::Preempted,
+        s if s & 0x1 != 0 => TaskState::Sleeping,
+        s if s & 0x1000 != 0 => TaskState::LockWait,
+        s if s & 0x2 != 0 && s & NOLOAD != 0 => TaskState::Sleeping,
+        s if s & 0x2 != 0 => TaskState::Blocked,
+        s if s & (0x4 | 0x8) != 0 => TaskState::Stopped,
+        s if s & (0x10 | 0x20 | 0x80) != 0 => TaskState::Dead,
+        _ => TaskState::Other,
+    }
+}
+
+/// include/uapi/linux/futex.h; the flags FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME are set aside.
+fn futex(op: u32) -> Futex {
+    match op & !(128 | 256) {
+        0 | 9 | 11 => Futex::Wait,
+        1 | 3 | 4 | 5 | 10 | 12 => Futex::Wake,
+        6 | 13 => Futex::LockPi,
+        7 => Futex::UnlockPi,
+        _ => Futex::Other,
+    }
+}
