@@ -18,6 +18,7 @@
 //! ```
 
 pub mod checkpoint;
+pub mod comparison;
 mod error;
 mod hdr;
 pub mod import;
