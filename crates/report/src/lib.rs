@@ -5,4 +5,5 @@ pub mod export;
 pub mod format;
 pub mod html;
 mod notes;
+pub mod sentence;
 pub mod terminal;

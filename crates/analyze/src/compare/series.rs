@@ -1,7 +1,7 @@
 //! One series against its partner: every figure with its interval, the tests, and what follows.
 
 use super::extreme::Extremes;
-use super::gate::Gate;
+use super::gate::{Gate, Kind};
 use super::quantile::{Interval, Quantile, difference, spreads};
 use super::run::Side;
 use super::whole;
@@ -59,6 +59,17 @@ impl Pair {
         self.a.step().max(self.b.step())
     }
 
+    /// How samples that depend on each other can be taken into account.
+    fn basis(&self) -> Basis {
+        if self.a.runs.len() + self.b.runs.len() > 2 {
+            Basis::Runs
+        } else if [&self.a, &self.b].iter().all(|side| side.runs.iter().all(|run| run.shows_order())) {
+            Basis::Blocks
+        } else {
+            Basis::Unknown
+        }
+    }
+
     /// The difference of a figure, or why the data do not support it.
     fn known(&self, metric: Metric) -> Result<Known<'_>, String> {
         if self.a.count() == 0 || self.b.count() == 0 {
@@ -112,13 +123,7 @@ impl Pair {
 
     /// The comparison; what follows from all tests together is filled in by [`super::multiple`].
     pub fn compare(&self, side: usize, series: &str, partner: &str) -> SeriesComparison {
-        let basis = if self.a.runs.len() + self.b.runs.len() > 2 {
-            Basis::Runs
-        } else if [&self.a, &self.b].iter().all(|side| side.runs.iter().all(|run| run.shows_order())) {
-            Basis::Blocks
-        } else {
-            Basis::Unknown
-        };
+        let basis = self.basis();
         let [of_a, of_b] = spreads(&self.a, &self.b, 50.0);
         SeriesComparison {
             side,
@@ -144,7 +149,13 @@ impl Pair {
         // A step of the clock is no evidence of being worse, and does not hide that it may be.
         let step = self.resolution() as f64;
         let (verdict, bound, why) = gate.judge(margin, among, ERROR, |error| known.interval(error, step));
-        (verdict, bound, Some(margin), why)
+        // The true interval is wider: what is not shown stays so, what is shown is no longer sure.
+        let sure = self.basis() != Basis::Unknown || (gate.kind, verdict) == (Kind::FailIfWorse, VerdictWord::Met);
+        if sure {
+            return (verdict, bound, Some(margin), why);
+        }
+        let why = "how samples depend on each other is unknown: give several runs for each side".to_owned();
+        (VerdictWord::Undecided, None, Some(margin), why)
     }
 }
 
