@@ -13,7 +13,13 @@ fn fixture(name: &str) -> String {
 /// A run of cyclictest whose latencies (µs) spread over a hundred from this one on, imported.
 fn imported(place: &Place, name: &str, from: usize) {
     let rows: String = (0..100).map(|k| format!("{:06} {:06}\n", from + k, 400 - 3 * k)).collect();
-    place.write(&format!("{name}.txt"), format!("# Histogram\n{rows}").as_bytes());
+    let total: usize = (0..100).map(|k| 400 - 3 * k).sum();
+    let (max, mean) = (from + 99, from + 40);
+    let footer = format!(
+        "# Total: {total:09}\n# Min Latencies: {from:05}\n# Avg Latencies: {mean:05}\n# Max Latencies: {max:05}\n\
+         # Histogram Overflows: 00000\n# Histogram Overflow at cycle number:\n# Thread 0:\n"
+    );
+    place.write(&format!("{name}.txt"), format!("# Histogram\n{rows}{footer}").as_bytes());
     let import = place.punctual(&["import", &format!("{name}.txt"), "-o", name, "--name", "x"]);
     assert_eq!(import.status.code(), Some(0), "{}", text(&import));
 }
@@ -36,7 +42,7 @@ fn a_run_against_itself_has_no_difference() {
         assert!(["not-told-apart", "unsupported"].contains(&metric["verdict"].as_str().unwrap()), "{metric}");
     }
     let page = std::fs::read_to_string(place.path().join("c.html")).unwrap();
-    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("loaded/timer/cpu1") && !page.contains("<script"));
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("timer&#x2f;cpu1") && !page.contains("<script"));
 }
 
 #[test]
