@@ -7,6 +7,7 @@ pub mod distribution;
 pub mod findings;
 pub mod functions;
 pub mod gaps;
+pub mod occupancy;
 pub mod pairs;
 pub mod percentiles;
 pub mod requirements;

@@ -22,6 +22,7 @@ pub mod comparison;
 mod error;
 mod hdr;
 pub mod import;
+pub mod intervals;
 pub mod load;
 pub mod log;
 pub mod manifest;
