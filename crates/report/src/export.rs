@@ -9,6 +9,7 @@ mod junit;
 mod lava;
 mod micros;
 mod parquet;
+pub mod perfetto;
 pub mod systress;
 
 use punctual_bundle::{Bundle, BundleError, Series};

@@ -4,6 +4,7 @@
 pub mod export;
 pub mod format;
 pub mod html;
+pub mod marks;
 mod notes;
 pub mod sentence;
 pub mod terminal;

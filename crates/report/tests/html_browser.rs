@@ -1,11 +1,13 @@
 //! The report in a real browser without head: plots are drawn, nothing fails, nothing hostile runs, nothing is asked for.
 
+#[path = "browser/mod.rs"]
+mod browser;
 #[path = "html/mod.rs"]
 mod support;
 
 use std::fs::{self, File};
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use support::synthetic::{Load, Recipe, write};
@@ -13,12 +15,6 @@ use support::{fixtures, hostile_bundle, page_of};
 
 /// How long a browser may take for a page; it takes a second or two.
 const PATIENCE: Duration = Duration::from_secs(90);
-
-fn browser() -> Option<PathBuf> {
-    let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-    let directories: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH")?).collect();
-    names.iter().flat_map(|name| directories.iter().map(move |dir| dir.join(name))).find(|path| path.is_file())
-}
 
 /// What the browser made of a page: the document after its script ran, and the lines on its console.
 struct Seen {
@@ -28,10 +24,7 @@ struct Seen {
 
 /// `None`, and said why, where there is no browser.
 fn open(page: &str, directory: &Path) -> Option<Seen> {
-    let Some(browser) = browser() else {
-        println!("SKIPPED: no chromium, chromium-browser or google-chrome in PATH");
-        return None;
-    };
+    let browser = browser::path()?;
     let file = directory.join("page.html");
     fs::write(&file, page).unwrap();
     let (out, err) = (directory.join("stdout"), directory.join("stderr"));

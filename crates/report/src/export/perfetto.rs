@@ -1,0 +1,116 @@
+//! A recording as a Perfetto trace, which ui.perfetto.dev and trace_processor open (`.pftrace`).
+//!
+//! Scheduling, interrupts, softirqs, idle states and frequencies are ftrace events, from which Perfetto makes thread states and
+//! CPU tracks. All else is track events: spans, instants and counters in the lanes of [`crate::marks`]. A trace is a sequence
+//! of packets (protos/perfetto/trace/trace.proto); field numbers here are those of Perfetto's published schema, which keeps
+//! them for ever. Memory does not grow with the number of events: a bundle of each CPU, the threads, the open spans.
+//!
+//! Time stamps are CLOCK_MONOTONIC. ftrace bundles have no field that says so and are taken for CLOCK_BOOTTIME; the clock
+//! snapshot lets both agree and makes CLOCK_MONOTONIC the trace's own.
+
+mod ftrace;
+mod packets;
+mod slices;
+mod tasks;
+mod tracks;
+mod wire;
+
+use crate::marks::Marks;
+use packets::Packets;
+use punctual_core::event::Recorded;
+use punctual_core::{Event, MonotonicNs, Names};
+use std::io::{self, Write};
+
+/// Perfetto's number for CLOCK_MONOTONIC (BuiltinClock).
+const MONOTONIC: u64 = 3;
+/// And for CLOCK_BOOTTIME.
+const BOOTTIME: u64 = 6;
+
+/// States are written as since this version, whichever wrote the recording.
+const STATES_SINCE: &str = "4.14 (or later: the recording does not say)";
+
+/// Writes the whole trace. Events come in the order of time; `release` is the kernel's, where it is known.
+pub fn write(
+    recorded: &Recorded,
+    names: &Names,
+    release: Option<&str>,
+    events: impl IntoIterator<Item = Event>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut packets = Packets::new(out);
+    clocks(&mut packets, recorded)?;
+    system(&mut packets, release)?;
+    tasks::write(&mut packets, names)?;
+    losses(&mut packets, recorded, Phase::Start)?;
+    let mut kernel = ftrace::Bundles::default();
+    let mut slices = slices::Slices::new(names);
+    let mut marks = Marks::new(names);
+    let mut drawn = Vec::new();
+    for event in events {
+        kernel.add(&event, names, &mut packets)?;
+        marks.tell(&event, &mut drawn);
+        for mark in drawn.drain(..) {
+            slices.write(&mark, &mut packets)?;
+        }
+    }
+    marks.finish(&mut drawn);
+    for mark in &drawn {
+        slices.write(mark, &mut packets)?;
+    }
+    kernel.finish(&mut packets)?;
+    slices.losses(recorded, &mut packets)?;
+    losses(&mut packets, recorded, Phase::End)
+}
+
+fn clocks(packets: &mut Packets<'_>, recorded: &Recorded) -> io::Result<()> {
+    packets.packet(|packet| {
+        packet.message(6, |snapshot| {
+            for clock in [MONOTONIC, BOOTTIME] {
+                snapshot.message(1, |entry| {
+                    entry.uint(1, clock).uint(2, instant(recorded.began));
+                });
+            }
+            snapshot.uint(2, MONOTONIC);
+        });
+    })
+}
+
+/// The kernel's version, which says how to read the states of sched_switch: without it they would be taken for those of Linux 4.4.
+fn system(packets: &mut Packets<'_>, release: Option<&str>) -> io::Result<()> {
+    let numbered = release.filter(|release| release.starts_with(|c: char| c.is_ascii_digit()));
+    packets.packet(|packet| {
+        packet.message(45, |system| {
+            system.message(1, |uname| {
+                uname.text(1, "Linux").text(3, numbered.unwrap_or(STATES_SINCE));
+            });
+        });
+    })
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Phase {
+    Start = 1,
+    End = 2,
+}
+
+/// What each CPU lost, as ftrace's own statistics: Perfetto subtracts those at the start from those at the end, and warns.
+fn losses(packets: &mut Packets<'_>, recorded: &Recorded, phase: Phase) -> io::Result<()> {
+    packets.packet(|packet| {
+        packet.message(34, |stats| {
+            stats.uint(1, phase as u64);
+            for source in &recorded.sources {
+                let Some(cpu) = source.cpu else { continue };
+                let at_end = |count: u64| if phase == Phase::End { count } else { 0 };
+                stats.message(2, |each| {
+                    each.uint(1, cpu.into()).uint(2, 0).uint(3, at_end(source.lost)).uint(4, 0);
+                    each.uint(8, 0).uint(9, at_end(source.recorded));
+                });
+            }
+        });
+    })
+}
+
+/// Time stamps are unsigned.
+fn instant(at: MonotonicNs) -> u64 {
+    u64::try_from(at.0).unwrap_or(0)
+}

@@ -1,0 +1,103 @@
+//! Packets on their way into the trace, and names that are written once and then called by a number.
+
+use super::MONOTONIC;
+use super::wire::Message;
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+/// Track events share a sequence, because numbers of names hold within one.
+const TRACK_EVENTS: u64 = 1;
+/// Everything else.
+const OTHERS: u64 = 2;
+/// sequence_flags: numbers of names begin anew.
+const STATE_CLEARED: u64 = 1;
+/// sequence_flags: this packet needs earlier ones.
+const NEEDS_STATE: u64 = 2;
+/// More different names than this are written out each time: nothing a stranger names makes memory grow for ever.
+const MAX_INTERNED: usize = 100_000;
+
+/// The trace being written.
+pub struct Packets<'w> {
+    out: &'w mut dyn Write,
+    packet: Message,
+    frame: Message,
+    begun: bool,
+    names: HashMap<String, u64>,
+    details: HashMap<&'static str, u64>,
+}
+
+/// How a name is written: by its number, or out.
+#[derive(Clone, Copy)]
+pub enum Name<'n> {
+    /// Its number; and whether this packet must tell what it stands for.
+    Number(u64, bool),
+    /// Written out.
+    Text(&'n str),
+}
+
+impl<'w> Packets<'w> {
+    /// An empty trace.
+    pub fn new(out: &'w mut dyn Write) -> Packets<'w> {
+        Packets {
+            out,
+            packet: Message::default(),
+            frame: Message::default(),
+            begun: false,
+            names: HashMap::new(),
+            details: HashMap::new(),
+        }
+    }
+
+    /// A packet that stands alone.
+    pub fn packet(&mut self, write: impl FnOnce(&mut Message)) -> io::Result<()> {
+        self.packet.clear();
+        self.packet.uint(10, OTHERS);
+        write(&mut self.packet);
+        self.flush()
+    }
+
+    /// A packet of the sequence of track events.
+    pub fn track_packet(&mut self, write: impl FnOnce(&mut Message)) -> io::Result<()> {
+        if !self.begun {
+            self.begun = true;
+            self.packet.clear();
+            self.packet.uint(10, TRACK_EVENTS).uint(13, STATE_CLEARED);
+            // All time stamps of this sequence are of this clock.
+            self.packet.message(59, |defaults| {
+                defaults.uint(58, MONOTONIC);
+            });
+            self.flush()?;
+        }
+        self.packet.clear();
+        self.packet.uint(10, TRACK_EVENTS).uint(13, NEEDS_STATE);
+        write(&mut self.packet);
+        self.flush()
+    }
+
+    /// How to write the name of an event.
+    pub fn name<'n>(&mut self, name: &'n str) -> Name<'n> {
+        if let Some(number) = self.names.get(name) {
+            return Name::Number(*number, false);
+        }
+        if self.names.len() >= MAX_INTERNED {
+            return Name::Text(name);
+        }
+        let number = self.names.len() as u64 + 1;
+        self.names.insert(name.to_owned(), number);
+        Name::Number(number, true)
+    }
+
+    /// The number of a detail's name, and whether it is new.
+    pub fn detail(&mut self, name: &'static str) -> (u64, bool) {
+        let next = self.details.len() as u64 + 1;
+        let number = *self.details.entry(name).or_insert(next);
+        (number, number == next)
+    }
+
+    /// A trace is a message whose field 1 are its packets.
+    fn flush(&mut self) -> io::Result<()> {
+        self.frame.clear();
+        self.frame.delimited(1, self.packet.bytes());
+        self.out.write_all(self.frame.bytes())
+    }
+}

@@ -1,0 +1,158 @@
+//! Marks as track events (protos/perfetto/trace/track_event/track_event.proto).
+
+use super::packets::{Name, Packets};
+use super::tracks::{Tracks, Uuid};
+use super::wire::Message;
+use super::instant;
+use crate::marks::{Detail, Details, Lane, Mark, Shape, Wake};
+use punctual_core::event::Recorded;
+use punctual_core::{MonotonicNs, Names};
+use std::io;
+
+/// TrackEvent.Type.
+#[derive(Clone, Copy)]
+enum Kind {
+    Begin = 1,
+    End = 2,
+    Instant = 3,
+    Counter = 4,
+}
+
+/// The track events of a trace.
+pub struct Slices<'a> {
+    names: &'a Names,
+    tracks: Tracks<'a>,
+    flows: u64,
+}
+
+impl<'a> Slices<'a> {
+    /// None yet.
+    pub fn new(names: &'a Names) -> Slices<'a> {
+        Slices { names, tracks: Tracks::new(names), flows: 0 }
+    }
+
+    /// Writes a mark, unless it is drawn from ftrace events already.
+    pub fn write(&mut self, mark: &Mark<'a>, packets: &mut Packets<'_>) -> io::Result<()> {
+        if matches!(mark.lane, Lane::Interrupts(_) | Lane::Softirqs(_) | Lane::Idle(_) | Lane::Frequency(_)) {
+            return Ok(());
+        }
+        let track = self.tracks.of(mark.lane, packets)?;
+        match mark.shape {
+            Shape::Span(from, to) => {
+                event(packets, Kind::Begin, track, from, &mark.name, &mark.details, None)?;
+                self.wake(mark, track, packets)?;
+                packets.track_packet(|packet| {
+                    packet.uint(8, instant(to)).message(11, |own| {
+                        own.uint(9, Kind::End as u64).uint(11, track.0);
+                    });
+                })
+            }
+            Shape::Begun(at) => event(packets, Kind::Begin, track, at, &mark.name, &mark.details, None),
+            Shape::Instant(at) => event(packets, Kind::Instant, track, at, &mark.name, &mark.details, None),
+            Shape::Value(at, value) => packets.track_packet(|packet| {
+                packet.uint(8, instant(at)).message(11, |own| {
+                    own.uint(9, Kind::Counter as u64).uint(11, track.0).int(30, value);
+                });
+            }),
+        }
+    }
+
+    /// The steps of a wake-up as instants that arrows connect: the timer's expiry, the waking, the first run.
+    fn wake(&mut self, mark: &Mark<'a>, track: Uuid, packets: &mut Packets<'_>) -> io::Result<()> {
+        let Some(Wake { expired, woken, ran }) = mark.wake else { return Ok(()) };
+        let whom = mark.lane.thread().map(|tid| self.names.task(tid)).unwrap_or_default();
+        self.flows += 1;
+        let flow = Some(self.flows);
+        if let Some((at, cpu)) = expired {
+            let track = self.tracks.of(Lane::Timers(cpu), packets)?;
+            event(packets, Kind::Instant, track, at, &format!("expires for {whom}"), &Vec::new(), flow)?;
+        }
+        if let Some((at, cpu, by)) = woken {
+            let track = self.tracks.of(Lane::OnCpu(cpu), packets)?;
+            let running = vec![("while there ran", Detail::Text(self.names.task(by).into()))];
+            event(packets, Kind::Instant, track, at, &format!("wakes {whom}"), &running, flow)?;
+        }
+        match ran {
+            Some((at, cpu)) => {
+                let on = vec![("CPU", Detail::Number(cpu.into()))];
+                event(packets, Kind::Instant, track, at, "runs", &on, flow)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What each source lost, whether or not the place is known.
+    pub fn losses(&mut self, recorded: &Recorded, packets: &mut Packets<'_>) -> io::Result<()> {
+        for source in recorded.sources.iter().filter(|source| source.lost > 0 || source.torn > 0) {
+            let track = self.tracks.group("Lost events", packets)?;
+            let number = |n: u64| Detail::Number(i64::try_from(n).unwrap_or(i64::MAX));
+            let details =
+                vec![("lost", number(source.lost)), ("torn", number(source.torn)), ("recorded", number(source.recorded))];
+            event(packets, Kind::Instant, track, recorded.ended, &source.name, &details, None)?;
+        }
+        Ok(())
+    }
+}
+
+fn event(
+    packets: &mut Packets<'_>,
+    kind: Kind,
+    track: Uuid,
+    at: MonotonicNs,
+    name: &str,
+    details: &Details<'_>,
+    flow: Option<u64>,
+) -> io::Result<()> {
+    let how = packets.name(name);
+    let numbers: Vec<(u64, bool)> = details.iter().map(|(name, _)| packets.detail(name)).collect();
+    packets.track_packet(|packet| {
+        packet.uint(8, instant(at));
+        interned(packet, &how, name, details, &numbers);
+        packet.message(11, |own| {
+            own.uint(9, kind as u64).uint(11, track.0);
+            match how {
+                Name::Number(number, _) => own.uint(10, number),
+                Name::Text(text) => own.text(23, text),
+            };
+            for ((_, detail), (number, _)) in details.iter().zip(&numbers) {
+                own.message(4, |annotation| value(annotation.uint(1, *number), detail));
+            }
+            if let Some(flow) = flow {
+                own.fixed(47, flow);
+            }
+        });
+    })
+}
+
+/// Names that this packet is the first to use.
+fn interned(packet: &mut Message, name: &Name<'_>, text: &str, details: &Details<'_>, numbers: &[(u64, bool)]) {
+    let new_name = match name {
+        Name::Number(number, true) => Some(*number),
+        _ => None,
+    };
+    if new_name.is_none() && numbers.iter().all(|(_, new)| !new) {
+        return;
+    }
+    packet.message(12, |data| {
+        if let Some(number) = new_name {
+            data.message(2, |entry| {
+                entry.uint(1, number).text(2, text);
+            });
+        }
+        for ((name, detail), (number, _)) in details.iter().zip(numbers).filter(|(_, (_, new))| *new) {
+            let unit = if matches!(detail, Detail::Span(_)) { " (ns)" } else { "" };
+            data.message(3, |entry| {
+                entry.uint(1, *number).text(2, &format!("{name}{unit}"));
+            });
+        }
+    });
+}
+
+fn value(annotation: &mut Message, detail: &Detail<'_>) {
+    match detail {
+        Detail::Number(n) => annotation.int(4, *n),
+        Detail::Address(at) => annotation.uint(7, *at),
+        Detail::Span(span) => annotation.int(4, span.ns()),
+        Detail::Text(text) => annotation.text(6, text),
+    };
+}

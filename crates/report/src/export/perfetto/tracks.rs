@@ -1,0 +1,118 @@
+//! A track for each lane, under the CPU group, the thread or the device that it belongs to. Tracks of one name under one parent
+//! are shown as one: lanes that exist only because spans overlap become one track of several rows.
+
+use super::packets::Packets;
+use crate::marks::{Lane, label};
+use punctual_core::{Names, Tid};
+use std::collections::HashMap;
+use std::io;
+
+/// A track's number. Perfetto wants them distinct, and nothing else.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Uuid(pub u64);
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    Group(&'static str),
+    Thread(Tid),
+    Lane(Lane),
+}
+
+/// The tracks that were described so far.
+pub struct Tracks<'a> {
+    names: &'a Names,
+    known: HashMap<Key, Uuid>,
+}
+
+impl<'a> Tracks<'a> {
+    /// None yet.
+    pub fn new(names: &'a Names) -> Tracks<'a> {
+        Tracks { names, known: HashMap::new() }
+    }
+
+    /// The track of a lane, described when it is asked for the first time.
+    pub fn of(&mut self, lane: Lane, packets: &mut Packets<'_>) -> io::Result<Uuid> {
+        if let Some(uuid) = self.known.get(&Key::Lane(lane)) {
+            return Ok(*uuid);
+        }
+        let parent = match (lane.thread(), lane.cpu()) {
+            (Some(tid), _) => self.thread(tid, packets)?,
+            (None, Some(_)) => self.group("Interrupts and timers", packets)?,
+            (None, None) => self.group("Storage", packets)?,
+        };
+        let uuid = self.new_uuid(Key::Lane(lane));
+        let name = title(lane, self.names);
+        packets.track_packet(|packet| {
+            packet.message(60, |track| {
+                track.uint(1, uuid.0).uint(5, parent.0).text(2, &name);
+                if matches!(lane, Lane::Values(..) | Lane::Frequency(_)) {
+                    track.message(8, |_| ());
+                }
+            });
+        })?;
+        Ok(uuid)
+    }
+
+    /// A track that only holds others, and what belongs to none of them.
+    pub fn group(&mut self, name: &'static str, packets: &mut Packets<'_>) -> io::Result<Uuid> {
+        if let Some(uuid) = self.known.get(&Key::Group(name)) {
+            return Ok(*uuid);
+        }
+        let uuid = self.new_uuid(Key::Group(name));
+        packets.track_packet(|packet| {
+            packet.message(60, |track| {
+                track.uint(1, uuid.0).text(2, name);
+            });
+        })?;
+        Ok(uuid)
+    }
+
+    fn thread(&mut self, tid: Tid, packets: &mut Packets<'_>) -> io::Result<Uuid> {
+        if let Some(uuid) = self.known.get(&Key::Thread(tid)) {
+            return Ok(*uuid);
+        }
+        let uuid = self.new_uuid(Key::Thread(tid));
+        let task = self.names.tasks.get(&tid);
+        packets.track_packet(|packet| {
+            packet.message(60, |track| {
+                track.uint(1, uuid.0).message(4, |thread| {
+                    // A thread must have a process: where nobody knows it, the thread is its own.
+                    thread.uint(1, task.map_or(tid.0, |task| task.process).into()).uint(2, tid.0.into());
+                    thread.text(5, &self.names.task(tid));
+                });
+            });
+        })?;
+        Ok(uuid)
+    }
+
+    fn new_uuid(&mut self, key: Key) -> Uuid {
+        let uuid = Uuid(self.known.len() as u64 + 1);
+        self.known.insert(key, uuid);
+        uuid
+    }
+}
+
+fn title(lane: Lane, names: &Names) -> String {
+    match lane {
+        Lane::Interrupts(cpu) => format!("CPU {cpu} interrupts"),
+        Lane::Vectors(cpu) => format!("CPU {cpu} vectors"),
+        Lane::Softirqs(cpu) => format!("CPU {cpu} softirqs"),
+        Lane::Timers(cpu) => format!("CPU {cpu} timers"),
+        Lane::Idle(cpu) => format!("CPU {cpu} idle states"),
+        Lane::Frequency(cpu) => format!("CPU {cpu} frequency"),
+        Lane::OnCpu(cpu) => format!("CPU {cpu} events"),
+        Lane::Points(_, point) | Lane::Values(_, point, 0) => label::point(names, point).into_owned(),
+        Lane::Values(_, point, _) => format!("{} (second value)", label::point(names, point)),
+        Lane::Calls(_) => "functions".to_owned(),
+        Lane::Samples(_, series, _) => format!("samples of series {series}"),
+        Lane::Syscalls(_) => "system calls".to_owned(),
+        Lane::Futexes(_) => "futexes".to_owned(),
+        Lane::Locks(_) => "kernel locks".to_owned(),
+        Lane::Reclaim(_) => "memory reclaim".to_owned(),
+        Lane::Work(_) => "work".to_owned(),
+        Lane::InThread(_) => "events".to_owned(),
+        Lane::Requests(device, _) => format!("{} requests", label::device(names, device)),
+        Lane::Journal(device) => format!("{} journal", label::device(names, device)),
+        Lane::Mmc => "MMC".to_owned(),
+    }
+}

@@ -1,0 +1,123 @@
+//! Protocol Buffers' wire format, as much of it as a trace needs (protobuf.dev/programming-guides/encoding).
+
+/// A message being written. Fields are appended; what is zero is written too, because presence means something.
+#[derive(Default)]
+pub struct Message(Vec<u8>);
+
+const VARINT: u64 = 0;
+const FIXED64: u64 = 1;
+const DELIMITED: u64 = 2;
+
+impl Message {
+    /// Its bytes so far.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Makes it empty and keeps its memory.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Any of the unsigned types, bool and enumerations.
+    pub fn uint(&mut self, field: u32, value: u64) -> &mut Message {
+        self.tag(field, VARINT);
+        self.varint(value);
+        self
+    }
+
+    /// int32 and int64: negative ones take ten bytes.
+    pub fn int(&mut self, field: u32, value: i64) -> &mut Message {
+        self.uint(field, value as u64)
+    }
+
+    /// fixed64.
+    pub fn fixed(&mut self, field: u32, value: u64) -> &mut Message {
+        self.tag(field, FIXED64);
+        self.0.extend_from_slice(&value.to_le_bytes());
+        self
+    }
+
+    /// string and bytes.
+    pub fn text(&mut self, field: u32, text: &str) -> &mut Message {
+        self.delimited(field, text.as_bytes())
+    }
+
+    /// A message that is complete already.
+    pub fn delimited(&mut self, field: u32, bytes: &[u8]) -> &mut Message {
+        self.tag(field, DELIMITED);
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    /// A message in this one. Most are shorter than 128 bytes: room for their length is one byte, and made larger where not.
+    pub fn message(&mut self, field: u32, write: impl FnOnce(&mut Message)) -> &mut Message {
+        self.tag(field, DELIMITED);
+        let place = self.0.len();
+        self.0.push(0);
+        write(self);
+        let length = self.0.len() - place - 1;
+        if length < 0x80 {
+            self.0[place] = length as u8;
+        } else {
+            let (prefix, size) = varint(length as u64);
+            self.0.splice(place..=place, prefix[..size].iter().copied());
+        }
+        self
+    }
+
+    fn tag(&mut self, field: u32, kind: u64) {
+        self.varint(u64::from(field) << 3 | kind);
+    }
+
+    fn varint(&mut self, value: u64) {
+        let (bytes, size) = varint(value);
+        self.0.extend_from_slice(&bytes[..size]);
+    }
+}
+
+/// Seven bits a byte, the lowest first; the top bit says that more follow.
+fn varint(mut value: u64) -> ([u8; 10], usize) {
+    let mut bytes = [0; 10];
+    let mut size = 0;
+    loop {
+        bytes[size] = (value & 0x7f) as u8;
+        value >>= 7;
+        size += 1;
+        if value == 0 {
+            return (bytes, size);
+        }
+        bytes[size - 1] |= 0x80;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_the_specification_writes_its_examples() {
+        let mut message = Message::default();
+        message.uint(1, 150);
+        assert_eq!(message.bytes(), [0x08, 0x96, 0x01]);
+        message.clear();
+        message.text(2, "testing").message(3, |inner| {
+            inner.uint(1, 150);
+        });
+        assert_eq!(message.bytes(), [b"\x12\x07testing".as_slice(), &[0x1a, 3, 0x08, 0x96, 0x01]].concat());
+        message.clear();
+        message.int(1, -2);
+        assert_eq!(message.bytes(), [0x08, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]);
+    }
+
+    #[test]
+    fn long_messages_have_long_lengths() {
+        let mut message = Message::default();
+        message.message(1, |inner| {
+            inner.text(2, &"x".repeat(300));
+        });
+        assert_eq!(message.bytes()[..5], [0x0a, 0xaf, 0x02, 0x12, 0xac]);
+        assert_eq!(message.bytes().len(), 3 + 3 + 300);
+    }
+}

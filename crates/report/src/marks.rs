@@ -1,0 +1,177 @@
+//! What happened as pictures show it: spans, instants and values, each in its lane. Exports and the HTML report draw the same
+//! marks, so that a thing has one name and one place wherever it is looked at.
+//!
+//! Who ran on a CPU is no mark: scheduling is drawn from its own events. Everything else is here. A span is given out when it
+//! ends, so marks come in the order of their ends. Where its beginning or its end is missing (lost, or outside of the
+//! recording), the mark says so; it is never guessed.
+
+pub mod label;
+mod open;
+mod tell;
+#[cfg(test)]
+mod tests;
+mod wake;
+
+use open::Open;
+use punctual_core::event::{FunctionId, PointId};
+use punctual_core::{Event, MonotonicNs, Names, Nanos, Tid};
+use std::borrow::Cow;
+use std::collections::HashMap;
+pub use wake::Wake;
+
+/// Where a mark is drawn. Within one lane spans nest or follow each other, and never overlap.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Lane {
+    /// Device interrupts of a CPU.
+    Interrupts(u16),
+    /// Interrupt vectors of a CPU.
+    Vectors(u16),
+    /// Softirqs of a CPU.
+    Softirqs(u16),
+    /// Handlers of timers on a CPU.
+    Timers(u16),
+    /// Idle states of a CPU.
+    Idle(u16),
+    /// The frequency of a CPU: values.
+    Frequency(u16),
+    /// Whatever else happened on a CPU: instants.
+    OnCpu(u16),
+    /// Begin/end pairs and instants of one test point in one thread.
+    Points(Tid, PointId),
+    /// A value that a test point carries, the first or the second.
+    Values(Tid, PointId, u8),
+    /// Probed functions in a thread.
+    Calls(Tid),
+    /// Measured samples of a series in a thread, from due to woke. Late ones overlap the next: the third number tells them apart.
+    Samples(Tid, u32, u8),
+    /// System calls of a thread.
+    Syscalls(Tid),
+    /// Futexes that a thread waits for or wakes.
+    Futexes(Tid),
+    /// Kernel locks that a thread waits for.
+    Locks(Tid),
+    /// Direct reclaim of memory by a thread.
+    Reclaim(Tid),
+    /// Workqueue items run by a thread.
+    Work(Tid),
+    /// Whatever else happened in a thread: instants.
+    InThread(Tid),
+    /// Requests to a block device, several at a time.
+    Requests(u32, u8),
+    /// Journal commits of a block device.
+    Journal(u32),
+    /// Requests to the MMC or SD card.
+    Mmc,
+}
+
+/// Several spans at a time are told apart up to this number; further ones share the last lane.
+pub const SLOTS: u8 = 16;
+
+/// The extent of a mark.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Shape {
+    /// From its beginning to its end.
+    Span(MonotonicNs, MonotonicNs),
+    /// Begun, and not ended when the recording ended.
+    Begun(MonotonicNs),
+    /// At one instant.
+    Instant(MonotonicNs),
+    /// From this instant on the value is this.
+    Value(MonotonicNs, i64),
+}
+
+/// Something to be said of a mark.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Detail<'a> {
+    /// A number.
+    Number(i64),
+    /// An address.
+    Address(u64),
+    /// A span.
+    Span(Nanos),
+    /// A text, from inside or outside.
+    Text(Cow<'a, str>),
+}
+
+/// Details with their names.
+pub type Details<'a> = Vec<(&'static str, Detail<'a>)>;
+
+/// What is drawn.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Mark<'a> {
+    /// Where.
+    pub lane: Lane,
+    /// What it is called; may hold any characters.
+    pub name: Cow<'a, str>,
+    /// Its extent.
+    pub shape: Shape,
+    /// What else is known of it.
+    pub details: Details<'a>,
+    /// For samples: what led to the wake-up.
+    pub wake: Option<Wake>,
+    /// For calls: the function.
+    pub function: Option<FunctionId>,
+}
+
+/// Events in, marks out.
+pub struct Marks<'a> {
+    names: &'a Names,
+    open: HashMap<Lane, Vec<Open<'a>>>,
+    requests: HashMap<(u32, u64), Open<'a>>,
+    last_end: HashMap<Lane, Vec<MonotonicNs>>,
+    wakes: wake::Wakes,
+}
+
+impl<'a> Marks<'a> {
+    /// Nothing happened yet.
+    pub fn new(names: &'a Names) -> Marks<'a> {
+        Marks {
+            names,
+            open: HashMap::new(),
+            requests: HashMap::new(),
+            last_end: HashMap::new(),
+            wakes: wake::Wakes::default(),
+        }
+    }
+
+    /// The next event, in the order of time; its marks are appended to `out`.
+    pub fn tell(&mut self, event: &Event, out: &mut Vec<Mark<'a>>) {
+        self.wakes.see(event);
+        tell::tell(self, event, out);
+    }
+
+    /// What is still open when the recording ends.
+    pub fn finish(mut self, out: &mut Vec<Mark<'a>>) {
+        let mut lanes: Vec<(Lane, Vec<Open<'a>>)> = self.open.drain().collect();
+        lanes.sort_by_key(|(lane, _)| *lane);
+        for (lane, spans) in lanes {
+            out.extend(spans.into_iter().map(|open| open.unfinished(lane)));
+        }
+        let mut requests: Vec<((u32, u64), Open<'a>)> = self.requests.drain().collect();
+        requests.sort_by_key(|(key, open)| (open.since, *key));
+        for ((device, _), open) in requests {
+            let lane = self.slot(|slot| Lane::Requests(device, slot), open.since, MonotonicNs(i64::MAX));
+            out.push(open.unfinished(lane));
+        }
+    }
+}
+
+impl<'a> Mark<'a> {
+    fn new(lane: Lane, name: impl Into<Cow<'a, str>>, shape: Shape) -> Mark<'a> {
+        Mark { lane, name: name.into(), shape, details: Vec::new(), wake: None, function: None }
+    }
+
+    fn with(mut self, details: Details<'a>) -> Mark<'a> {
+        self.details.extend(details);
+        self
+    }
+}
+
+impl Shape {
+    /// When it begins.
+    pub fn from(self) -> MonotonicNs {
+        match self {
+            Shape::Span(at, _) | Shape::Begun(at) | Shape::Instant(at) | Shape::Value(at, _) => at,
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Spans that have begun: how they end, and what is said where they do not end as they should.
+
+use super::{Detail, Details, Lane, Mark, Marks, SLOTS, Shape};
+use punctual_core::MonotonicNs;
+use std::borrow::Cow;
+
+const END_MISSING: &str = "its end was not recorded";
+const BEGINNING_MISSING: &str = "its beginning was not recorded";
+
+/// A span that has begun.
+pub struct Open<'a> {
+    pub since: MonotonicNs,
+    pub name: Cow<'a, str>,
+    pub details: Details<'a>,
+}
+
+impl<'a> Open<'a> {
+    fn ended(self, lane: Lane, at: MonotonicNs) -> Mark<'a> {
+        Mark::new(lane, self.name, Shape::Span(self.since, at.max(self.since))).with(self.details)
+    }
+
+    fn cut(self, lane: Lane, at: MonotonicNs) -> Mark<'a> {
+        self.ended(lane, at).with(vec![("note", Detail::Text(END_MISSING.into()))])
+    }
+
+    pub fn unfinished(self, lane: Lane) -> Mark<'a> {
+        Mark::new(lane, self.name, Shape::Begun(self.since)).with(self.details)
+    }
+}
+
+impl<'a> Marks<'a> {
+    /// Begins inside whatever is open in this lane.
+    pub(super) fn begin_inside(&mut self, lane: Lane, open: Open<'a>) {
+        self.open.entry(lane).or_default().push(open);
+    }
+
+    /// Begins in a lane where one thing is done at a time: what is open there ended unseen.
+    pub(super) fn begin(&mut self, lane: Lane, open: Open<'a>, out: &mut Vec<Mark<'a>>) {
+        let spans = self.open.entry(lane).or_default();
+        out.extend(spans.drain(..).rev().map(|old| old.cut(lane, open.since)));
+        spans.push(open);
+    }
+
+    /// Ends what was begun last in this lane.
+    pub(super) fn end(
+        &mut self,
+        lane: Lane,
+        at: MonotonicNs,
+        name: impl FnOnce() -> Cow<'a, str>,
+        details: Details<'a>,
+        out: &mut Vec<Mark<'a>>,
+    ) {
+        out.push(match self.open.get_mut(&lane).and_then(Vec::pop) {
+            Some(open) => open.ended(lane, at).with(details),
+            None => {
+                let note = ("note", Detail::Text(BEGINNING_MISSING.into()));
+                let ended = Mark::new(lane, format!("end of {}", name()), Shape::Instant(at));
+                ended.with(details).with(vec![note])
+            }
+        });
+    }
+
+    /// Events are missing from `since` on: what is open in the lanes that `concerned` names may have ended there.
+    pub(super) fn cut(&mut self, concerned: impl Fn(Lane) -> bool, since: MonotonicNs, out: &mut Vec<Mark<'a>>) {
+        for (lane, spans) in self.open.iter_mut().filter(|(lane, _)| concerned(**lane)) {
+            out.extend(spans.drain(..).rev().map(|open| open.cut(*lane, since)));
+        }
+    }
+
+    /// The first lane of several in which nothing ends after `from`.
+    pub(super) fn slot(&mut self, lane: impl Fn(u8) -> Lane, from: MonotonicNs, to: MonotonicNs) -> Lane {
+        let ends = self.last_end.entry(lane(0)).or_default();
+        let free = ends.iter().position(|end| *end <= from);
+        let slot = free.unwrap_or(ends.len()).min(usize::from(SLOTS) - 1);
+        match ends.get_mut(slot) {
+            Some(end) => *end = to.max(*end),
+            None => ends.push(to),
+        }
+        lane(slot as u8)
+    }
+
+    pub(super) fn request_begins(&mut self, device: u32, sector: u64, open: Open<'a>) {
+        self.requests.insert((device, sector), open);
+    }
+
+    /// The requests' lanes are chosen when they end: only then it is known how long they were in the way.
+    pub(super) fn request_ends(
+        &mut self,
+        (device, sector): (u32, u64),
+        at: MonotonicNs,
+        details: Details<'a>,
+        out: &mut Vec<Mark<'a>>,
+    ) {
+        let Some(open) = self.requests.remove(&(device, sector)) else {
+            let note = ("note", Detail::Text(BEGINNING_MISSING.into()));
+            let ended = Mark::new(Lane::Requests(device, 0), "end of request", Shape::Instant(at));
+            return out.push(ended.with(details).with(vec![note]));
+        };
+        let lane = self.slot(|slot| Lane::Requests(device, slot), open.since, at);
+        out.push(open.ended(lane, at).with(details));
+    }
+}

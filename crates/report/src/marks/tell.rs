@@ -1,0 +1,358 @@
+//! From each kind of event to its marks.
+
+use super::Detail::{Address, Number, Span, Text};
+use super::open::Open;
+use super::{Detail, Details, Lane, Mark, Marks, Shape, label};
+use punctual_core::event::{Futex, PointKind};
+use punctual_core::{Event, MonotonicNs, Names, Tid, What};
+use std::borrow::Cow;
+
+/// The marks of one event.
+pub fn tell<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
+    match event.what {
+        What::Switch { .. } | What::Waking { .. } | What::Wakeup { .. } | What::Migrate { .. } => {}
+        What::Fork { .. } | What::Exec | What::Exit | What::PiSetPrio { .. } => scheduling(marks, event, out),
+        What::IrqEntry { .. }
+        | What::IrqExit { .. }
+        | What::VectorEntry { .. }
+        | What::VectorExit { .. }
+        | What::SoftirqRaise { .. }
+        | What::SoftirqEntry { .. }
+        | What::SoftirqExit { .. }
+        | What::IpiSend { .. }
+        | What::NapiPoll { .. }
+        | What::IdleEnter { .. }
+        | What::IdleExit
+        | What::Frequency { .. } => cpu(marks, event, out),
+        What::HrtimerStart { .. }
+        | What::HrtimerCancel { .. }
+        | What::HrtimerExpireEntry { .. }
+        | What::HrtimerExpireExit { .. }
+        | What::TimerStart { .. }
+        | What::TimerExpireEntry { .. }
+        | What::TimerExpireExit { .. } => timers(marks, event, out),
+        What::Point { .. } | What::Call { .. } | What::Sample { .. } | What::Lost { .. } => own(marks, event, out),
+        What::BlockIssue { .. }
+        | What::BlockComplete { .. }
+        | What::JournalStart { .. }
+        | What::JournalEnd { .. }
+        | What::MmcStart { .. }
+        | What::MmcDone { .. } => storage(marks, event, out),
+        _ => thread(marks, event, out),
+    }
+}
+
+fn scheduling<'a>(marks: &Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
+    let (name, details): (&str, Details<'a>) = match event.what {
+        What::Fork { child } => ("fork", vec![("child", task(marks.names, child)), ("tid", Number(child.0.into()))]),
+        What::Exec => ("exec", Vec::new()),
+        What::Exit => ("exit", Vec::new()),
+        What::PiSetPrio { task: other, old, new } => (
+            "priority inherited",
+            vec![("task", task(marks.names, other)), ("old", Number(old.into())), ("new", Number(new.into()))],
+        ),
+        _ => return,
+    };
+    out.push(instant(event, in_thread(event), name, details));
+}
+
+fn cpu<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
+    let (names, cpu, at) = (marks.names, event.cpu, event.at);
+    let begun = |name: Cow<'a, str>| Open { since: at, name, details: interrupted(names, event.tid) };
+    match event.what {
+        What::IrqEntry { irq } => marks.begin(Lane::Interrupts(cpu), begun(names.irq(irq).into()), out),
+        What::IrqExit { irq, handled } => {
+            let details = vec![("handled", Text(if handled { "yes" } else { "no" }.into()))];
+            marks.end(Lane::Interrupts(cpu), at, || names.irq(irq).into(), details, out);
+        }
+        What::VectorEntry { vector } => {
+            marks.begin(Lane::Vectors(cpu), begun(label::vector(names, vector)), out);
+        }
+        What::VectorExit { vector } => {
+            marks.end(Lane::Vectors(cpu), at, || label::vector(names, vector), Vec::new(), out);
+        }
+        What::SoftirqEntry { vector } => {
+            marks.begin(Lane::Softirqs(cpu), begun(label::softirq(names, vector)), out);
+        }
+        What::SoftirqExit { vector } => {
+            marks.end(Lane::Softirqs(cpu), at, || label::softirq(names, vector), Vec::new(), out);
+        }
+        What::SoftirqRaise { vector } => {
+            let which = ("softirq", Text(label::softirq(names, vector)));
+            out.push(instant(event, Lane::OnCpu(cpu), "softirq raised", vec![which]));
+        }
+        What::IpiSend { target } => {
+            out.push(instant(event, Lane::OnCpu(cpu), "IPI sent", vec![("to CPU", Number(target.into()))]));
+        }
+        What::NapiPoll { work, budget } => {
+            let details = vec![("work", Number(work.into())), ("budget", Number(budget.into()))];
+            out.push(instant(event, Lane::OnCpu(cpu), "napi poll", details));
+        }
+        What::IdleEnter { state } => {
+            let open = Open { since: at, name: label::idle_state(names, state), details: Vec::new() };
+            marks.begin(Lane::Idle(cpu), open, out);
+        }
+        What::IdleExit => marks.end(Lane::Idle(cpu), at, || "idle state".into(), Vec::new(), out),
+        What::Frequency { khz } => {
+            out.push(Mark::new(Lane::Frequency(cpu), "frequency", Shape::Value(at, khz.into())));
+        }
+        _ => {}
+    }
+}
+
+fn timers<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
+    let (names, at, lane) = (marks.names, event.at, Lane::Timers(event.cpu));
+    let on_cpu = Lane::OnCpu(event.cpu);
+    match event.what {
+        What::HrtimerStart { timer, expires } => {
+            let expires = ("expires in", Span(expires - at));
+            out.push(instant(event, on_cpu, "hrtimer started", vec![("timer", Address(timer)), expires]));
+        }
+        What::HrtimerCancel { timer } => {
+            out.push(instant(event, on_cpu, "hrtimer cancelled", vec![("timer", Address(timer))]));
+        }
+        What::HrtimerExpireEntry { timer, expires, .. } => {
+            let mut details = vec![("timer", Address(timer))];
+            details.extend(expires.map(|expires| ("late by", Span(at - expires))));
+            marks.begin(lane, Open { since: at, name: "hrtimer".into(), details }, out);
+        }
+        What::HrtimerExpireExit { .. } => marks.end(lane, at, || "hrtimer".into(), Vec::new(), out),
+        What::TimerStart { timer, expires } => {
+            let details = vec![("timer", Address(timer)), ("expires (jiffies)", Number(expires as i64))];
+            out.push(instant(event, on_cpu, "timer started", details));
+        }
+        What::TimerExpireEntry { timer, function } => {
+            let name = format!("timer {}", label::symbol(names, function)).into();
+            marks.begin(lane, Open { since: at, name, details: vec![("timer", Address(timer))] }, out);
+        }
+        What::TimerExpireExit { .. } => marks.end(lane, at, || "timer".into(), Vec::new(), out),
+        _ => {}
+    }
+}
+
+/// What punctual's own points, probes and marks say.
+fn own<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
+    let (names, at, tid) = (marks.names, event.at, event.tid);
+    match event.what {
+        What::Point { point, kind, count, values } => {
+            let (lane, name) = (Lane::Points(tid, point), label::point(names, point));
+            let values = &values[..usize::from(count).min(2)];
+            for (place, value) in values.iter().enumerate() {
+                let lane = Lane::Values(tid, point, place as u8);
+                out.push(Mark::new(lane, name.clone(), Shape::Value(at, *value)));
+            }
+            let mut details: Details<'a> = ["value", "second value"].into_iter().zip(values.iter().map(|v| Number(*v))).collect();
+            match kind {
+                PointKind::Point => out.push(instant(event, lane, name, details)),
+                PointKind::Begin => marks.begin_inside(lane, Open { since: at, name, details }),
+                PointKind::End => {
+                    let at_end = ["value at end", "second value at end"];
+                    details.iter_mut().zip(at_end).for_each(|(detail, name)| detail.0 = name);
+                    marks.end(lane, at, || name, details, out);
+                }
+            }
+        }
+        What::Call { function, began, depth, left, argument } => {
+            let shape = Shape::Span(began, at.max(began));
+            let mut call = Mark::new(Lane::Calls(tid), label::function(names, function), shape);
+            call.function = Some(function);
+            call.details.push(("depth", Number(depth.into())));
+            call.details.extend(argument.map(|argument| ("argument", Address(argument))));
+            call.details.extend(left.then_some(("note", Text("left without returning".into()))));
+            out.push(call);
+        }
+        What::Sample { series, due } => {
+            let end = at.max(due);
+            let lane = marks.slot(|slot| Lane::Samples(tid, series, slot), due, end);
+            let mut sample = Mark::new(lane, format!("sample of series {series}"), Shape::Span(due, end));
+            sample.details.push(("latency", Span(at - due)));
+            sample.wake = marks.wakes.of(tid, due);
+            out.push(sample);
+        }
+        What::Lost { count, since } => lost(marks, event, (count, since), out),
+        _ => {}
+    }
+}
+
+fn lost<'a>(marks: &mut Marks<'a>, event: &Event, (count, since): (u64, MonotonicNs), out: &mut Vec<Mark<'a>>) {
+    let of_points = event.cpu == Event::NO_CPU;
+    let concerned = |lane: Lane| match lane {
+        Lane::Points(tid, _) => of_points && tid == event.tid,
+        _ if of_points => false,
+        lane => lane.cpu().is_none_or(|cpu| cpu == event.cpu),
+    };
+    marks.cut(concerned, since, out);
+    let lane = if of_points { Lane::InThread(event.tid) } else { Lane::OnCpu(event.cpu) };
+    let mut gap = Mark::new(lane, "events lost", Shape::Span(since.min(event.at), event.at));
+    gap.details.push(("events", Number(i64::try_from(count).unwrap_or(i64::MAX))));
+    out.push(gap);
+}
+
+fn storage<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
+    let (names, at) = (marks.names, event.at);
+    match event.what {
+        What::BlockIssue { device, sector, bytes, write } => {
+            let details = vec![
+                ("device", Text(label::device(names, device))),
+                ("sector", Number(sector as i64)),
+                ("bytes", Number(bytes.into())),
+                ("issued by", task(names, event.tid)),
+            ];
+            let name = if write { "write" } else { "read" }.into();
+            marks.request_begins(device, sector, Open { since: at, name, details });
+        }
+        What::BlockComplete { device, sector, error, .. } => {
+            let details = if error == 0 { Vec::new() } else { vec![("error", Number(error.into()))] };
+            marks.request_ends((device, sector), at, details, out);
+        }
+        What::JournalStart { device, transaction } => {
+            let details = vec![("transaction", Number(transaction as i64)), ("by", task(names, event.tid))];
+            let name = format!("journal commit on {}", label::device(names, device)).into();
+            marks.begin(Lane::Journal(device), Open { since: at, name, details }, out);
+        }
+        What::JournalEnd { device, .. } => {
+            marks.end(Lane::Journal(device), at, || "journal commit".into(), Vec::new(), out);
+        }
+        What::MmcStart { opcode, blocks } => {
+            let details = vec![("opcode", Number(opcode.into())), ("blocks", Number(blocks.into()))];
+            marks.begin(Lane::Mmc, Open { since: at, name: format!("MMC command {opcode}").into(), details }, out);
+        }
+        What::MmcDone { opcode, error } => {
+            let details = if error == 0 { Vec::new() } else { vec![("error", Number(error.into()))] };
+            marks.end(Lane::Mmc, at, || format!("MMC command {opcode}").into(), details, out);
+        }
+        _ => {}
+    }
+}
+
+/// What a thread does in the kernel.
+fn thread<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
+    let (names, at, tid) = (marks.names, event.at, event.tid);
+    match event.what {
+        What::SyscallEnter { number, args } => {
+            let name = label::syscall(names, number);
+            let details = vec![("first argument", Address(args[0])), ("second argument", Address(args[1]))];
+            marks.begin(Lane::Syscalls(tid), Open { since: at, name, details }, out);
+        }
+        What::SyscallExit { number, result } => {
+            let details = vec![("result", Number(result))];
+            marks.end(Lane::Syscalls(tid), at, || label::syscall(names, number), details, out);
+        }
+        What::FutexEnter { op, address } => {
+            let open = Open { since: at, name: futex(op).into(), details: vec![("futex", Address(address))] };
+            marks.begin(Lane::Futexes(tid), open, out);
+        }
+        What::FutexExit { op, result } => {
+            let details = vec![("result", Number(result.into()))];
+            marks.end(Lane::Futexes(tid), at, || futex(op).into(), details, out);
+        }
+        What::ContentionBegin { lock, flags } => {
+            let details = vec![("lock", Address(lock)), ("flags", Address(flags.into()))];
+            marks.begin_inside(Lane::Locks(tid), Open { since: at, name: "waits for a kernel lock".into(), details });
+        }
+        What::ContentionEnd { result, .. } => {
+            let details = vec![("result", Number(result.into()))];
+            marks.end(Lane::Locks(tid), at, || "waits for a kernel lock".into(), details, out);
+        }
+        What::ReclaimBegin { order } => {
+            let open =
+                Open { since: at, name: "direct reclaim".into(), details: vec![("order", Number(order.into()))] };
+            marks.begin(Lane::Reclaim(tid), open, out);
+        }
+        What::ReclaimEnd { reclaimed } => {
+            let details = vec![("pages", Number(reclaimed as i64))];
+            marks.end(Lane::Reclaim(tid), at, || "direct reclaim".into(), details, out);
+        }
+        What::WorkStart { function } => {
+            let open = Open { since: at, name: label::symbol(names, function), details: Vec::new() };
+            marks.begin(Lane::Work(tid), open, out);
+        }
+        What::WorkEnd { function } => {
+            marks.end(Lane::Work(tid), at, || label::symbol(names, function), Vec::new(), out);
+        }
+        _ => memory(marks, event, out),
+    }
+}
+
+fn memory<'a>(marks: &Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
+    let sizes = |requested: u64, allocated: u64| {
+        vec![("requested", Number(requested as i64)), ("allocated", Number(allocated as i64))]
+    };
+    let (name, details): (&str, Details<'a>) = match event.what {
+        What::PageFault { address, ip, user } => (
+            if user { "page fault" } else { "page fault in the kernel" },
+            vec![("address", Address(address)), ("instruction", Address(ip))],
+        ),
+        What::PageAlloc { order, .. } => ("page allocated", vec![("order", Number(order.into()))]),
+        What::Kmalloc { requested, allocated } => ("kmalloc", sizes(requested, allocated)),
+        What::CacheAlloc { requested, allocated } => ("slab allocation", sizes(requested, allocated)),
+        What::Stack { stack } => {
+            ("stack", vec![("frames", Text(marks.names.stack(stack).join(" ← ").into()))])
+        }
+        _ => return,
+    };
+    out.push(instant(event, in_thread(event), name, details));
+}
+
+fn futex(op: Futex) -> &'static str {
+    match op {
+        Futex::Wait => "futex wait",
+        Futex::LockPi => "futex lock (PI)",
+        Futex::Wake => "futex wake",
+        Futex::UnlockPi => "futex unlock (PI)",
+        Futex::Other => "futex",
+    }
+}
+
+/// Idle tasks are no threads: what happens in them happened on the CPU.
+fn in_thread(event: &Event) -> Lane {
+    if event.tid == Tid::IDLE && event.cpu != Event::NO_CPU { Lane::OnCpu(event.cpu) } else { Lane::InThread(event.tid) }
+}
+
+fn instant<'a>(event: &Event, lane: Lane, name: impl Into<Cow<'a, str>>, details: Details<'a>) -> Mark<'a> {
+    Mark::new(lane, name, Shape::Instant(event.at)).with(details)
+}
+
+fn task<'a>(names: &'a Names, tid: Tid) -> Detail<'a> {
+    match names.tasks.get(&tid) {
+        Some(task) if tid != Tid::IDLE => Text(Cow::Borrowed(&task.comm)),
+        _ => Text(names.task(tid).into()),
+    }
+}
+
+fn interrupted<'a>(names: &'a Names, tid: Tid) -> Details<'a> {
+    vec![("interrupted", task(names, tid)), ("tid", Number(tid.0.into()))]
+}
+
+impl Lane {
+    /// The CPU that it belongs to.
+    pub fn cpu(self) -> Option<u16> {
+        match self {
+            Lane::Interrupts(cpu)
+            | Lane::Vectors(cpu)
+            | Lane::Softirqs(cpu)
+            | Lane::Timers(cpu)
+            | Lane::Idle(cpu)
+            | Lane::Frequency(cpu)
+            | Lane::OnCpu(cpu) => Some(cpu),
+            _ => None,
+        }
+    }
+
+    /// The thread that it belongs to.
+    pub fn thread(self) -> Option<Tid> {
+        match self {
+            Lane::Points(tid, _)
+            | Lane::Values(tid, ..)
+            | Lane::Calls(tid)
+            | Lane::Samples(tid, ..)
+            | Lane::Syscalls(tid)
+            | Lane::Futexes(tid)
+            | Lane::Locks(tid)
+            | Lane::Reclaim(tid)
+            | Lane::Work(tid)
+            | Lane::InThread(tid) => Some(tid),
+            _ => None,
+        }
+    }
+}

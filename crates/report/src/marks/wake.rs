@@ -1,0 +1,57 @@
+//! How a thread came to run: which timer expired, who woke it, when it got its CPU.
+
+use punctual_core::{Event, MonotonicNs, Tid, What};
+use std::collections::HashMap;
+
+/// The steps from a timer's expiry to a running thread, as far as they were recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Wake {
+    /// The handler of the timer that woke it began: when, on which CPU.
+    pub expired: Option<(MonotonicNs, u16)>,
+    /// It was woken: when, on which CPU, and which thread ran there.
+    pub woken: Option<(MonotonicNs, u16, Tid)>,
+    /// It got its CPU: when, and which.
+    pub ran: Option<(MonotonicNs, u16)>,
+}
+
+/// The latest wake-up of every thread.
+#[derive(Default)]
+pub struct Wakes {
+    expiring: HashMap<u16, MonotonicNs>,
+    latest: HashMap<Tid, Wake>,
+}
+
+impl Wakes {
+    pub fn see(&mut self, event: &Event) {
+        match event.what {
+            What::HrtimerExpireEntry { .. } => {
+                self.expiring.insert(event.cpu, event.at);
+            }
+            What::HrtimerExpireExit { .. } => {
+                self.expiring.remove(&event.cpu);
+            }
+            What::Waking { task, .. } => {
+                let expired = self.expiring.get(&event.cpu).map(|at| (*at, event.cpu));
+                let woken = Some((event.at, event.cpu, event.tid));
+                self.latest.insert(task, Wake { expired, woken, ran: None });
+            }
+            What::Switch { next, .. } if next != Tid::IDLE => {
+                // The first time after the wake-up counts: later ones are the end of preemptions.
+                let ran = &mut self.latest.entry(next).or_default().ran;
+                ran.get_or_insert((event.at, event.cpu));
+            }
+            What::Exit => {
+                self.latest.remove(&event.tid);
+            }
+            What::Lost { .. } => self.expiring.clear(),
+            _ => {}
+        }
+    }
+
+    /// How the thread came to run, unless that was before `due`: then it never slept.
+    pub fn of(&self, tid: Tid, due: MonotonicNs) -> Option<Wake> {
+        let wake = self.latest.get(&tid)?;
+        let last = wake.ran.map(|(at, _)| at).or(wake.woken.map(|(at, ..)| at))?;
+        (last >= due).then_some(*wake)
+    }
+}
