@@ -3,7 +3,8 @@
 use crate::cli::colored;
 use crate::exit::Failure;
 use punctual_report::format::is_unsafe;
-use std::io::{self, IsTerminal, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 /// Writes to standard output; a closed pipe is an ordinary end, not a panic.
@@ -22,6 +23,26 @@ pub fn write_to(path: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
         None => {
             let mut out = io::stdout().lock();
             Ok(out.write_all(bytes).and_then(|()| out.flush())?)
+        }
+    }
+}
+
+/// Writes to a file, or to standard output without one, what is never in memory as a whole.
+pub fn stream_to(
+    path: Option<&Path>,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let cannot = |path: &Path, error: io::Error| Failure::failed(format!("cannot write {}: {error}", path.display()));
+    match path {
+        Some(path) => {
+            let mut out = BufWriter::new(File::create(path).map_err(|error| cannot(path, error))?);
+            write(&mut out)?;
+            out.flush().map_err(|error| cannot(path, error))
+        }
+        None => {
+            let mut out = BufWriter::new(io::stdout().lock());
+            write(&mut out)?;
+            Ok(out.flush()?)
         }
     }
 }

@@ -31,7 +31,6 @@ pub fn open(bundle: &Bundle) -> Option<Opened<'_>> {
 
 impl<'b> Opened<'b> {
     /// What the numbers in events are called.
-    #[allow(dead_code)] // The commands that name what they show come next.
     pub fn names(&self) -> &'b Names {
         self.recording.names()
     }

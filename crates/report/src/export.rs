@@ -1,5 +1,6 @@
 //! Bundles in the formats of other tools. docs/formats.md says of each what it holds and what it cannot.
 
+mod chrome;
 mod csv;
 mod cyclictest;
 mod gnuplot;
@@ -9,10 +10,11 @@ mod junit;
 mod lava;
 mod micros;
 mod parquet;
-pub mod perfetto;
+mod perfetto;
 pub mod systress;
 
 use punctual_bundle::{Bundle, BundleError, Series};
+use punctual_core::event::{Event, Names, Recorded};
 use std::io::{self, Write};
 
 pub use junit::{gate_message as junit_message, write_gates as write_junit_of_gates};
@@ -45,11 +47,15 @@ pub enum Format {
     Lava,
     /// The summary as JSON.
     Json,
+    /// A recording as a Perfetto trace.
+    Perfetto,
+    /// A recording in Chrome's Trace Event Format.
+    Chrome,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 12] = [
+    pub const ALL: [Format; 14] = [
         Format::Systress,
         Format::SystressCsv,
         Format::CyclictestJson,
@@ -62,6 +68,8 @@ impl Format {
         Format::Junit,
         Format::Lava,
         Format::Json,
+        Format::Perfetto,
+        Format::Chrome,
     ];
 
     /// Its word on the command line and what it is in one line.
@@ -81,6 +89,8 @@ impl Format {
             Format::Junit => ("junit", "the requirements' verdicts as JUnit XML"),
             Format::Lava => ("lava", "the requirements' verdicts as lines for LAVA"),
             Format::Json => ("json", "the summary as JSON (docs/json.md)"),
+            Format::Perfetto => ("perfetto", "a recording for ui.perfetto.dev (.pftrace)"),
+            Format::Chrome => ("chrome", "a recording in Chrome's Trace Event Format (JSON)"),
         }
     }
 
@@ -101,7 +111,12 @@ impl Format {
 
     /// Whether it is no text, and nothing for a terminal.
     pub fn is_binary(self) -> bool {
-        self == Format::Parquet
+        matches!(self, Format::Parquet | Format::Perfetto)
+    }
+
+    /// Whether it is made of a recording ([`export_recording`]), not of statistics and samples.
+    pub fn is_of_recording(self) -> bool {
+        matches!(self, Format::Perfetto | Format::Chrome)
     }
 
     /// Whether it is one file a series ([`export_files`]), where a directory can be written.
@@ -144,6 +159,36 @@ pub fn export(bundle: &Bundle, format: Format, out: &mut dyn Write) -> Result<()
         Format::Junit => junit::write(bundle, out)?,
         Format::Lava => lava::write(bundle, out)?,
         Format::Json => json::write(bundle, out)?,
+        Format::Perfetto | Format::Chrome => return Err(no_recording(format)),
+    }
+    Ok(())
+}
+
+/// The recording of a bundle, for the formats that are made of one.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordingInput<'a> {
+    /// What was recorded and what was lost.
+    pub recorded: &'a Recorded,
+    /// What the numbers in its events are called.
+    pub names: &'a Names,
+    /// The kernel's release, where it is known.
+    pub release: Option<&'a str>,
+}
+
+/// Writes a recording. Events come in the order of time and are not kept: memory does not grow with their number.
+pub fn export_recording(
+    input: RecordingInput<'_>,
+    events: impl IntoIterator<Item = Event>,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<(), ExportError> {
+    match format {
+        Format::Perfetto => perfetto::write(input, events, out)?,
+        Format::Chrome => chrome::write(input, events, out)?,
+        other => {
+            let why = "it is made of statistics and samples, not of a recording".to_owned();
+            return Err(ExportError::Impossible { format: other.name(), why });
+        }
     }
     Ok(())
 }
@@ -160,6 +205,12 @@ pub fn export_files(bundle: &Bundle, format: Format) -> Result<Vec<(String, Vec<
 /// The name of a series outside its phase.
 fn full_name(phase: &str, series: &Series) -> String {
     format!("{phase}/{}", series.meta.name)
+}
+
+/// The error of a format made of events, where none were recorded.
+fn no_recording(format: Format) -> ExportError {
+    let why = "it holds no recording of events; `punctual trace` makes one".to_owned();
+    ExportError::Impossible { format: format.name(), why }
 }
 
 /// The error of a format made of single samples, where none were kept.

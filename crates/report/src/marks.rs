@@ -5,67 +5,21 @@
 //! ends, so marks come in the order of their ends. Where its beginning or its end is missing (lost, or outside of the
 //! recording), the mark says so; it is never guessed.
 
-pub mod label;
+mod label;
+mod lane;
 mod open;
 mod tell;
 #[cfg(test)]
 mod tests;
 mod wake;
 
+pub use lane::{Lane, SLOTS};
 use open::Open;
-use punctual_core::event::{FunctionId, PointId};
-use punctual_core::{Event, MonotonicNs, Names, Nanos, Tid};
+use punctual_core::event::FunctionId;
+use punctual_core::{Event, MonotonicNs, Names, Nanos};
 use std::borrow::Cow;
 use std::collections::HashMap;
 pub use wake::Wake;
-
-/// Where a mark is drawn. Within one lane spans nest or follow each other, and never overlap.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Lane {
-    /// Device interrupts of a CPU.
-    Interrupts(u16),
-    /// Interrupt vectors of a CPU.
-    Vectors(u16),
-    /// Softirqs of a CPU.
-    Softirqs(u16),
-    /// Handlers of timers on a CPU.
-    Timers(u16),
-    /// Idle states of a CPU.
-    Idle(u16),
-    /// The frequency of a CPU: values.
-    Frequency(u16),
-    /// Whatever else happened on a CPU: instants.
-    OnCpu(u16),
-    /// Begin/end pairs and instants of one test point in one thread.
-    Points(Tid, PointId),
-    /// A value that a test point carries, the first or the second.
-    Values(Tid, PointId, u8),
-    /// Probed functions in a thread.
-    Calls(Tid),
-    /// Measured samples of a series in a thread, from due to woke. Late ones overlap the next: the third number tells them apart.
-    Samples(Tid, u32, u8),
-    /// System calls of a thread.
-    Syscalls(Tid),
-    /// Futexes that a thread waits for or wakes.
-    Futexes(Tid),
-    /// Kernel locks that a thread waits for.
-    Locks(Tid),
-    /// Direct reclaim of memory by a thread.
-    Reclaim(Tid),
-    /// Workqueue items run by a thread.
-    Work(Tid),
-    /// Whatever else happened in a thread: instants.
-    InThread(Tid),
-    /// Requests to a block device, several at a time.
-    Requests(u32, u8),
-    /// Journal commits of a block device.
-    Journal(u32),
-    /// Requests to the MMC or SD card.
-    Mmc,
-}
-
-/// Several spans at a time are told apart up to this number; further ones share the last lane.
-pub const SLOTS: u8 = 16;
 
 /// The extent of a mark.
 #[derive(Clone, Copy, PartialEq, Debug)]

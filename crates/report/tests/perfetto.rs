@@ -10,7 +10,7 @@ mod recording;
 
 use punctual_core::event::TaskState;
 use punctual_core::{MonotonicNs, Names, Tid, What};
-use punctual_report::export::perfetto;
+use punctual_report::export::{Format, RecordingInput, export_recording};
 use punctual_report::marks::{Lane, Marks, Shape};
 use recording::{CONTROL, Recording};
 use std::collections::BTreeMap;
@@ -18,16 +18,19 @@ use std::collections::BTreeMap;
 const STATES: &str = "select t.tid, s.state, s.ts, s.dur from thread_state s join thread t using(utid) \
                       where t.tid != 0 and s.dur > 0 order by 1, 3";
 const SLICES: &str = "select s.name, s.ts, s.dur, s.depth from slice s where s.dur != 0 order by 2, 1";
-const FLOWS: &str = "select o.name, i.name, i.ts - o.ts from flow join slice o on o.id = slice_out join slice i on i.id = slice_in";
+const FLOWS: &str =
+    "select o.name, i.name, i.ts - o.ts from flow join slice o on o.id = slice_out join slice i on i.id = slice_in";
 const VALUES: &str = "select t.name, c.ts, cast(c.value as int) from counter c join track t on t.id = c.track_id \
                       where t.type like '%track_event%' order by 1, 2";
 const TROUBLE: &str = "select name, value from stats where severity in ('error', 'data_loss') and value != 0";
-const THREADS: &str = "select t.tid, t.name, p.pid, p.name from thread t left join process p using(upid) where t.tid != 0";
+const THREADS: &str =
+    "select t.tid, t.name, p.pid, p.name from thread t left join process p using(upid) where t.tid != 0";
 
 fn written(all: &Recording) -> Vec<u8> {
     let mut trace = Vec::new();
     let events = all.events.iter().copied();
-    perfetto::write(&all.recorded, &all.names, Some("6.12.1-rt"), events, &mut trace).unwrap();
+    let input = RecordingInput { recorded: &all.recorded, names: &all.names, release: Some("6.12.1-rt") };
+    export_recording(input, events, Format::Perfetto, &mut trace).unwrap();
     trace
 }
 
@@ -110,11 +113,14 @@ fn perfetto_reads_what_was_recorded() {
     let nested = answers[1].iter().filter(|row| cell(&row[0]) == "fopen").all(|row| cell(&row[3]) == "1");
     assert!(nested, "fopen lies in parse(char const*)");
 
-    let flow = |from, to, ns| answers[2].iter().filter(|row| row[..] == [from, to, ns].map(|s: &str| Some(s.to_owned()))).count();
+    let flow = |from, to, ns| {
+        answers[2].iter().filter(|row| row[..] == [from, to, ns].map(|s: &str| Some(s.to_owned()))).count()
+    };
     assert_eq!(flow("expires for control", "wakes control", "1000"), 30);
     assert_eq!(flow("wakes control", "runs", "6000"), 30);
 
-    let values = answers[3].iter().filter(|row| cell(&row[0]) == "load (second value)" && cell(&row[2]) == "-5").count();
+    let values =
+        answers[3].iter().filter(|row| cell(&row[0]) == "load (second value)" && cell(&row[2]) == "-5").count();
     assert_eq!(values, 30);
     let trouble: Vec<[&str; 2]> = answers[4].iter().map(|row| std::array::from_fn(|k| cell(&row[k]))).collect();
     assert_eq!(trouble, [["ftrace_cpu_has_data_loss", "1"]], "the loss is seen, and nothing else is wrong");
@@ -136,8 +142,30 @@ fn hostile_recordings_are_only_text() {
     };
     all.add(i64::MIN / 2_000, 9, Tid(u32::MAX), What::Lost { count: u64::MAX, since: MonotonicNs(i64::MAX) });
     all.add(i64::MAX / 2_000, 9, Tid(7), What::HrtimerStart { timer: 1, expires: MonotonicNs(i64::MIN) });
-    let queries = ["select count(*) from slice where name glob '*drop table*'", "select count(*) from sched where utid != 0"];
+    let queries =
+        ["select count(*) from slice where name glob '*drop table*'", "select count(*) from sched where utid != 0"];
     let Some(answers) = processor::ask(&written(&all), &queries) else { return };
     assert_ne!(cell(&answers[0][0][0]), "0");
     assert_ne!(cell(&answers[1][0][0]), "0");
+}
+
+/// Chrome's JSON is read by two others: Python's parser, and Perfetto.
+#[test]
+fn chrome_json_is_read_by_others() {
+    let all = recording::recording(30);
+    let input = RecordingInput { recorded: &all.recorded, names: &all.names, release: None };
+    let mut json = Vec::new();
+    export_recording(input, all.events.iter().copied(), Format::Chrome, &mut json).unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let named = |name: &str| {
+        let events = document["traceEvents"].as_array().unwrap();
+        events.iter().filter(|event| event["name"] == name && event["ph"] == "X").count()
+    };
+    assert_eq!((named("control"), named("fopen"), named("hrtimer")), (30, 30, 30));
+    let queries = ["select count(*), sum(dur) from slice where name = 'control'", SLICES, TROUBLE];
+    let Some(answers) = processor::ask(&json, &queries) else { return };
+    assert_eq!(answers[0], [[Some("30".to_owned()), Some((30 * 54_000).to_string())]]);
+    let names: Vec<&str> = answers[1].iter().map(|row| cell(&row[0])).collect();
+    assert_eq!(names.iter().filter(|name| **name == "parse(char const*)").count(), 30);
+    assert_eq!(answers[2], Vec::<Vec<Option<String>>>::new());
 }

@@ -5,15 +5,16 @@ use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::Bundle;
-use punctual_report::export::{self, Format};
-use std::io::IsTerminal;
+use punctual_report::export::{self, ExportError, Format, RecordingInput};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 /// Write a bundle in another tool's format
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual export BUNDLE --format gnuplot | gnuplot -p\n  \
                         punctual export BUNDLE --format parquet -o samples.parquet\n  \
-                        punctual export BUNDLE --format cyclictest-json | jq .thread")]
+                        punctual export BUNDLE --format cyclictest-json | jq .thread\n  \
+                        punctual export BUNDLE --format perfetto -o trace.pftrace")]
 pub struct Args {
     /// The bundle
     bundle: PathBuf,
@@ -42,6 +43,7 @@ pub fn run(args: Args) -> Ending {
     }
     match args.output {
         Some(directory) if args.format.is_several_files() => write_files(&bundle, args.format, &directory)?,
+        output if args.format.is_of_recording() => write_recording(&bundle, args.format, output.as_deref())?,
         output => {
             let mut bytes = Vec::new();
             export::export(&bundle, args.format, &mut bytes).map_err(Failure::failed)?;
@@ -49,6 +51,22 @@ pub fn run(args: Args) -> Ending {
         }
     }
     Ok(Exit::Done)
+}
+
+/// A recording may be larger than memory: it is written as it is read.
+fn write_recording(bundle: &Bundle, format: Format, output: Option<&Path>) -> Result<(), Failure> {
+    let Some(opened) = crate::recorded::open(bundle) else {
+        return export::export(bundle, format, &mut io::sink()).map_err(Failure::failed);
+    };
+    let environment = bundle.document("environment").unwrap_or_default().unwrap_or_default();
+    let release = environment["kernel"]["release"]["known"].as_str();
+    let input = RecordingInput { recorded: &opened.recorded, names: opened.names(), release };
+    output::stream_to(output, |out| {
+        export::export_recording(input, opened.events(), format, out).map_err(|error| match error {
+            ExportError::Write(error) => error.into(),
+            other => Failure::failed(other),
+        })
+    })
 }
 
 fn write_files(bundle: &Bundle, format: Format, directory: &Path) -> Result<(), Failure> {

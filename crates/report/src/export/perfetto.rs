@@ -15,10 +15,11 @@ mod tasks;
 mod tracks;
 mod wire;
 
+use super::RecordingInput;
 use crate::marks::Marks;
 use packets::Packets;
 use punctual_core::event::Recorded;
-use punctual_core::{Event, MonotonicNs, Names};
+use punctual_core::{Event, MonotonicNs};
 use std::io::{self, Write};
 
 /// Perfetto's number for CLOCK_MONOTONIC (BuiltinClock).
@@ -29,11 +30,9 @@ const BOOTTIME: u64 = 6;
 /// States are written as since this version, whichever wrote the recording.
 const STATES_SINCE: &str = "4.14 (or later: the recording does not say)";
 
-/// Writes the whole trace. Events come in the order of time; `release` is the kernel's, where it is known.
+/// Writes the whole trace. Events come in the order of time.
 pub fn write(
-    recorded: &Recorded,
-    names: &Names,
-    release: Option<&str>,
+    RecordingInput { recorded, names, release }: RecordingInput<'_>,
     events: impl IntoIterator<Item = Event>,
     out: &mut dyn Write,
 ) -> io::Result<()> {

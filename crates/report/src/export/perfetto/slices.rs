@@ -1,9 +1,9 @@
 //! Marks as track events (protos/perfetto/trace/track_event/track_event.proto).
 
+use super::instant;
 use super::packets::{Name, Packets};
 use super::tracks::{Tracks, Uuid};
 use super::wire::Message;
-use super::instant;
 use crate::marks::{Detail, Details, Lane, Mark, Shape, Wake};
 use punctual_core::event::Recorded;
 use punctual_core::{MonotonicNs, Names};
@@ -86,8 +86,11 @@ impl<'a> Slices<'a> {
         for source in recorded.sources.iter().filter(|source| source.lost > 0 || source.torn > 0) {
             let track = self.tracks.group("Lost events", packets)?;
             let number = |n: u64| Detail::Number(i64::try_from(n).unwrap_or(i64::MAX));
-            let details =
-                vec![("lost", number(source.lost)), ("torn", number(source.torn)), ("recorded", number(source.recorded))];
+            let details = vec![
+                ("lost", number(source.lost)),
+                ("torn", number(source.torn)),
+                ("recorded", number(source.recorded)),
+            ];
             event(packets, Kind::Instant, track, recorded.ended, &source.name, &details, None)?;
         }
         Ok(())

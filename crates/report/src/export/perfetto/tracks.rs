@@ -2,7 +2,7 @@
 //! are shown as one: lanes that exist only because spans overlap become one track of several rows.
 
 use super::packets::Packets;
-use crate::marks::{Lane, label};
+use crate::marks::Lane;
 use punctual_core::{Names, Tid};
 use std::collections::HashMap;
 use std::io;
@@ -41,7 +41,7 @@ impl<'a> Tracks<'a> {
             (None, None) => self.group("Storage", packets)?,
         };
         let uuid = self.new_uuid(Key::Lane(lane));
-        let name = title(lane, self.names);
+        let name = lane.title(self.names);
         packets.track_packet(|packet| {
             packet.message(60, |track| {
                 track.uint(1, uuid.0).uint(5, parent.0).text(2, &name);
@@ -89,30 +89,5 @@ impl<'a> Tracks<'a> {
         let uuid = Uuid(self.known.len() as u64 + 1);
         self.known.insert(key, uuid);
         uuid
-    }
-}
-
-fn title(lane: Lane, names: &Names) -> String {
-    match lane {
-        Lane::Interrupts(cpu) => format!("CPU {cpu} interrupts"),
-        Lane::Vectors(cpu) => format!("CPU {cpu} vectors"),
-        Lane::Softirqs(cpu) => format!("CPU {cpu} softirqs"),
-        Lane::Timers(cpu) => format!("CPU {cpu} timers"),
-        Lane::Idle(cpu) => format!("CPU {cpu} idle states"),
-        Lane::Frequency(cpu) => format!("CPU {cpu} frequency"),
-        Lane::OnCpu(cpu) => format!("CPU {cpu} events"),
-        Lane::Points(_, point) | Lane::Values(_, point, 0) => label::point(names, point).into_owned(),
-        Lane::Values(_, point, _) => format!("{} (second value)", label::point(names, point)),
-        Lane::Calls(_) => "functions".to_owned(),
-        Lane::Samples(_, series, _) => format!("samples of series {series}"),
-        Lane::Syscalls(_) => "system calls".to_owned(),
-        Lane::Futexes(_) => "futexes".to_owned(),
-        Lane::Locks(_) => "kernel locks".to_owned(),
-        Lane::Reclaim(_) => "memory reclaim".to_owned(),
-        Lane::Work(_) => "work".to_owned(),
-        Lane::InThread(_) => "events".to_owned(),
-        Lane::Requests(device, _) => format!("{} requests", label::device(names, device)),
-        Lane::Journal(device) => format!("{} journal", label::device(names, device)),
-        Lane::Mmc => "MMC".to_owned(),
     }
 }
