@@ -1,8 +1,8 @@
 //! Marks of spans that do not end as they should.
 
 use super::*;
-use punctual_core::{Tid, What};
 use punctual_core::event::PointKind;
+use punctual_core::{Tid, What};
 
 const THREAD: Tid = Tid(7);
 
