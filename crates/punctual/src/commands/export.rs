@@ -58,8 +58,8 @@ fn write_recording(bundle: &Bundle, format: Format, output: Option<&Path>) -> Re
     let Some(opened) = crate::recorded::open(bundle) else {
         return export::export(bundle, format, &mut io::sink()).map_err(Failure::failed);
     };
-    let environment = bundle.document("environment").unwrap_or_default().unwrap_or_default();
-    let release = environment["kernel"]["release"]["known"].as_str();
+    let environment: Option<serde_json::Value> = bundle.document("environment").unwrap_or_default();
+    let release = environment.as_ref().and_then(|document| document["kernel"]["release"]["known"].as_str());
     let input = RecordingInput { recorded: &opened.recorded, names: opened.names(), release };
     output::stream_to(output, |out| {
         export::export_recording(input, opened.events(), format, out).map_err(|error| match error {
