@@ -2,17 +2,21 @@
 //!
 //! Everything is computed from fixed seeds and written with the product's own writer, so that what it makes differs only when the
 //! format or the figures do. `good` is a whole run, `cut-off` one that was killed, `lossy` one with every kind of loss, `hostile` one
-//! whose names and numbers mean harm, `imported` one of cyclictest.
+//! whose names and numbers mean harm, `imported` one of cyclictest, `workloads` one of other kinds than timers, with all that they can say.
 
 use punctual_analyze::summarize;
 use punctual_bundle::import::{ImportOptions, import};
 use punctual_bundle::load::{CpuLoad, Shares};
-use punctual_bundle::meta::LoadMeta;
+use punctual_bundle::meta::{LoadMeta, MeasureMeta};
 use punctual_bundle::state::{State, ThreadUsage};
 use punctual_bundle::{Bundle, BundleWriter, Completeness, Ending, Outcome, PhaseMeta, SeriesMeta};
-use punctual_core::{Clock, ClockNs, CpuSet, Fact, Finding, Nanos, Sample, SeriesData, SeriesShape, Severity, Window};
+use punctual_core::{
+    Cell, Clock, ClockCost, ClockNs, Column, CpuSet, Fact, Figure, Finding, Nanos, Notes, Sample, SeriesData,
+    SeriesShape, Severity, Table, Validation, Window,
+};
 use punctual_host::environment::{self, Environment};
 use punctual_host::files::Root;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -33,6 +37,7 @@ fn main() -> Made {
         ("lossy", lossy),
         ("hostile", hostile),
         ("imported", imported),
+        ("workloads", workloads),
     ] {
         let directory = root.join("bundles").join(name);
         if directory.exists() {
@@ -346,6 +351,100 @@ fn hostile(directory: &Path, _: &Path) -> Made {
     }
     let findings = NAMES.map(|name| Finding::new(name, Severity::Bad, name, name).evidence(long.clone()).remedy(name));
     maker.finish(Outcome::Failed { why: NAMES[2].into() }, 1, &findings)
+}
+
+/// Kinds other than timers: one series and several to a measure, claims that agree, differ and could not be checked, figures and tables.
+fn workloads(directory: &Path, host: &Path) -> Made {
+    let maker = Maker::new(directory, "workloads", "run")?;
+    maker.environment(host)?;
+    let mut main = phase(&maker, "main", 0, 0.3, Vec::new());
+    maker.phase(0, &main)?;
+    let kinds: [(&str, &str, &[&str]); 3] = [
+        ("getpid", "syscall", &["getpid"]),
+        ("heap", "heap", &["heap/malloc", "heap/touch", "heap/free"]),
+        (HOSTILE, "storage", &[HOSTILE]),
+    ];
+    let (mut noise, mut number) = (Noise(99), 0);
+    for (name, kind, series) in kinds {
+        let parameters: BTreeMap<String, String> = [("call".to_owned(), name.to_owned())].into();
+        for one in series {
+            let latencies: Vec<i64> = (0..2_000).map(|_| noise.latency(140, 60.0, 0.001)).collect();
+            let mut made = Series::new(meta(one, 2, &["p99 < 1us"]), latencies.into_iter());
+            (made.meta.measure, made.meta.workload, made.meta.period) = (name.into(), kind.into(), None);
+            made.meta.details = parameters.clone();
+            // Counted in the thread: no sample is kept but the worst.
+            made.keep = if kind == "syscall" { 0 } else { made.keep };
+            maker.series(0, number, made)?;
+            number += 1;
+        }
+        let series = series.iter().map(|name| name.to_string()).collect();
+        let notes = notes_of(kind);
+        main.measures.push(MeasureMeta { name: name.into(), workload: kind.into(), parameters, series, notes });
+    }
+    maker.phase(0, &main)?;
+    maker.finish(Outcome::Completed, 0, &[])
+}
+
+const HOSTILE: &str = "<b onclick=alert(1)>\u{1b}[31m\u{202e}";
+
+fn notes_of(kind: &str) -> Notes {
+    let cost = |clock: &str| ClockCost {
+        clock: clock.to_owned(),
+        count: 10_000,
+        min: Nanos(20),
+        median: Nanos(22),
+        p99: Nanos(31),
+        max: Nanos(4_100),
+    };
+    match kind {
+        "syscall" => Notes {
+            validations: vec![
+                Validation::compare("system calls", 10_000, Fact::Known(10_001), "raw_syscalls:sys_enter", 1)
+                    .explain("the call that ends the counting is one more"),
+            ],
+            clock_cost: Fact::Known(cost("CLOCK_MONOTONIC (clock_gettime in the vDSO)")),
+            ..Notes::default()
+        },
+        "heap" => Notes {
+            validations: vec![
+                Validation::compare("pages", 502_000, Fact::Known(251_000), "kmem:mm_page_alloc", 100)
+                    .explain("half of them were huge"),
+                Validation::compare(
+                    "brk calls",
+                    3,
+                    Fact::Unavailable("no tracepoints here".into()),
+                    "sys_enter_brk",
+                    0,
+                ),
+            ],
+            figures: vec![
+                Figure::new("pages-per-block", "pages for each block", 251.0, "count").of(2_000),
+                Figure::new("jain-index", "fairness (Jain)", 0.98765, "ratio"),
+            ],
+            tables: vec![Table {
+                name: "sizes".into(),
+                title: "Time by size".into(),
+                columns: vec![Column::new("size", "bytes"), Column::new("median", "ns"), Column::new("remark", "")],
+                rows: vec![
+                    vec![Cell::from(1_024), Cell::Number(181.5), Cell::Nothing],
+                    vec![Cell::from(1 << 20), Cell::from(Nanos(90_400)), Cell::from("mmap")],
+                ],
+            }],
+            ..Notes::default()
+        },
+        _ => Notes {
+            validations: vec![Validation::compare(HOSTILE, u64::MAX, Fact::Known(0), HOSTILE, 0).explain(HOSTILE)],
+            clock_cost: Fact::Known(cost(HOSTILE)),
+            figures: vec![Figure::new(HOSTILE, HOSTILE, -1e300, HOSTILE).of(u64::MAX)],
+            tables: vec![Table {
+                name: HOSTILE.into(),
+                title: HOSTILE.into(),
+                columns: vec![Column::new(HOSTILE, HOSTILE), Column::new("", "")],
+                rows: vec![vec![], vec![Cell::from(HOSTILE); 40]],
+            }],
+            ..Notes::default()
+        },
+    }
 }
 
 fn imported(directory: &Path, _: &Path) -> Made {

@@ -9,11 +9,12 @@ pub use run::{of_phase, of_run};
 pub use series::of_series;
 
 /// Every finding that figures can raise, with one line on what it means; docs/json.md lists the same.
-pub const IDS: [(&str, &str); 20] = [
+pub const IDS: [(&str, &str); 21] = [
     ("cut-off", "the run never said how it ended"),
     ("ended-early", "the run was interrupted or stopped before its end"),
     ("bundle-damaged", "a part of the bundle could not be read"),
     ("steal", "the hypervisor took CPU time away during a phase"),
+    ("validation-differs", "a workload claims something else than an independent count says"),
     ("load-failed", "a program that should have loaded the system failed"),
     ("no-samples", "nothing was measured"),
     ("not-real-time", "the measuring thread did not run with the real-time scheduling asked for"),

@@ -47,7 +47,7 @@ fn rows(series: &Series) -> String {
 
 #[test]
 fn the_decoder_of_the_document_reads_every_log() {
-    for name in ["good", "cut-off", "lossy", "imported"] {
+    for name in ["good", "cut-off", "lossy", "imported", "workloads"] {
         let directory = root().join("fixtures/bundles").join(name);
         let bundle = Bundle::open(&directory).unwrap();
         for (phase, in_phase) in bundle.phases.iter().enumerate() {

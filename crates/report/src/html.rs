@@ -22,6 +22,7 @@ mod header;
 mod interrupts;
 mod island;
 mod loads;
+mod notes;
 mod over_time;
 mod page;
 mod percentiles;

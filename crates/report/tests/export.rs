@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const BUNDLES: [&str; 5] = ["good", "cut-off", "lossy", "hostile", "imported"];
+const BUNDLES: [&str; 6] = ["good", "cut-off", "lossy", "hostile", "imported", "workloads"];
 
 fn open(name: &str) -> Bundle {
     Bundle::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles").join(name)).unwrap()

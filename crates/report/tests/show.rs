@@ -261,7 +261,7 @@ fn hostile_names_stay_text() {
 
 #[test]
 fn no_line_is_wider_than_the_terminal_where_words_allow() {
-    for name in ["good", "cut-off", "lossy", "imported"] {
+    for name in ["good", "cut-off", "lossy", "imported", "workloads"] {
         for width in [80, 100, 120, 160] {
             for line in shown(name, &wide(width)).lines() {
                 let columns = punctual_report::format::width_of(line);
@@ -273,7 +273,7 @@ fn no_line_is_wider_than_the_terminal_where_words_allow() {
 
 #[test]
 fn colour_changes_nothing_but_the_escapes() {
-    for name in ["good", "cut-off", "lossy", "hostile", "imported"] {
+    for name in ["good", "cut-off", "lossy", "hostile", "imported", "workloads"] {
         let colored = shown(name, &ShowOptions { color: true, ..wide(100) });
         let mut bare = String::new();
         for (k, part) in colored.split('\u{1b}').enumerate() {

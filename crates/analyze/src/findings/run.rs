@@ -2,7 +2,7 @@
 
 use punctual_bundle::meta::LoadMeta;
 use punctual_bundle::{Ending, Manifest, Outcome, PhaseMeta};
-use punctual_core::{Finding, Severity};
+use punctual_core::{Finding, Severity, Validation};
 
 /// The subject of findings about the run itself.
 const RUN: &str = "run";
@@ -58,7 +58,25 @@ pub fn of_phase(phase: &PhaseMeta) -> Vec<Finding> {
                 "measure on real hardware, or on a host whose CPUs are not shared; latencies here include the host's",
             )
     });
-    steal.into_iter().chain(phase.loads.iter().filter_map(|load| failed_load(&phase.name, load))).collect()
+    let loads = phase.loads.iter().filter_map(|load| failed_load(&phase.name, load));
+    let claims = phase.measures.iter().flat_map(|measure| {
+        measure.notes.validations.iter().filter_map(|one| differs(&phase.name, &measure.name, one))
+    });
+    steal.into_iter().chain(loads).chain(claims).collect()
+}
+
+fn differs(phase: &str, measure: &str, one: &Validation) -> Option<Finding> {
+    let counted = one.counted.known().filter(|_| one.agrees == Some(false))?;
+    let message = format!("the workload claims other {} than were counted from outside", one.what);
+    let evidence = format!("claimed {}, counted {counted} by {}", one.claimed, one.source);
+    let finding = Finding::new("validation-differs", Severity::Warning, format!("{phase}/{measure}"), message);
+    Some(
+        finding.evidence(evidence).remedy(
+            one.explanation
+                .clone()
+                .unwrap_or("take its figures for what they claim to be only when that is explained".to_owned()),
+        ),
+    )
 }
 
 fn failed_load(phase: &str, load: &LoadMeta) -> Option<Finding> {

@@ -6,7 +6,8 @@ use super::island::Island;
 use super::scale::Scale;
 use super::table::Table;
 use super::{
-    HtmlError, ReportInput, Size, checks, documents, doubts, drawing, environment, figures, header, loads, text, worst,
+    HtmlError, ReportInput, Size, checks, documents, doubts, drawing, environment, figures, header, loads, notes, text,
+    worst,
 };
 use base64::prelude::{BASE64_STANDARD, Engine};
 use minijinja::syntax::SyntaxConfig;
@@ -55,6 +56,7 @@ struct Page {
     worst: Option<Table>,
     cpu_load: Option<Table>,
     loads: Option<Table>,
+    notes: Vec<Table>,
     environment: environment::Environment,
     checks: Vec<(String, Table)>,
     documents: Vec<documents::Document>,
@@ -85,6 +87,7 @@ pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) ->
         worst: worst::table(content, size.worst_rows, size.worst),
         cpu_load: loads::cpu_load(inputs, content),
         loads: loads::commands(inputs, content),
+        notes: notes::tables(inputs, &content.labels),
         environment: environment::environment(inputs, &content.labels),
         checks: check_tables(inputs, content),
         documents: documents::documents(inputs, &content.labels, size.text, size.documents),
@@ -140,24 +143,24 @@ fn check_tables(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<(Strin
 
 /// What is coarser than what was measured, in sentences.
 fn reductions(content: &Content<'_>, curves: &[Curve], size: &Size) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut reduced = Vec::new();
     let coarser = content.lines.iter().zip(curves).filter(|(line, curve)| curve.body_width > line.curve.resolution);
     let widest = coarser.clone().map(|(_, curve)| curve.body_width).max();
     if let Some(widest) = widest {
         let width = text::span(punctual_core::Nanos(widest));
         let of = coarser.count();
-        notes.push(format!(
+        reduced.push(format!(
             "The histograms of {of} series have bins of up to {width} in their body; their tails are as measured."
         ));
     }
     let stretches = content.lines.iter().map(|line| line.timeline.buckets.len()).max().unwrap_or(0);
     if stretches > size.stretches {
-        notes.push(format!("Latency over time is shown in at most {} stretches for each series.", size.stretches));
+        reduced.push(format!("Latency over time is shown in at most {} stretches for each series.", size.stretches));
     }
     if content.left_out > 0 {
-        notes.push(format!("{} more series are not shown: too many for one page.", content.left_out));
+        reduced.push(format!("{} more series are not shown: too many for one page.", content.left_out));
     }
-    notes
+    reduced
 }
 
 #[cfg(test)]

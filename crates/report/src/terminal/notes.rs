@@ -44,10 +44,11 @@ fn validation(out: &mut Page, one: &Validation) {
         other => unavailable(other),
     };
     let begin = format!("  {}  ", out.paint(tone, word));
+    let hang = " ".repeat(4 + format::width_of(word));
     let what = format!("{}: claimed {}, {counted} ({})", one.what, format::count(one.claimed), one.source);
-    out.paragraph(&begin, "    ", Tone::Plain, &format::plain(&what));
+    out.paragraph(&begin, &hang, Tone::Plain, &format::plain(&what));
     if let Some(explanation) = &one.explanation {
-        out.paragraph("    ", "    ", Tone::Faint, &format::plain(explanation));
+        out.paragraph(&hang, &hang, Tone::Faint, &format::plain(explanation));
     }
 }
 
