@@ -25,16 +25,20 @@ typedef _Bool bool;
 #define BPF_MAP_TYPE_HASH 1
 #define BPF_MAP_TYPE_ARRAY 2
 #define BPF_MAP_TYPE_STACK_TRACE 7
+#define BPF_MAP_TYPE_LRU_HASH 9
 #define BPF_F_NO_PREALLOC 1
 #define BPF_F_MMAPABLE (1 << 10)
 
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
 static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
 static u32 (*bpf_get_smp_processor_id)(void) = (void *)8;
 static u64 (*bpf_get_current_pid_tgid)(void) = (void *)14;
 static long (*bpf_get_current_comm)(void *to, u32 size) = (void *)16;
 static long (*bpf_get_stackid)(void *ctx, void *map, u64 flags) = (void *)27;
+static long (*bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
+static u64 (*bpf_get_attach_cookie)(void *ctx) = (void *)174;
 static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 
 #define field_exists(field) __builtin_preserve_field_info(field, 2)

@@ -6,6 +6,7 @@
 mod buffers;
 mod object;
 pub(crate) mod sys;
+pub(crate) mod uprobe;
 
 pub(crate) use buffers::{Buffers, Shape};
 pub(crate) use object::{Attach, LoadError, Object};

@@ -3,6 +3,7 @@
 mod bpf;
 pub mod merge;
 mod names;
+pub mod probe;
 mod recorder;
 pub mod symbols;
 mod tracepoints;

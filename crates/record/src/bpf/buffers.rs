@@ -1,6 +1,9 @@
 //! The buffers that kernel programs write, one for each recorded CPU, mapped into this process; see `bpf/buffer.h`.
 
+use crate::wire::encode;
 use crate::wire::layout::{self as wire, Buffer};
+use punctual_core::MonotonicNs;
+use punctual_core::event::{Event, Tid, What};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -80,9 +83,18 @@ impl Buffers {
     }
 
     /// Lost since the last record that found room, and since when: what no record tells yet.
-    pub(crate) fn pending(&self, slot: u32) -> (u64, u64) {
+    fn pending(&self, slot: u32) -> (u64, u64) {
         let count = self.control(slot, MISSED).load(Ordering::Acquire);
         (count, self.control(slot, MISSED_SINCE).load(Ordering::Relaxed))
+    }
+
+    /// Appends a record of the losses that no later record told, for the end of a CPU's stream.
+    pub(crate) fn last_loss(&self, slot: u32, cpu: u16, at: MonotonicNs, to: &mut Vec<u8>) {
+        let (count, since) = self.pending(slot);
+        if count > 0 {
+            let since = MonotonicNs(since as i64);
+            encode(&Event { at: at.max(since), cpu, tid: Tid(0), what: What::Lost { count, since } }, to);
+        }
     }
 
     /// How full the fullest is, in hundredths.

@@ -129,7 +129,7 @@ impl Object {
         Ok(Attach { program, _link: link })
     }
 
-    fn instructions(&self, program: &str) -> Result<Vec<u64>, LoadError> {
+    pub(super) fn instructions(&self, program: &str) -> Result<Vec<u64>, LoadError> {
         let function =
             self.object.programs.get(program).and_then(|program| self.object.functions.get(&program.function_key()));
         let function = function.ok_or_else(|| LoadError::Unfit(format!("there is no program {program}")))?;

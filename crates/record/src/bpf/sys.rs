@@ -9,11 +9,13 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 #[repr(u32)]
 pub(crate) enum Command {
     MapCreate = 0,
+    MapLookup = 1,
     MapUpdate = 2,
     ProgramLoad = 5,
     InfoByFd = 15,
     RawTracepointOpen = 17,
     MapFreeze = 22,
+    LinkCreate = 28,
 }
 
 /// BPF_PROG_TYPE_*.
@@ -103,6 +105,13 @@ pub(crate) fn update_map(map: &OwnedFd, key: &[u8], value: &[u8]) -> io::Result<
     let attr = Attr::new().u32(0, map.as_raw_fd() as u32).pointer(8, key.as_ptr()).pointer(16, value.as_ptr());
     // SAFETY: key and value live through the call; callers give them the sizes that the map was made with.
     unsafe { attr.clone().call(Command::MapUpdate) }.map(drop)
+}
+
+/// Copies the value of a key; `value` is as long as the map's values.
+pub(crate) fn look_up(map: &OwnedFd, key: &[u8], value: &mut [u8]) -> io::Result<()> {
+    let attr = Attr::new().u32(0, map.as_raw_fd() as u32).pointer(8, key.as_ptr()).pointer(16, value.as_mut_ptr());
+    // SAFETY: key and value live through the call; callers give them the sizes that the map was made with.
+    unsafe { attr.clone().call(Command::MapLookup) }.map(drop)
 }
 
 pub(crate) fn freeze_map(map: &OwnedFd) -> io::Result<()> {

@@ -3,9 +3,9 @@
 use super::{Mode, Request, StartError};
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape};
 use crate::tracepoints::{self, Tracepoint};
-use crate::wire::{encode, layout as wire};
+use crate::wire::layout as wire;
 use aya_obj::btf::Btf;
-use punctual_core::event::{Event, Group, Tid, What};
+use punctual_core::event::Group;
 use punctual_core::{Finding, MonotonicNs, Severity};
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(super) const NAME: &str = "BPF (BTF tracepoints)";
 
 impl BtfRecorder {
     pub(super) fn start(request: &Request) -> Result<BtfRecorder, StartError> {
-        BtfRecorder::load(request).map_err(|why| why_not(&why))
+        BtfRecorder::load(request).map_err(|why| StartError::of(NAME, &why))
     }
 
     fn load(request: &Request) -> Result<BtfRecorder, LoadError> {
@@ -128,11 +128,7 @@ impl BtfRecorder {
 
     /// A record of the losses that no later record told, for the end of a CPU's stream.
     pub(super) fn last_loss(&self, slot: u32, cpu: u16, at: MonotonicNs, to: &mut Vec<u8>) {
-        let (count, since) = self.buffers.pending(slot);
-        if count > 0 {
-            let since = MonotonicNs(since as i64);
-            encode(&Event { at: at.max(since), cpu, tid: Tid(0), what: What::Lost { count, since } }, to);
-        }
+        self.buffers.last_loss(slot, cpu, at, to);
     }
 
     pub(super) fn last_findings(&self) -> Vec<Finding> {
@@ -215,16 +211,4 @@ fn misses_finding(tracepoint: &Tracepoint, count: u64) -> Finding {
         tracepoint.full_name()
     );
     Finding::new("events-missed", Severity::Warning, "recorder", message).evidence("bpf_prog_info.recursion_misses")
-}
-
-fn why_not(why: &LoadError) -> StartError {
-    use std::io::ErrorKind::PermissionDenied;
-    let remedy = match why {
-        LoadError::NoBtf(_) => Some("a kernel with CONFIG_DEBUG_INFO_BTF=y has it".to_owned()),
-        LoadError::Map { why, .. } | LoadError::Refused { why, .. } if why.kind() == PermissionDenied => {
-            Some("run as root, or with the capabilities CAP_BPF and CAP_PERFMON".to_owned())
-        }
-        _ => None,
-    };
-    StartError::Backend { backend: NAME, why: why.to_string(), remedy }
 }

@@ -1,5 +1,6 @@
 //! What to record, and why that may not be possible.
 
+use crate::bpf::LoadError;
 use punctual_core::CpuSet;
 use punctual_core::event::Group;
 
@@ -108,4 +109,19 @@ pub enum StartError {
         /// What to do.
         remedy: Option<String>,
     },
+}
+
+impl StartError {
+    /// Why programs could not be put into the kernel, with what would help.
+    pub(crate) fn of(backend: &'static str, why: &LoadError) -> StartError {
+        use std::io::ErrorKind::PermissionDenied;
+        let remedy = match why {
+            LoadError::NoBtf(_) => Some("a kernel with CONFIG_DEBUG_INFO_BTF=y has it".to_owned()),
+            LoadError::Map { why, .. } | LoadError::Refused { why, .. } if why.kind() == PermissionDenied => {
+                Some("run as root, or with the capabilities CAP_BPF and CAP_PERFMON".to_owned())
+            }
+            _ => None,
+        };
+        StartError::Backend { backend, why: why.to_string(), remedy }
+    }
 }

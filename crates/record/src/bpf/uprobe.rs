@@ -1,0 +1,157 @@
+//! Programs at instructions of user programs (Documentation/trace/uprobetracer.rst, kernel/events/uprobes.c).
+//!
+//! Since Linux 6.10 one link probes any number of places (BPF_TRACE_UPROBE_MULTI; it exists since 6.6, and until 6.10 watched one
+//! thread where a process was asked for). Before that each place is a perf event of its own.
+
+use super::object::{LoadError, Object};
+use super::sys::{self, Attr, Command, ProgramShape};
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// BPF_PROG_TYPE_KPROBE: user probes are of this type too.
+const PROGRAM_KPROBE: u32 = 2;
+/// BPF_TRACE_UPROBE_MULTI.
+const ATTACH_UPROBE_MULTI: u32 = 48;
+/// BPF_PERF_EVENT.
+const ATTACH_PERF_EVENT: u32 = 41;
+/// BPF_F_UPROBE_MULTI_RETURN.
+const MULTI_RETURN: u32 = 1;
+
+/// A place in a file, and the number that the program finds in its cookie.
+#[derive(Clone, Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) file: &'a Path,
+    pub(crate) offset: u64,
+    pub(crate) cookie: u64,
+}
+
+/// Which processes run into the probes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Scope {
+    All,
+    Process(u32),
+}
+
+/// Whether a probe is at a function's entry or where it returns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum At {
+    Entry,
+    Return,
+}
+
+impl Object {
+    /// Loads the program and puts it at all places; it is there as long as the descriptors.
+    pub(crate) fn attach_uprobes(
+        &self,
+        program: &str,
+        at: At,
+        places: &[Place],
+        scope: Scope,
+    ) -> Result<Vec<OwnedFd>, LoadError> {
+        let instructions = self.instructions(program)?;
+        let load = |attach_type| {
+            let shape = ProgramShape { name: program, kind: PROGRAM_KPROBE, attach_type, attach_btf_id: 0 };
+            sys::load_program(shape, &instructions)
+        };
+        let refused = |what: &Path, why| LoadError::Refused {
+            tracepoint: format!("probes in {}", what.display()),
+            why,
+            log: String::new(),
+        };
+        if let Some(program) = multi_is_sound().then(|| load(ATTACH_UPROBE_MULTI).ok()).flatten() {
+            let mut links = Vec::new();
+            for (file, places) in by_file(places) {
+                links.push(link_multi(&program, at, file, &places, scope).map_err(|why| refused(file, why))?);
+            }
+            return Ok(links);
+        }
+        let program = load(0).map_err(|(why, log)| LoadError::Refused { tracepoint: program.to_owned(), why, log })?;
+        let mut links = Vec::new();
+        for place in places {
+            links.extend(link_perf(&program, at, place, scope).map_err(|why| refused(place.file, why))?);
+        }
+        Ok(links)
+    }
+}
+
+fn by_file<'p, 'a>(places: &'p [Place<'a>]) -> BTreeMap<&'a Path, Vec<&'p Place<'a>>> {
+    let mut files: BTreeMap<&Path, Vec<&Place>> = BTreeMap::new();
+    for place in places {
+        files.entry(place.file).or_default().push(place);
+    }
+    files
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Lets a test take the way of older kernels.
+    pub(crate) static ONE_BY_ONE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Whether this kernel's uprobe.multi means a process by a process.
+fn multi_is_sound() -> bool {
+    #[cfg(test)]
+    if ONE_BY_ONE.get() {
+        return false;
+    }
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(['.', '-']).map(|word| word.trim().parse::<u32>().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (6, 10)
+}
+
+fn path_of(file: &Path) -> io::Result<CString> {
+    CString::new(file.as_os_str().as_bytes()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
+}
+
+/// BPF_LINK_CREATE with `union bpf_attr`'s `link_create.uprobe_multi`.
+fn link_multi(program: &OwnedFd, at: At, file: &Path, places: &[&Place], scope: Scope) -> io::Result<OwnedFd> {
+    let path = path_of(file)?;
+    let offsets: Vec<u64> = places.iter().map(|place| place.offset).collect();
+    let cookies: Vec<u64> = places.iter().map(|place| place.cookie).collect();
+    let attr = Attr::new().u32(0, program.as_raw_fd() as u32).u32(8, ATTACH_UPROBE_MULTI);
+    let attr = attr.pointer(16, path.as_ptr()).pointer(24, offsets.as_ptr()).pointer(40, cookies.as_ptr());
+    let attr = attr.u32(48, places.len() as u32).u32(52, if at == At::Return { MULTI_RETURN } else { 0 });
+    let pid = match scope {
+        Scope::All => 0,
+        Scope::Process(pid) => pid,
+    };
+    // SAFETY: path, offsets and cookies live through the call and are as long as is said.
+    unsafe { attr.u32(56, pid).open(Command::LinkCreate) }
+}
+
+/// A perf event at the place, and the program on it; both descriptors keep it there.
+fn link_perf(program: &OwnedFd, at: At, place: &Place, scope: Scope) -> io::Result<[OwnedFd; 2]> {
+    let read = |name: &str| std::fs::read_to_string(format!("/sys/bus/event_source/devices/uprobe/{name}"));
+    let kind: u32 = read("type")?.trim().parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+    // `config:0`: the bit that asks for the return.
+    let bit: u32 = read("format/retprobe")?.trim().trim_start_matches("config:").parse().unwrap_or(0);
+    let path = path_of(place.file)?;
+    // struct perf_event_attr up to config2 (include/uapi/linux/perf_event.h, PERF_ATTR_SIZE_VER1 = 72).
+    let mut attr = [0u64; 9];
+    attr[0] = u64::from(kind) | 72 << 32;
+    attr[1] = if at == At::Return { 1 << bit } else { 0 };
+    attr[2] = 1; // a period
+    attr[7] = path.as_ptr() as usize as u64;
+    attr[8] = place.offset;
+    let (pid, cpu) = match scope {
+        Scope::All => (-1, 0),
+        Scope::Process(pid) => (pid as i32, -1),
+    };
+    const CLOEXEC: u64 = 8; // PERF_FLAG_FD_CLOEXEC
+    // SAFETY: the structure and the path live through the call; the size in it is its own.
+    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, attr.as_ptr(), pid, cpu, -1, CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just gave this descriptor to us alone.
+    let event = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+    let attr = Attr::new().u32(0, program.as_raw_fd() as u32).u32(4, event.as_raw_fd() as u32);
+    let attr = attr.u32(8, ATTACH_PERF_EVENT).u64(16, place.cookie);
+    // SAFETY: no pointers.
+    let link = unsafe { attr.clone().open(Command::LinkCreate)? };
+    Ok([link, event])
+}

@@ -1,0 +1,198 @@
+//! Functions of unmodified programs, from entry to exit: probes that the kernel pairs.
+//!
+//! [`Probes::start`] puts them in, [`Probes::drain`] hands over the calls that have ended (raw records, see [`crate::wire`]), and
+//! [`Probes::stop`] takes them out. The pairing is `bpf/probe.bpf.c`; what a probe itself costs is measured by [`cost`].
+
+pub mod cost;
+mod empty;
+
+use crate::bpf::uprobe::{At, Place, Scope};
+use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, sys};
+use crate::recorder::{StartError, now};
+use crate::symbols::Function;
+use crate::wire::layout as wire;
+use aya_obj::btf::Btf;
+use punctual_core::CpuSet;
+use punctual_core::event::Source;
+use std::os::fd::OwnedFd;
+
+static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.bpf.o.z"));
+
+/// Whose calls are timed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Whose {
+    /// Of one process, with all its threads.
+    Process(u32),
+    /// Of one process and of those that it starts from now on. Every other process that runs the same functions runs into the probes
+    /// too and is slowed, though nothing of it is recorded.
+    Family(u32),
+    /// Of every process.
+    Everyone,
+}
+
+/// What to time beside the functions.
+#[derive(Clone, Copy, Debug)]
+pub struct ProbeRequest {
+    /// Whose calls.
+    pub whose: Whose,
+    /// Which integer argument to keep, from 1 to 6.
+    pub argument: Option<u8>,
+    /// Bytes for each CPU's buffer, made a power of two.
+    pub buffer: usize,
+}
+
+/// What became of a function's calls.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Count {
+    /// Calls that began.
+    pub entered: u64,
+    /// Calls that returned and were paired.
+    pub returned: u64,
+    /// Calls that were left by longjmp, an exception, or the end of the thread.
+    pub left: u64,
+    /// Returns of calls that had begun before the probes were there.
+    pub unpaired: u64,
+    /// Calls nested deeper than is followed (64): not timed.
+    pub too_deep: u64,
+    /// Calls of more threads than are followed: not timed.
+    pub no_room: u64,
+}
+
+/// Probes in force; they are gone when this is dropped, or the process dies.
+pub struct Probes {
+    entries: Vec<OwnedFd>,
+    returns: Vec<OwnedFd>,
+    _ends: Vec<Attach>,
+    buffers: Buffers,
+    object: Object,
+    cpus: CpuSet,
+    functions: u32,
+    bytes: Vec<u8>,
+}
+
+impl Probes {
+    /// Puts a probe on the entry and on the return of every function. Their places in `functions` are their ids in the records.
+    pub fn start(functions: &[Function], cpus: &CpuSet, request: ProbeRequest) -> Result<Probes, StartError> {
+        Probes::load(functions, cpus, request).map_err(|why| StartError::of("probes in programs", &why))
+    }
+
+    fn load(functions: &[Function], cpus: &CpuSet, request: ProbeRequest) -> Result<Probes, LoadError> {
+        let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
+        let shape = Shape::of(request.buffer, false);
+        let mut slots = vec![0xff; wire::MAX_CPUS as usize * 2];
+        for (slot, cpu) in cpus.iter().enumerate() {
+            slots[cpu * 2..cpu * 2 + 2].copy_from_slice(&(slot as u16).to_ne_bytes());
+        }
+        let family = matches!(request.whose, Whose::Family(_));
+        let argument = u32::from(request.argument.unwrap_or(0));
+        let constants: [(&str, &[u8]); 5] = [
+            ("slots", &slots),
+            ("mask", &shape.mask().to_ne_bytes()),
+            ("by_pid", &[u8::from(request.whose != Whose::Everyone)]),
+            ("follow", &[u8::from(family)]),
+            ("argument", &argument.to_ne_bytes()),
+        ];
+        let mut object = Object::open(PROGRAMS, &constants)?;
+        object.shape("buffers", shape.value_size(), cpus.len() as u32);
+        object.shape("counts", COUNT_BYTES as u32, functions.len() as u32);
+        object.prepare(&kernel)?;
+        let map = object.map("buffers")?;
+        let bytes = u64::from(shape.value_size()) * cpus.len() as u64;
+        let buffers = Buffers::map(map, shape, cpus.len() as u32).map_err(|why| LoadError::Map { bytes, why })?;
+        if let Whose::Process(pid) | Whose::Family(pid) = request.whose {
+            let refused = |why| LoadError::Map { bytes: 0, why };
+            sys::update_map(object.map("pids")?, &pid.to_ne_bytes(), &[1]).map_err(refused)?;
+        }
+        // Threads that end in a call, programs that are replaced, children: without these three calls are lost, not falsified.
+        let mut ends = vec![
+            object.attach_btf_tracepoint(&kernel, "ended", "sched_process_exit")?,
+            object.attach_btf_tracepoint(&kernel, "replaced", "sched_process_exec")?,
+        ];
+        if family {
+            ends.push(object.attach_btf_tracepoint(&kernel, "forked", "sched_process_fork")?);
+        }
+        let places: Vec<Place> = functions
+            .iter()
+            .zip(0u64..)
+            .map(|(function, cookie)| Place { file: &function.object, offset: function.offset, cookie })
+            .collect();
+        let scope = match request.whose {
+            Whose::Process(pid) => Scope::Process(pid),
+            Whose::Family(_) | Whose::Everyone => Scope::All,
+        };
+        // Returns first: a call that is entered then always has its return watched.
+        let returns = object.attach_uprobes("returned", At::Return, &places, scope)?;
+        let entries = object.attach_uprobes("entered", At::Entry, &places, scope)?;
+        let functions = functions.len() as u32;
+        Ok(Probes { entries, returns, _ends: ends, buffers, object, cpus: cpus.clone(), functions, bytes: Vec::new() })
+    }
+
+    /// Hands over the records of calls that have ended since, by CPU. Never blocks.
+    pub fn drain(&mut self, sink: &mut dyn FnMut(u16, &[u8])) {
+        for (slot, cpu) in self.cpus.iter().enumerate() {
+            self.bytes.clear();
+            self.buffers.take(slot as u32, &mut self.bytes);
+            if !self.bytes.is_empty() {
+                sink(cpu as u16, &self.bytes);
+            }
+        }
+    }
+
+    /// How full the fullest buffer is, in hundredths.
+    pub fn fill(&self) -> u64 {
+        self.buffers.fill()
+    }
+
+    /// What was lost so far.
+    pub fn lost(&self) -> u64 {
+        (0..self.cpus.len() as u32).map(|slot| self.buffers.lost(slot)).sum()
+    }
+
+    /// What became of each function's calls so far.
+    pub fn counts(&self) -> Vec<Count> {
+        let Ok(map) = self.object.map("counts") else { return Vec::new() };
+        let count = |function: u32| {
+            let mut value = [0; COUNT_BYTES];
+            sys::look_up(map, &function.to_ne_bytes(), &mut value).ok()?;
+            let word = |at: usize| value[at * 8..].first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+            Some(Count {
+                entered: word(0),
+                returned: word(1),
+                left: word(2),
+                unpaired: word(3),
+                too_deep: word(4),
+                no_room: word(5),
+            })
+        };
+        (0..self.functions).map(|function| count(function).unwrap_or_default()).collect()
+    }
+
+    /// Takes the probes out, hands over the rest, and says what came from where.
+    pub fn stop(mut self, sink: &mut dyn FnMut(u16, &[u8])) -> (Vec<Count>, Vec<Source>) {
+        // Entries first: what is entered no more cannot be left without its return.
+        self.entries.clear();
+        self.returns.clear();
+        self.drain(sink);
+        for (slot, cpu) in self.cpus.iter().enumerate() {
+            self.bytes.clear();
+            self.buffers.last_loss(slot as u32, cpu as u16, now(), &mut self.bytes);
+            if !self.bytes.is_empty() {
+                sink(cpu as u16, &self.bytes);
+            }
+        }
+        let sources = self.cpus.iter().enumerate().map(|(slot, cpu)| Source {
+            name: format!("probes on cpu {cpu}"),
+            cpu: Some(cpu as u16),
+            recorded: 0,
+            lost: self.buffers.lost(slot as u32),
+            torn: 0,
+        });
+        (self.counts(), sources.collect())
+    }
+}
+
+/// `struct count` of `bpf/probe.bpf.c`.
+const COUNT_BYTES: usize = 48;
+
+#[cfg(test)]
+mod tests;

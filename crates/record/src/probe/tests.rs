@@ -1,0 +1,157 @@
+use super::*;
+use crate::symbols::{Spec, resolve};
+use crate::wire;
+use punctual_core::event::{Event, What};
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// Recursion, threads, jumps out of calls, a tail call, and an end within a call.
+const PROGRAM: &str = r#"
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <unistd.h>
+static jmp_buf back;
+volatile int sink;
+int fact(int n) { return n < 2 ? 1 : n * fact(n - 1); }
+void jumper(int n) { if (n == 0) longjmp(back, 1); jumper(n - 1); }
+void outer(int n) { if (!setjmp(back)) jumper(n); }
+__attribute__((noinline)) int target(int n) { sink = n; return n; }
+__attribute__((noinline, optimize("O2"))) int tail(int n) { return target(n + 1); }
+void *work(void *_) { for (int i = 0; i < 200; i++) fact(3); return _; }
+void leaver(void) { exit(0); }
+int main(void)
+{
+	char go;
+	pthread_t threads[4];
+	if (read(0, &go, 1) != 1) return 1;
+	for (int i = 0; i < 10; i++) outer(3);
+	for (int i = 0; i < 7; i++) tail(i);
+	fact(5);
+	for (int i = 0; i < 4; i++) pthread_create(&threads[i], 0, work, 0);
+	for (int i = 0; i < 4; i++) pthread_join(threads[i], 0);
+	leaver();
+}
+"#;
+
+fn compiled(dir: &std::path::Path) -> Option<PathBuf> {
+    let (source, program) = (dir.join("probed.c"), dir.join("probed"));
+    std::fs::write(&source, PROGRAM).unwrap();
+    match Command::new("gcc").args(["-O0", "-pthread", "-o"]).arg(&program).arg(&source).status() {
+        Ok(status) if status.success() => Some(program.canonicalize().unwrap()),
+        other => {
+            println!("SKIPPED: no working gcc ({other:?})");
+            None
+        }
+    }
+}
+
+fn all_cpus() -> CpuSet {
+    std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap().trim().parse().unwrap()
+}
+
+fn waiting(program: &std::path::Path) -> Child {
+    Command::new(program).stdin(Stdio::piped()).spawn().unwrap()
+}
+
+fn let_go(mut child: Child) {
+    child.stdin.take().unwrap().write_all(b"x").unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+fn started(functions: &[Function], whose: Whose, argument: Option<u8>) -> Option<Probes> {
+    match Probes::start(functions, &all_cpus(), ProbeRequest { whose, argument, buffer: 4 << 20 }) {
+        Ok(probes) => Some(probes),
+        Err(why) => {
+            println!("SKIPPED: {why}");
+            None
+        }
+    }
+}
+
+#[test]
+fn every_call_is_paired_with_its_own_end() {
+    all_calls_are_paired();
+}
+
+#[test]
+fn the_same_where_each_place_is_a_perf_event() {
+    crate::bpf::uprobe::ONE_BY_ONE.set(true);
+    all_calls_are_paired();
+}
+
+fn all_calls_are_paired() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(dir.path()) else { return };
+    let names = ["fact", "jumper", "outer", "tail", "target", "leaver"];
+    let specs: Vec<Spec> = names.iter().map(|name| Spec::parse(name).unwrap()).collect();
+    let functions = resolve(&specs, std::slice::from_ref(&program)).unwrap();
+    let child = waiting(&program);
+    let Some(probes) = started(&functions, Whose::Process(child.id()), Some(1)) else { return let_go(child) };
+    // Another run of the same program is not of that process.
+    let_go(waiting(&program));
+    let pid = child.id();
+    let_go(child);
+
+    let mut events: Vec<Event> = Vec::new();
+    let (counts, sources) = probes.stop(&mut |_, bytes| events.extend(wire::decode(bytes).filter_map(Result::ok)));
+    assert_eq!(sources.iter().map(|source| source.lost).sum::<u64>(), 0);
+    let count = |name: &str| counts[names.iter().position(|known| *known == name).unwrap()];
+    let of = |entered, returned, left| Count { entered, returned, left, ..Count::default() };
+    assert_eq!(count("fact"), of(5 + 4 * 200 * 3, 5 + 4 * 200 * 3, 0));
+    assert_eq!(count("jumper"), of(40, 0, 40));
+    assert_eq!(count("outer"), of(10, 10, 0));
+    assert_eq!((count("tail"), count("target")), (of(7, 7, 0), of(7, 7, 0)));
+    assert_eq!(count("leaver"), of(1, 0, 1));
+
+    let mut depths: BTreeMap<(u32, u16), u64> = BTreeMap::new();
+    for event in &events {
+        let What::Call { function, began, depth, argument, .. } = event.what else { panic!("{event:?}") };
+        assert!(began.0 > 0 && event.at >= began, "{event:?}");
+        *depths.entry((function.0, depth)).or_default() += 1;
+        if function.0 == 0 && event.tid.0 == pid {
+            // fact(5) calls itself with one less each time: the argument tells the depth.
+            assert_eq!(argument, Some(5 - u64::from(depth)), "{event:?}");
+        }
+    }
+    let recorded: u64 = counts.iter().map(|count| count.returned + count.left).sum();
+    assert_eq!(events.len() as u64, recorded);
+    assert_eq!((0..3).map(|depth| depths[&(0, depth)]).collect::<Vec<_>>(), [801, 801, 801]);
+    assert_eq!((depths[&(0, 4)], depths.get(&(0, 5))), (1, None));
+    // `outer` and four of `jumper` in it.
+    assert_eq!((1..5).map(|depth| depths[&(1, depth)]).collect::<Vec<_>>(), [10; 4]);
+    assert_eq!((depths[&(3, 0)], depths[&(4, 1)]), (7, 7));
+}
+
+#[test]
+fn children_are_timed_when_the_family_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(dir.path()) else { return };
+    let functions = resolve(&[Spec::parse("fact").unwrap()], std::slice::from_ref(&program)).unwrap();
+    let script = "read go; echo x | \"$0\"; echo x | \"$0\"";
+    let mut shell = Command::new("sh").args(["-c", script]).arg(&program).stdin(Stdio::piped()).spawn().unwrap();
+    let probes = started(&functions, Whose::Family(shell.id()), None);
+    shell.stdin.take().unwrap().write_all(b"x\n").unwrap();
+    assert!(shell.wait().unwrap().success());
+    let Some(probes) = probes else { return };
+    let (counts, _) = probes.stop(&mut |_, _| {});
+    assert_eq!(counts[0].returned, 2 * (5 + 4 * 200 * 3));
+}
+
+#[test]
+fn the_cost_is_measured_for_each_kind_of_function() {
+    match cost::measure(&all_cpus()) {
+        Err(why) => println!("SKIPPED: {why}"),
+        Ok(costs) => {
+            assert_eq!(costs.len(), empty::all().len());
+            for cost in &costs {
+                println!("{cost:?}");
+                assert!(cost.calls > 0 && cost.measured_min.0 > 0 && cost.measured_median <= cost.measured_p99);
+                // What the program pays holds what is measured: both ends of the probes lie outside of the interval.
+                assert!(cost.added.0 > 0);
+            }
+        }
+    }
+}
