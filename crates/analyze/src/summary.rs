@@ -163,14 +163,13 @@ fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary 
 }
 
 /// The offered percentiles that this many samples support, and the needs of the others.
-pub(crate) fn supported(count: u64) -> (Vec<f64>, BTreeMap<String, u64>) {
+fn supported(count: u64) -> (Vec<f64>, BTreeMap<String, u64>) {
     let (supported, not): (Vec<f64>, Vec<f64>) =
         percentiles::OFFERED.iter().partition(|p| count >= percentiles::needed(**p));
     (supported, not.into_iter().map(|p| (percentiles::key(p), percentiles::needed(p))).collect())
 }
 
-/// Those of these percentiles that the distribution tells.
-pub(crate) fn figures(distribution: &Distribution, percentiles: &[f64]) -> BTreeMap<String, i64> {
+fn figures(distribution: &Distribution, percentiles: &[f64]) -> BTreeMap<String, i64> {
     let figure = |p: &f64| Some((percentiles::key(*p), distribution.percentile(*p)?.ns()));
     percentiles.iter().filter_map(figure).collect()
 }

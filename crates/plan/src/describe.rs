@@ -2,7 +2,8 @@
 
 use crate::escape::printable;
 use crate::plan::{
-    HistogramPlan, Length, LoadPlan, MeasurePlan, PhasePlan, Plan, Scheduling, SystressFile, TimerPlan, Workload,
+    HistogramPlan, Length, LoadPlan, MeasurePlan, PhasePlan, Plan, RecordPlan, Scheduling, SystressFile, TimerPlan,
+    Workload,
 };
 use crate::resolve::bytes;
 use crate::words::{Output, Word};
@@ -36,9 +37,22 @@ impl Plan {
                 if partition.disable.is_empty() { "no tweak".to_owned() } else { partition.disable.join(", ") };
             page.fact(1, "left out of it", without);
         }
+        self.record.iter().for_each(|plan| record(&mut page, plan));
         self.phases.iter().for_each(|plan| phase(&mut page, plan));
         page.text
     }
+}
+
+fn record(page: &mut Page, record: &RecordPlan) {
+    let groups: Vec<&str> = record.events.iter().map(|group| group.word()).collect();
+    let events = if groups.is_empty() { "no kernel event".to_owned() } else { groups.join(", ") };
+    let of = match record.pids.as_slice() {
+        [] => String::new(),
+        pids => format!(", of processes {}", pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
+    };
+    page.fact(1, "recorded", format!("{events} on CPUs {}{of}", record.cpus));
+    page.fact(1, "test points", if record.points { "recorded" } else { "not recorded" });
+    page.fact(1, "recording", format!("at most {}", record.max_size));
 }
 
 fn phase(page: &mut Page, phase: &PhasePlan) {

@@ -2,8 +2,9 @@
 
 use crate::problem::Problem;
 use crate::text::{At, Setting, SourceFormat, SourceText, Span};
-use crate::words::{CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod};
+use crate::words::{ByteSize, CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod};
 pub use crate::workload::WorkloadSpec;
+use punctual_core::event::Group;
 use punctual_core::{Clock, CpuSet, Nanos, Policy, Priority, Requirement};
 use std::sync::Arc;
 
@@ -18,6 +19,8 @@ pub struct Experiment {
     pub settings: Settings,
     /// `[partition]`.
     pub partition: Option<PartitionSpec>,
+    /// `[record]`.
+    pub record: Option<RecordSpec>,
     /// Every `[[measure]]`, in order.
     pub measures: Vec<MeasureSpec>,
     /// Every `[[load]]`, in order.
@@ -66,6 +69,23 @@ pub struct PartitionSpec {
     pub name: Setting<String>,
     /// `disable`: names of tweaks not to make.
     pub disable: Vec<At<String>>,
+}
+
+/// Kernel events and test points to record while the experiment runs.
+#[derive(Clone, Debug)]
+pub struct RecordSpec {
+    /// The section's header.
+    pub span: Span,
+    /// `events`: groups of kernel events.
+    pub events: Setting<Vec<At<Group>>>,
+    /// `cpus` whose kernel events are recorded.
+    pub cpus: Setting<CpuChoice>,
+    /// `pids`: the processes that kernel events are limited to.
+    pub pids: Setting<Vec<u32>>,
+    /// `points`: whether applications' test points are recorded.
+    pub points: Setting<bool>,
+    /// `max_size` of the recording.
+    pub max_size: Setting<ByteSize>,
 }
 
 /// Something to measure.

@@ -29,10 +29,12 @@ pub use experiment::Experiment;
 pub use limits::MAX_FILE_BYTES;
 pub use load::{load, load_and_resolve};
 pub use plan::{
-    DeadlineParameters, HistogramPlan, Length, LoadPlan, MeasurePlan, PartitionPlan, PhasePlan, Plan, Scheduling,
-    SystressFile, ThreadPlan, TimerPlan, Workload,
+    DeadlineParameters, HistogramPlan, Length, LoadPlan, MeasurePlan, PartitionPlan, PhasePlan, Plan, RecordPlan,
+    Scheduling, SystressFile, ThreadPlan, TimerPlan, Workload,
 };
 pub use problem::{Problem, ProblemKind, ProblemRow, Problems, Weight};
 pub use resolve::{Resolved, resolve};
 pub use text::{At, Place, Setting, SourceFormat, SourceText, Span};
-pub use words::{CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod, Word, WorkloadKind};
+pub use words::{
+    ByteSize, CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod, Word, WorkloadKind,
+};

@@ -43,6 +43,12 @@ pub const MAX_KEPT_SAMPLES: u64 = 1_000_000_000;
 pub const MAX_DMA_LATENCY: Nanos = Nanos::from_micros(i32::MAX as i64);
 /// The smallest runtime that SCHED_DEADLINE takes (DL_SCALE in kernel/sched/deadline.c: 1 << 10 ns).
 pub const MIN_RUNTIME: Nanos = Nanos(1 << 10);
+/// The smallest bound on a recording: below it, a busy system fills it before anything is seen.
+pub const MIN_RECORDING: u64 = 1 << 20;
+/// The bound on a recording that a file does not set.
+pub const DEFAULT_RECORDING: u64 = 4 << 30;
+/// Processes that a recording may be limited to: what the filter in the kernel holds.
+pub const MAX_PIDS: usize = 1_024;
 /// The longest command, all arguments together. (The kernel takes 128 KiB an argument: MAX_ARG_STRLEN, execve(2).)
 pub const MAX_COMMAND_BYTES: usize = 32 << 10;
 /// The longest path that the kernel takes (PATH_MAX less the NUL).

@@ -1,7 +1,8 @@
 //! A plan: an experiment with every default filled in and every name looked up. Nothing is left to decide.
 
-use crate::words::{Nice, OnExit, Output, Placement, SystressFormat, TimerMethod};
+use crate::words::{ByteSize, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod};
 pub use crate::workload::Workload;
+use punctual_core::event::Group;
 use punctual_core::{Clock, CpuSet, Nanos, Policy, Priority, Requirement};
 use std::path::PathBuf;
 
@@ -32,6 +33,8 @@ pub struct Plan {
     pub force: bool,
     /// CPUs to set apart while it runs.
     pub partition: Option<PartitionPlan>,
+    /// Kernel events and test points to record while it runs.
+    pub record: Option<RecordPlan>,
     /// At least one, run one after the other.
     pub phases: Vec<PhasePlan>,
 }
@@ -45,6 +48,29 @@ pub struct PartitionPlan {
     pub cpus: CpuSet,
     /// Names of tweaks that are not to be made, as written: the host knows which there are.
     pub disable: Vec<String>,
+}
+
+/// What to record beside the measures.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordPlan {
+    /// Groups of kernel events; none where only test points are wanted.
+    pub events: Vec<Group>,
+    /// The CPUs whose kernel events are recorded.
+    pub cpus: CpuSet,
+    /// The processes that kernel events are limited to; empty: all.
+    pub pids: Vec<u32>,
+    /// Whether applications' test points are recorded.
+    pub points: bool,
+    /// How large the recording may get.
+    pub max_size: ByteSize,
+}
+
+impl RecordPlan {
+    /// The usual groups of events on these CPUs, and test points.
+    pub fn usual(cpus: CpuSet) -> RecordPlan {
+        let max_size = ByteSize(crate::limits::DEFAULT_RECORDING);
+        RecordPlan { events: Group::USUAL.to_vec(), cpus, pids: Vec::new(), points: true, max_size }
+    }
 }
 
 /// A stretch of the run with its own loads.

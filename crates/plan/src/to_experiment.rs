@@ -1,6 +1,8 @@
 //! The way back: the experiment that says everything a plan holds. Read again, it resolves to the same plan.
 
-use crate::experiment::{Experiment, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, Settings, SystressSpec};
+use crate::experiment::{
+    Experiment, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, RecordSpec, Settings, SystressSpec,
+};
 use crate::plan::{Length, LoadPlan, MeasurePlan, PhasePlan, Plan, Scheduling};
 use crate::text::{At, Setting, SourceFormat, SourceText, Span};
 use crate::words::CpuChoice;
@@ -20,6 +22,14 @@ impl Plan {
                 cpus: set(partition.cpus.clone()),
                 name: set(partition.name.clone()),
                 disable: partition.disable.iter().map(|name| at(name.clone())).collect(),
+            }),
+            record: self.record.as_ref().map(|record| RecordSpec {
+                span: Span::default(),
+                events: set(record.events.iter().map(|group| at(*group)).collect()),
+                cpus: listed(&record.cpus),
+                pids: set(record.pids.clone()),
+                points: set(record.points),
+                max_size: set(record.max_size),
             }),
             measures: self.measures_in_order().into_iter().map(|measure| self.measure(measure)).collect(),
             loads: self.each_load().map(load).collect(),

@@ -1,6 +1,6 @@
 //! An experiment or a plan written as TOML.
 
-use crate::experiment::{Experiment, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, Settings};
+use crate::experiment::{Experiment, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, RecordSpec, Settings};
 use crate::plan::Plan;
 use crate::text::{At, Setting};
 use crate::words::{CpuChoice, Output, Placement, Word};
@@ -12,6 +12,7 @@ impl Experiment {
         let mut file = Writer::default();
         settings(&mut file, &self.settings);
         self.partition.iter().for_each(|spec| partition(&mut file, spec));
+        self.record.iter().for_each(|spec| record(&mut file, spec));
         self.measures.iter().for_each(|spec| measure(&mut file, spec));
         self.loads.iter().for_each(|spec| load(&mut file, spec));
         self.phases.iter().for_each(|spec| phase(&mut file, spec));
@@ -74,6 +75,15 @@ fn partition(file: &mut Writer, spec: &PartitionSpec) {
     file.set("cpus", &spec.cpus, text);
     file.set("name", &spec.name, text);
     file.list("disable", &spec.disable);
+}
+
+fn record(file: &mut Writer, spec: &RecordSpec) {
+    file.section("[record]");
+    file.set("events", &spec.events, |groups| texts(groups.iter().map(|at| at.value.word().to_owned())));
+    file.set("cpus", &spec.cpus, cpus);
+    file.set("pids", &spec.pids, |pids| format!("{pids:?}"));
+    file.set("points", &spec.points, bare);
+    file.set("max_size", &spec.max_size, text);
 }
 
 fn measure(file: &mut Writer, spec: &MeasureSpec) {

@@ -1,8 +1,9 @@
 //! What single values mean, in every language of experiment files.
 
 use crate::escape::{clipped, is_unprintable};
-use crate::limits::{MAX_COMMAND_BYTES, MAX_NAME_CHARS, MAX_PATH_BYTES};
-use crate::words::{CpuChoice, Nice, Output, Word};
+use crate::limits::{MAX_COMMAND_BYTES, MAX_NAME_CHARS, MAX_PATH_BYTES, MIN_RECORDING};
+use crate::words::{ByteSize, CpuChoice, Nice, Output, Word};
+use punctual_core::event::Group;
 use punctual_core::words::nearest;
 use punctual_core::{Clock, CpuSet, Nanos, Policy, Priority, Requirement};
 
@@ -72,6 +73,19 @@ pub(crate) fn cpu_choice(text: &str) -> Read<CpuChoice> {
         "all" => Ok(CpuChoice::All),
         list => cpus(list).map(CpuChoice::Listed).map_err(|wrong| wrong.help("write a list like `0-2,4`, or `all`")),
     }
+}
+
+/// A group of kernel events.
+pub(crate) fn group(text: &str) -> Read<Group> {
+    let words = Group::ALL.iter().map(|group| group.word());
+    Group::from_word(text).ok_or_else(|| not_a_word(text, "a group of kernel events", words))
+}
+
+/// How large a recording may get.
+pub(crate) fn recording_size(text: &str) -> Read<ByteSize> {
+    let size: ByteSize = text.parse().map_err(Wrong::new)?;
+    let least = ByteSize(MIN_RECORDING);
+    if size < least { Err(Wrong::new(format!("`{}` is too small: at least {least}", clipped(text)))) } else { Ok(size) }
 }
 
 /// One of a closed list of words.

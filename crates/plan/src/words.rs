@@ -1,7 +1,10 @@
 //! The words that experiment files are written in, beside those of [`punctual_core`].
 
+use crate::escape::clipped;
 use punctual_core::CpuSet;
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// A closed list of words, each with its meaning. One table reads and writes them.
 pub trait Word: Copy + PartialEq + 'static {
@@ -11,6 +14,45 @@ pub trait Word: Copy + PartialEq + 'static {
     /// The word for this meaning.
     fn word(self) -> &'static str {
         Self::WORDS.iter().find(|(_, meaning)| *meaning == self).map_or("?", |(word, _)| *word)
+    }
+}
+
+/// A size in bytes: `4GiB`, `512 MiB`, `1000000`. Units are powers of 1024 (`K`, `KiB`, …), or of 1000 (`KB`, …).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ByteSize(pub u64);
+
+const SIZES: [(&str, u64); 9] = [
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("KB", 1_000),
+    ("G", 1 << 30),
+    ("M", 1 << 20),
+    ("K", 1 << 10),
+];
+
+impl FromStr for ByteSize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ByteSize, String> {
+        let text = text.trim();
+        let unit = SIZES.iter().find(|(unit, _)| text.ends_with(unit));
+        let (number, unit) = unit.map_or((text, 1), |(word, size)| (text[..text.len() - word.len()].trim_end(), *size));
+        let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let bytes = number.parse::<u64>().ok().filter(|_| digits).and_then(|number| number.checked_mul(unit));
+        bytes.map(ByteSize).ok_or_else(|| format!("`{}` is not a size like `512MiB` or `4GiB`", clipped(text)))
+    }
+}
+
+/// In the largest unit that holds it exactly; [`FromStr`] reads it back.
+impl fmt::Display for ByteSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match SIZES[..3].iter().find(|(_, size)| self.0 != 0 && self.0.is_multiple_of(*size)) {
+            Some((unit, size)) => write!(f, "{}{unit}", self.0 / size),
+            None => write!(f, "{}", self.0),
+        }
     }
 }
 

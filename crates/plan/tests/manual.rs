@@ -29,6 +29,7 @@ fn every_key_is_documented() {
     for (header, before) in [
         ("SECTION [experiment]", "[experiment]\n"),
         ("SECTION [partition]", "[partition]\n"),
+        ("SECTION [record]", "[record]\n"),
         ("SECTIONS [[measure]]", "[[measure]]\nkind = 'timer'\n"),
         ("SECTIONS [[measure]]", "[[measure]]\nkind = 'syscall'\n"),
         ("SECTIONS [[measure]]", "[[measure]]\nkind = 'switch'\n"),

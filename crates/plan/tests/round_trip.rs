@@ -99,11 +99,19 @@ fn experiment() -> impl Strategy<Value = String> {
     let measures = proptest::collection::vec(measure(), 1..5);
     let loads = proptest::collection::vec(load_section(), 2..4);
     let partition = select(&["", "[partition]\ncpus = '2'\ndisable = ['x y']\n"][..]);
-    (settings(), measures, loads, select(&PHASES[..]), partition).prop_map(
-        |(settings, measures, loads, phases, partition)| {
+    let record = select(
+        &[
+            "",
+            "[record]\n",
+            "[record]\nevents = []\nmax_size = '1 MiB'\n",
+            "[record]\nevents = ['irq', 'sched']\npids = [7, 1]\npoints = false\ncpus = '0'\n",
+        ][..],
+    );
+    (settings(), measures, loads, select(&PHASES[..]), (partition, record)).prop_map(
+        |(settings, measures, loads, phases, (partition, record))| {
             let named = |load: (usize, &String)| format!("{}name = 'l{}'\n", load.1, load.0);
             let loads: String = loads.iter().enumerate().map(named).collect();
-            format!("{settings}{}{loads}{phases}{partition}", measures.concat())
+            format!("{settings}{}{loads}{phases}{partition}{record}", measures.concat())
         },
     )
 }

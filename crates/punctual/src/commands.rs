@@ -1,7 +1,6 @@
 //! One file a subcommand, each reading like a table of contents.
 
 pub mod check;
-pub mod compare;
 pub mod completions;
 pub mod convert;
 pub mod export;
@@ -12,3 +11,4 @@ pub mod measure;
 pub mod report;
 pub mod run;
 pub mod show;
+pub mod trace;

@@ -6,6 +6,7 @@ mod mapping;
 mod measure;
 mod partition;
 mod phase;
+pub mod recording;
 pub mod request;
 mod series;
 mod wall_clock;
@@ -43,6 +44,8 @@ pub struct Run<'a> {
     pub partition: Option<partition::Held>,
     /// Memory locks and idle states, from the first measurement to the last.
     pub preparation: Option<Preparation>,
+    /// Kernel events and test points, where the plan wants them recorded.
+    pub recording: Option<recording::Recording>,
     /// What the user asked for by signals.
     pub interrupts: Interrupts,
 }
@@ -63,15 +66,21 @@ pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Resul
     // Each step of setting up leaves pages that measuring does not need.
     memory::release_setup();
     let guard = guard_for(plan)?;
-    let mut run =
-        Run { plan, writer, findings: found.unwrap_or_default(), guard, partition, preparation: None, interrupts };
+    let findings = found.unwrap_or_default();
+    let mut run = Run { plan, writer, findings, guard, partition, preparation: None, recording: None, interrupts };
     check_host(&mut run, &files)?;
+    let directory = run.writer.directory().to_owned();
+    let start = |record| recording::Recording::start(&directory, recording::Wanted::of(record, &plan.conductor_cpus));
+    let discard = |_: &Failure| drop(std::fs::remove_dir_all(&directory));
+    run.recording = plan.record.as_ref().map(start).transpose().inspect_err(discard)?;
     signals::prepare_waking().map_err(|why| Failure::failed(format!("cannot install a signal handler: {why}")))?;
     memory::release_setup();
 
     let (phases, outcome) = phase::run_all(&mut run, watcher);
 
     run.preparation = None;
+    let recorded = run.recording.take().map(recording::Recording::stop).transpose()?;
+    run.findings.extend(recorded.into_iter().flat_map(|done| done.recorded.findings));
     let left = run.partition.take().and_then(partition::Held::undo);
     run.findings.extend(left);
     memory::unlock_all();

@@ -89,8 +89,22 @@ impl Recorder {
                 sink(cpu as u16, &self.bytes);
             }
         }
-        let mut findings = self.running.findings().to_vec();
-        findings.extend(self.running.last_findings());
+        let mut recorded = self.covers(ended);
+        recorded.findings.extend(self.running.last_findings());
+        Stopped { recorded, names: self.names.finish() }
+    }
+
+    /// What the recording covers and lost so far.
+    pub fn recorded(&self) -> Recorded {
+        self.covers(now())
+    }
+
+    /// The tasks that are known so far.
+    pub fn names(&self) -> Names {
+        self.names.so_far()
+    }
+
+    fn covers(&self, ended: MonotonicNs) -> Recorded {
         let sources = self.request.cpus.iter().enumerate().map(|(index, cpu)| Source {
             name: format!("cpu {cpu}"),
             cpu: Some(cpu as u16),
@@ -98,7 +112,7 @@ impl Recorder {
             lost: self.running.lost(index as u32),
             torn: 0,
         });
-        let recorded = Recorded {
+        Recorded {
             recorder: self.running.name().to_owned(),
             began: self.began,
             ended,
@@ -107,9 +121,8 @@ impl Recorder {
             pids: self.request.pids.clone(),
             sources: sources.collect(),
             point_clock_error: None,
-            findings,
-        };
-        Stopped { recorded, names: self.names.finish() }
+            findings: self.running.findings().to_vec(),
+        }
     }
 }
 

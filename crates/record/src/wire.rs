@@ -8,7 +8,7 @@ mod encode;
 #[cfg(test)]
 mod tests;
 
-pub use decode::{Decode, WireError, count, decode};
+pub use decode::{Decode, Survey, WireError, count, decode, survey};
 pub use encode::encode;
 
 /// The structures and numbers of `bpf/wire.h`.

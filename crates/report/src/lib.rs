@@ -6,5 +6,4 @@ pub mod format;
 pub mod html;
 pub mod marks;
 mod notes;
-pub mod sentence;
 pub mod terminal;

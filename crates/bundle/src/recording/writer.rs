@@ -22,7 +22,14 @@ impl RecordingWriter {
         fs::create_dir(&directory).map_err(BundleError::io("create", &directory))?;
         let writer = RecordingWriter { directory };
         writer.renew(document)?;
+        let reserve = writer.reserve();
+        fs::write(&reserve, vec![b'-'; RESERVE]).map_err(BundleError::io("write", &reserve))?;
         Ok(writer)
+    }
+
+    /// Room for the last files of the bundle, given back when they are written.
+    fn reserve(&self) -> PathBuf {
+        self.directory.join("reserve")
     }
 
     /// Replaces the document.
@@ -46,11 +53,15 @@ impl RecordingWriter {
 
     /// Ends it: the document for good, everything on the disk.
     pub fn finish(self, document: &RecordingDocument) -> Result<(), BundleError> {
+        let reserve = self.reserve();
+        fs::remove_file(&reserve).map_err(BundleError::io("remove", &reserve))?;
         self.renew(document)?;
         sync_tree(&self.directory)
     }
 }
 
+/// What the last files of a bundle take at most, twice: names of many thousand threads.
+const RESERVE: usize = 2 << 20;
 /// A segment ends when it is as long, or an eighth of the lane where only the newest are kept.
 const SEGMENT_BYTES: u64 = 1 << 30;
 const SEGMENTS_KEPT: u64 = 8;

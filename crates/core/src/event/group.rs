@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 macro_rules! groups {
-    ($($(#[$doc:meta])* $variant:ident $word:literal,)*) => {
+    ($($(#[doc = $doc:literal])+ $variant:ident $word:literal,)*) => {
         /// A group of kernel events that is recorded whole or not at all.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-        pub enum Group { $($(#[$doc])* #[serde(rename = $word)] $variant,)* }
+        pub enum Group { $($(#[doc = $doc])+ #[serde(rename = $word)] $variant,)* }
 
         impl Group {
             /// Every group, in the order of documentation.
@@ -14,6 +14,10 @@ macro_rules! groups {
             /// The word for it on command lines and in files.
             pub fn word(self) -> &'static str {
                 match self { $(Group::$variant => $word,)* }
+            }
+            /// What it holds, in a sentence.
+            pub fn explanation(self) -> &'static str {
+                match self { $(Group::$variant => concat!($($doc),+).trim_ascii(),)* }
             }
         }
     };
@@ -63,6 +67,9 @@ groups! {
 }
 
 impl Group {
+    /// What is recorded unless something else is asked for: who ran where, and what interrupted it.
+    pub const USUAL: [Group; 5] = [Group::Sched, Group::Irq, Group::Vectors, Group::Softirq, Group::Ipi];
+
     /// The group with this word.
     pub fn from_word(word: &str) -> Option<Group> {
         Group::ALL.iter().copied().find(|group| group.word() == word)

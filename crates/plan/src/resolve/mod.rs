@@ -11,7 +11,7 @@ mod timer;
 use crate::context::ResolveContext;
 use crate::experiment::{Experiment, Settings};
 use crate::limits::MAX_NAME_CHARS;
-use crate::plan::Plan;
+use crate::plan::{Plan, RecordPlan};
 use crate::problem::{Problem, ProblemKind, Problems};
 use crate::text::{Setting, Span};
 use cpus::Zones;
@@ -79,9 +79,28 @@ impl Resolver<'_> {
             require_real_time: value(&settings.require_real_time, false),
             force: value(&settings.force, false),
             partition,
+            record: self.record(&zones),
             phases,
             name,
         }
+    }
+
+    fn record(&mut self, zones: &Zones) -> Option<RecordPlan> {
+        let spec = self.experiment.record.as_ref()?;
+        let mut plan = RecordPlan::usual(self.cpus(&spec.cpus, &zones.online));
+        if let Some(written) = &spec.events {
+            plan.events = written.value.iter().map(|at| at.value).collect();
+            plan.events.sort();
+            plan.events.dedup();
+        }
+        plan.points = value(&spec.points, plan.points);
+        plan.pids = value(&spec.pids, plan.pids);
+        plan.max_size = value(&spec.max_size, plan.max_size);
+        if plan.events.is_empty() && !plan.points {
+            let message = "nothing is left to record: no kernel event and no test point";
+            self.error(ProblemKind::Combination, place(&spec.events, spec.span), message, "leave `[record]` out");
+        }
+        Some(plan)
     }
 
     fn output(&self, settings: &Settings, name: &str) -> std::path::PathBuf {

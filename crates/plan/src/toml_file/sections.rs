@@ -1,8 +1,8 @@
-//! `[experiment]`, `[partition]`, `[[load]]` and `[[phase]]`.
+//! `[experiment]`, `[partition]`, `[record]`, `[[load]]` and `[[phase]]`.
 
 use super::table::{Table, boolean, integer, mismatch, text};
-use crate::experiment::{LoadSpec, PartitionSpec, PhaseSpec, Settings};
-use crate::limits::{MAX_DURATION, MAX_KEPT_SAMPLES, MAX_REFRESH, MIN_REFRESH};
+use crate::experiment::{LoadSpec, PartitionSpec, PhaseSpec, RecordSpec, Settings};
+use crate::limits::{MAX_DURATION, MAX_KEPT_SAMPLES, MAX_PIDS, MAX_REFRESH, MIN_REFRESH};
 use crate::notes::Notes;
 use crate::text::Setting;
 use crate::values::{self, Read, Wrong};
@@ -50,6 +50,19 @@ pub(super) fn partition(notes: &mut Notes, mut t: Table) -> PartitionSpec {
     partition
 }
 
+pub(super) fn record(notes: &mut Notes, mut t: Table) -> RecordSpec {
+    let record = RecordSpec {
+        span: t.span,
+        events: t.take_list(notes, "events", values::group),
+        cpus: t.take(notes, "cpus", |v| values::cpu_choice(text(v)?)),
+        pids: t.take(notes, "pids", pids),
+        points: t.take(notes, "points", boolean),
+        max_size: t.take(notes, "max_size", |v| values::recording_size(text(v)?)),
+    };
+    t.finish(notes);
+    record
+}
+
 pub(super) fn load(notes: &mut Notes, mut t: Table) -> LoadSpec {
     let load = LoadSpec {
         span: t.span,
@@ -83,6 +96,16 @@ pub(super) fn phase(notes: &mut Notes, mut t: Table) -> PhaseSpec {
 
 fn on_exit(notes: &mut Notes, t: &mut Table, key: &'static str) -> Setting<OnExit> {
     t.take(notes, key, |v| values::word(text(v)?, "something to do when a load ends"))
+}
+
+/// An array of process ids.
+fn pids(value: &DeValue<'_>) -> Read<Vec<u32>> {
+    let Some(items) = value.as_array() else { return Err(mismatch(value, "an array of process ids")) };
+    if items.len() > MAX_PIDS {
+        return Err(Wrong::new(format!("{} processes are too many: at most {MAX_PIDS}", items.len())));
+    }
+    let pid = |item| integer(item).and_then(|pid| values::count(pid, 1, i32::MAX as u64)).map(|pid| pid as u32);
+    items.iter().map(|item| pid(item.get_ref())).collect()
 }
 
 /// A string to be split, or an array of arguments as they are.

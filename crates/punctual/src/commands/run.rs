@@ -3,13 +3,13 @@
 mod destinations;
 
 use crate::cli::colored;
-use crate::conduct::{self, Conducted, request};
+use crate::conduct::{self, Conducted, recording, request};
 use crate::exit::{Ending, Exit, Failure};
 use crate::{live, output};
 use punctual_bundle::Bundle;
 use punctual_core::Nanos;
 use punctual_host::task::memory;
-use punctual_plan::SystressFormat;
+use punctual_plan::{RecordPlan, SystressFormat};
 use punctual_report::export::systress::{self, Layout};
 use punctual_report::export::{self, Format};
 use punctual_report::terminal;
@@ -59,6 +59,9 @@ pub struct Common {
     /// End the run when any latency exceeds this (overrides stop_above of the file)
     #[arg(long, value_name = "DURATION")]
     stop_above: Option<Nanos>,
+    /// Also record kernel events of these groups, and test points (`punctual trace --events list` shows the groups)
+    #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
+    trace: Vec<String>,
     /// Run what could make the system unusable
     #[arg(long)]
     pub force: bool,
@@ -81,6 +84,9 @@ pub fn measured(args: &Common, (loaded, mut plan): (request::Loaded, punctual_pl
         let measures = plan.phases.iter_mut().flat_map(|phase| &mut phase.measures);
         measures.for_each(|measure| measure.stop_above = args.stop_above);
     }
+    if !args.trace.is_empty() {
+        plan.record = Some(also_recorded(&args.trace, plan.record.take())?);
+    }
     if args.plan {
         output::print(&plan.describe())?;
         return Ok(Exit::Done);
@@ -97,6 +103,16 @@ pub fn measured(args: &Common, (loaded, mut plan): (request::Loaded, punctual_pl
     }
     write_beside(args, &plan, &conducted)?;
     Ok(conducted.exit)
+}
+
+/// What the plan records, with other groups of events.
+fn also_recorded(groups: &[String], planned: Option<RecordPlan>) -> Result<RecordPlan, Failure> {
+    let events = recording::groups(groups)?;
+    let planned = match planned {
+        Some(planned) => planned,
+        None => RecordPlan::usual(request::online_cpus()?),
+    };
+    Ok(RecordPlan { events, ..planned })
 }
 
 fn show(conducted: &Conducted, json: bool) -> Result<(), Failure> {

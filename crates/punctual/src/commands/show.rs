@@ -31,17 +31,17 @@ pub fn run(args: Args) -> Ending {
             output::print_json(&summary)?;
         } else {
             output::print(&terminal::show(&summary, &punctual_analyze::views(&bundle), &show_options()))?;
-            show_recording(&bundle)?;
+            output::print(&recording(&bundle))?;
         }
     }
     Ok(Exit::Done)
 }
 
 /// What the recording of a bundle holds, where it has one.
-fn show_recording(bundle: &Bundle) -> Result<(), Failure> {
-    let Some(opened) = recorded::open(bundle) else { return Ok(()) };
+pub fn recording(bundle: &Bundle) -> String {
+    let Some(opened) = recorded::open(bundle) else { return String::new() };
     let tally = Tally::of(opened.events());
-    output::print(&terminal::recording(&opened.recorded, &tally, &show_options()))
+    terminal::recording(&opened.recorded, &tally, &show_options())
 }
 
 /// Opens a bundle; that there is none is a wrong request.

@@ -83,6 +83,11 @@ pub fn resolve_text(path: &Path, bytes: Vec<u8>, allow_unknown: bool, force: boo
     Ok((Loaded { experiment, bytes }, resolved.plan))
 }
 
+/// The CPUs that are online.
+pub fn online_cpus() -> Result<punctual_core::CpuSet, Failure> {
+    cpus(&Root::system(), "online")
+}
+
 fn cpus(files: &dyn Files, which: &str) -> Result<punctual_core::CpuSet, Failure> {
     let path = format!("/sys/devices/system/cpu/{which}");
     let text = files.read_trimmed(&path).map_err(Failure::failed)?;
@@ -97,7 +102,7 @@ fn memory(files: &dyn Files) -> Result<u64, Failure> {
 }
 
 /// Finds a program as execvp(3) does: a name with a slash is a path, any other is looked for in $PATH.
-fn find_program(name: &str) -> Result<PathBuf, String> {
+pub fn find_program(name: &str) -> Result<PathBuf, String> {
     let runnable = |path: &Path| -> Result<(), String> {
         let meta = path.metadata().map_err(|why| why.to_string())?;
         match meta.is_file() && meta.permissions().mode() & 0o111 != 0 {

@@ -5,6 +5,7 @@ use punctual_bundle::recording::{BlockPlace, Encoding};
 use punctual_core::event::{Event, Source, Tid, What};
 use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
 use punctual_record::merge::Batches;
+use punctual_record::wire;
 
 /// The instants in a block's header are those of its first and last record, which may stand a little out of order.
 const SLACK: Nanos = Nanos::from_millis(20);
@@ -41,8 +42,8 @@ struct Blocks<'b> {
     source: Option<&'b Source>,
     blocks: &'b [BlockPlace],
     payload: Vec<u8>,
-    /// The end of the block before: its last instant, and what its source had given and lost by then.
-    before: Option<(MonotonicNs, u64, u64)>,
+    /// The end of the block before: its last instant, and what its source had given by then.
+    before: Option<(MonotonicNs, u64)>,
     from: MonotonicNs,
     to: MonotonicNs,
 }
@@ -58,12 +59,12 @@ impl Blocks<'_> {
         self.source.and_then(|source| source.cpu).unwrap_or(Event::NO_CPU)
     }
 
-    /// A mark where events of this source are missing before a block.
+    /// A mark where blocks of this source are missing before this one. What the source lost itself is told in its records.
     fn gap(&mut self, place: &BlockPlace) -> Option<Event> {
         let block = &place.block;
-        let end = (block.last, block.before.saturating_add(block.count.into()), block.lost);
-        let (since, given, lost) = self.before.replace(end).unwrap_or((block.first, block.before, 0));
-        let count = block.before.saturating_sub(given).saturating_add(block.lost.saturating_sub(lost));
+        let end = (block.last, block.before.saturating_add(block.count.into()));
+        let (since, given) = self.before.replace(end).unwrap_or((block.first, block.before));
+        let count = block.before.saturating_sub(given);
         (count > 0).then_some(Event {
             at: block.first,
             cpu: self.cpu(),
@@ -100,6 +101,9 @@ fn is_known(encoding: Encoding) -> bool {
 
 /// Appends the events of a payload; `false` where there is no decoder for it.
 fn decode(encoding: Encoding, payload: &[u8], events: &mut Vec<Event>) -> bool {
-    let _ = (encoding, payload, events);
-    false
+    match encoding {
+        Encoding::KERNEL => events.extend(wire::decode(payload).filter_map(Result::ok)),
+        _ => return false,
+    }
+    true
 }

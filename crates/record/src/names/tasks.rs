@@ -58,6 +58,11 @@ impl Collector {
         }
     }
 
+    /// What is known by now.
+    pub(crate) fn so_far(&self) -> Names {
+        Names { tasks: self.tasks.clone(), ..Names::default() }
+    }
+
     /// Everything that is known, with the names and scheduling that living threads have now.
     pub(crate) fn finish(mut self) -> Names {
         self.scan();

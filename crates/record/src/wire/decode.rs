@@ -46,16 +46,33 @@ pub fn decode(bytes: &[u8]) -> Decode<'_> {
     Decode { bytes, at: 0 }
 }
 
-/// How many whole records these bytes hold that tell of one event each: all but those that tell of losses.
-pub fn count(mut bytes: &[u8]) -> u64 {
-    let mut count = 0;
+/// What bytes hold, without decoding them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Survey {
+    /// Whole records that tell of one event each: all but those that tell of losses.
+    pub events: u64,
+    /// The earliest instant of a record.
+    pub first: MonotonicNs,
+    /// The latest one.
+    pub last: MonotonicNs,
+}
+
+/// Looks at the headers alone; `None` where there is no whole record.
+pub fn survey(mut bytes: &[u8]) -> Option<Survey> {
+    let (mut events, mut first, mut last) = (0, u64::MAX, 0);
     while let Some((header, rest)) = bytes.split_first_chunk() {
         let header = Header::read(header);
         let Some(rest) = rest.get(usize::from(header.words) * super::WORD..) else { break };
-        count += u64::from(u64::from(header.kind) != wire::LOST);
+        events += u64::from(u64::from(header.kind) != wire::LOST);
+        (first, last) = (first.min(header.ns), last.max(header.ns));
         bytes = rest;
     }
-    count
+    (first <= last).then_some(Survey { events, first: MonotonicNs(first as i64), last: MonotonicNs(last as i64) })
+}
+
+/// How many whole records these bytes hold that tell of one event each.
+pub fn count(bytes: &[u8]) -> u64 {
+    survey(bytes).map_or(0, |survey| survey.events)
 }
 
 /// See [`decode`].

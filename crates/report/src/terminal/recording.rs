@@ -11,6 +11,9 @@ use punctual_core::event::{Recorded, Source};
 /// Sources with losses that are named; the rest is counted.
 const SOURCES_NAMED: usize = 16;
 
+/// Kinds of events that are named in a group: the most frequent ones.
+const KINDS_NAMED: usize = 3;
+
 /// What was recorded, by group, and what was lost, by source.
 pub fn recording(recorded: &Recorded, tally: &Tally, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
@@ -25,8 +28,8 @@ pub fn recording(recorded: &Recorded, tally: &Tally, options: &ShowOptions) -> S
     if rows.is_empty() {
         out.line("  no events");
     } else {
-        let columns = [Column::left("events", 0), Column::right("count", 0), Column::right("a second", 2)];
-        table::write(&mut out, columns.into_iter().chain([Column::left("of these", 1)]).collect(), rows);
+        let columns = [Column::left("events", 0), Column::right("count", 0), Column::right("a second", 1)];
+        table::write(&mut out, columns.into_iter().chain([Column::left("of these", 2)]).collect(), rows);
     }
     losses(&mut out, recorded);
     out.finish()
@@ -48,8 +51,8 @@ fn rows(recorded: &Recorded, tally: &Tally, span: Nanos, out: &Page) -> Vec<Vec<
         let mut kinds: Vec<(u64, &str)> = kinds.map(|(name, count)| (*count, *name)).collect();
         kinds.sort_by(|a, b| b.cmp(a));
         let of_these: Vec<String> =
-            kinds.iter().take(4).map(|(count, name)| format!("{name} {}", format::count(*count))).collect();
-        let rest = if kinds.len() > 4 { format!("{between}…") } else { String::new() };
+            kinds.iter().take(KINDS_NAMED).map(|(count, name)| format!("{name} {}", format::count(*count))).collect();
+        let rest = if kinds.len() > KINDS_NAMED { format!("{between}…") } else { String::new() };
         rows.push(row(group.word(), tally.group(group), of_these.join(between) + &rest));
     }
     let others =

@@ -1,0 +1,57 @@
+//! The end of a recording: the last files of the bundle, a summary, the exit code.
+
+use super::command::Ended;
+use crate::commands::show;
+use crate::conduct::recording::Done;
+use crate::conduct::request::shown;
+use crate::exit::{Ending, Exit, Failure};
+use punctual_bundle::{Bundle, BundleWriter, Outcome};
+use punctual_core::event::Recorded;
+use punctual_host::environment::Environment;
+use punctual_host::files::Root;
+use std::process;
+
+/// When more than this share of the events was lost, the recording is no evidence: as for samples of a run.
+const TOO_MUCH_LOST: f64 = 0.01;
+
+/// Closes the bundle, sums up on standard error, and ends as the command did.
+pub fn end(writer: BundleWriter, done: Done, outcome: Outcome, command: Option<Ended>, quiet: bool) -> Ending {
+    let directory = writer.directory().to_owned();
+    let outcome = match &done.trouble {
+        Some(why) => Outcome::Failed { why: why.clone() },
+        None => outcome,
+    };
+    let exit = match (&outcome, too_much_lost(&done.recorded)) {
+        (Outcome::Failed { .. }, _) => Exit::Failed,
+        (_, true) => Exit::NoEvidence,
+        _ => Exit::Done,
+    };
+    if let Ok(Some(mut environment)) = writer.document::<Environment>("environment") {
+        environment.close(&Root::system());
+        let _ = writer.write_document("environment", &environment);
+    }
+    let mut manifest = writer.manifest().clone();
+    let ending = punctual_bundle::Ending { at: jiff::Timestamp::now(), outcome, exit_code: exit as u8 };
+    manifest.ending = Some(ending.clone());
+    let summary = punctual_analyze::summarize_run(&manifest, &[], &done.recorded.findings, &[]);
+    writer.finish(&summary, ending).map_err(Failure::failed)?;
+    let bundle = Bundle::open(&directory).map_err(Failure::failed)?;
+    if !quiet {
+        eprint!("{}", show::recording(&bundle));
+        let directory = shown(&directory);
+        eprintln!(
+            "\nbundle    {directory}\nshow      punctual show {directory}\nreport    punctual report {directory}"
+        );
+    }
+    match (exit, command) {
+        // The command's own code, which the four of punctual cannot hold.
+        (Exit::Done, Some(Ended { code })) => process::exit(code.into()),
+        (exit, _) => Ok(exit),
+    }
+}
+
+fn too_much_lost(recorded: &Recorded) -> bool {
+    let there = recorded.sources.iter().fold(0u64, |sum, source| sum.saturating_add(source.recorded));
+    let lost = recorded.lost();
+    lost as f64 > TOO_MUCH_LOST * there.saturating_add(lost) as f64
+}

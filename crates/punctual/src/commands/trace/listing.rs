@@ -1,0 +1,57 @@
+//! `--events list`, and the words of options.
+
+use crate::conduct::request;
+use crate::exit::{Ending, Exit, Failure};
+use crate::output;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use punctual_core::event::Group;
+use punctual_record::{Backend, Recorder, Request};
+use punctual_report::format::plain;
+
+/// Recorders by their words.
+const BACKENDS: [(&str, Backend, &str); 2] = [
+    ("auto", Backend::Auto, "the cheapest that works here"),
+    ("btf", Backend::Btf, "BPF programs on tracepoints with BTF; filters run in the kernel"),
+];
+
+/// For the option.
+pub fn backend_parser() -> impl TypedValueParser<Value = Backend> {
+    let values = BACKENDS.iter().map(|(word, _, help)| PossibleValue::new(*word).help(*help));
+    PossibleValuesParser::new(values).map(|word| {
+        let known = BACKENDS.iter().find(|(other, _, _)| *other == word);
+        known.map_or(Backend::Auto, |(_, backend, _)| *backend)
+    })
+}
+
+/// Numbers of system calls given by number.
+pub fn syscall_numbers(words: &[String]) -> Result<Vec<u32>, Failure> {
+    let number = |word: &String| {
+        word.parse().map_err(|_| Failure::refused(format!("`{word}` is not the number of a system call")))
+    };
+    words.iter().map(number).collect()
+}
+
+/// Explains every group, and tries which can be recorded here: nothing else tells for sure.
+pub fn list() -> Ending {
+    let tried = Recorder::start(Request::new(Group::ALL, request::online_cpus()?));
+    let (available, findings) = match &tried {
+        Ok(recorder) => (recorder.recorded().groups, recorder.findings().to_vec()),
+        Err(_) => (Vec::new(), Vec::new()),
+    };
+    let mut text = String::new();
+    for group in Group::ALL {
+        let here = if available.contains(group) { "yes" } else { "no " };
+        let usual = if Group::USUAL.contains(group) { "*" } else { " " };
+        text += &format!("{:<10}{usual} {here}  {}\n", group.word(), group.explanation());
+    }
+    text += "\n* recorded unless something else is asked for; yes: can be recorded here and now\n";
+    for finding in &findings {
+        let evidence = finding.evidence.as_ref().map_or(String::new(), |evidence| format!(": {evidence}"));
+        text += &format!("{}\n", plain(&format!("{}{evidence}", finding.message)));
+    }
+    if let Err(why) = &tried {
+        text += &format!("{}\n", plain(&why.to_string()));
+    }
+    output::print(&text)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,75 @@
+//! What is said on standard error while recording goes on.
+
+use crate::conduct::recording::Progress;
+use punctual_core::{Finding, MonotonicNs, Nanos};
+use punctual_host::task::clock;
+use punctual_report::format;
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::Ordering;
+
+/// The distance between two lines.
+const REFRESH: Nanos = Nanos::from_millis(500);
+
+/// A line that is written over itself: events a second, losses, size. Only on a terminal.
+pub struct Line {
+    shown: bool,
+    began: MonotonicNs,
+    last: MonotonicNs,
+    events: u64,
+}
+
+impl Line {
+    pub fn new(quiet: bool, began: MonotonicNs) -> Line {
+        Line { shown: !quiet && io::stderr().is_terminal(), began, last: began, events: 0 }
+    }
+
+    /// Renews it when its time has come.
+    pub fn refresh(&mut self, progress: &Progress) {
+        let now = clock::monotonic();
+        if !self.shown || now - self.last < REFRESH {
+            return;
+        }
+        let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let events = read(&progress.events);
+        let rate = (events - self.events) as f64 / (now - self.last).as_secs_f64();
+        let (elapsed, lost, bytes) = (now - self.began, read(&progress.lost), read(&progress.bytes));
+        (self.last, self.events) = (now, events);
+        let line = format!(
+            "{}  {} events  {} a second  {} lost  {}",
+            format::duration(elapsed),
+            format::count(events),
+            format::count(rate.round() as u64),
+            format::count(lost),
+            size(bytes)
+        );
+        // Nobody reads it: nothing is lost.
+        let _ = write!(io::stderr(), "\r{line}\u{1b}[K");
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if self.shown && self.last > self.began {
+            let _ = write!(io::stderr(), "\r\u{1b}[K");
+        }
+    }
+}
+
+/// What cannot be had, before anything is waited for.
+pub fn tell_findings(findings: &[Finding]) {
+    for finding in findings {
+        let evidence = finding.evidence.as_ref().map_or(String::new(), |evidence| format!(" ({evidence})"));
+        let remedy = finding.remedy.as_ref().map_or(String::new(), |remedy| format!("; {remedy}"));
+        eprintln!("{}: {}", finding.severity, format::plain(&format!("{}{evidence}{remedy}", finding.message)));
+    }
+}
+
+/// Bytes for people.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_024 => format!("{bytes} B"),
+        1_024..1_048_576 => format!("{:.0} KiB", bytes as f64 / 1_024.0),
+        1_048_576..1_073_741_824 => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+        _ => format!("{:.2} GiB", bytes as f64 / 1_073_741_824.0),
+    }
+}

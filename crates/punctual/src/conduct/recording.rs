@@ -1,0 +1,102 @@
+//! A recording beside whatever else goes on: one thread takes what the recorders hold and appends it to the bundle.
+//!
+//! Nothing is decoded meanwhile. The thread keeps away from the CPUs that are recorded where others are left, and wakes at times of its
+//! own: nobody who records wakes it.
+
+mod drain;
+mod sources;
+mod wanted;
+
+use crate::exit::Failure;
+use drain::Drain;
+use punctual_core::Finding;
+use punctual_core::event::Recorded;
+use punctual_host::task::attributes;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+pub use wanted::{Wanted, groups};
+
+/// How things stand.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Kernel events and test points so far.
+    pub events: AtomicU64,
+    /// Lost so far.
+    pub lost: AtomicU64,
+    /// Bytes in the bundle.
+    pub bytes: AtomicU64,
+    /// Whether recording has ended of itself: its bound is reached, the disk is full, something failed.
+    pub ended: AtomicBool,
+}
+
+/// What a recording left.
+#[derive(Debug)]
+pub struct Done {
+    /// What it covers and lost.
+    pub recorded: Recorded,
+    /// What could not be written.
+    pub trouble: Option<String>,
+}
+
+/// A recording that goes on.
+pub struct Recording {
+    thread: JoinHandle<Option<Done>>,
+    stop: Arc<AtomicBool>,
+    progress: Arc<Progress>,
+    /// What cannot be recorded here of what was wanted, and why.
+    pub findings: Vec<Finding>,
+}
+
+impl Recording {
+    /// Begins: when this returns, the recorders are in force.
+    ///
+    /// # Errors
+    /// Nothing that was wanted can be recorded, or kernel events cannot and the request insists.
+    pub fn start(bundle: &Path, wanted: Wanted) -> Result<Recording, Failure> {
+        let (stop, progress) = (Arc::<AtomicBool>::default(), Arc::<Progress>::default());
+        let (ready, started) = mpsc::sync_channel(1);
+        let (bundle, its_stop, its_progress) = (bundle.to_owned(), Arc::clone(&stop), Arc::clone(&progress));
+        // Recorders are made by the thread that reads them: memory that they map is touched where it is used.
+        let body = move || {
+            if !wanted.thread_cpus.is_empty() {
+                // Elsewhere it disturbs more, and is seen in the recording.
+                let _ = attributes::set_affinity(0, &wanted.thread_cpus);
+            }
+            match Drain::start(&bundle, wanted, its_progress) {
+                Ok(drain) => {
+                    let _ = ready.send(Ok(drain.findings().to_vec()));
+                    Some(drain.run(&its_stop))
+                }
+                Err(failure) => {
+                    let _ = ready.send(Err(failure));
+                    None
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("punctual-record".to_owned()).spawn(body);
+        let thread = thread.map_err(|why| Failure::failed(format!("cannot start a thread: {why}")))?;
+        let findings = started.recv().unwrap_or_else(|_| Err(Failure::failed(DIED)))?;
+        Ok(Recording { thread, stop, progress, findings })
+    }
+
+    /// How things stand.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// Whether it has ended of itself.
+    pub fn has_ended(&self) -> bool {
+        self.progress.ended.load(Ordering::Relaxed)
+    }
+
+    /// Ends it: recorders are taken away, the rest is written, the document is for good.
+    pub fn stop(self) -> Result<Done, Failure> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
+        self.thread.join().ok().flatten().ok_or_else(|| Failure::failed(DIED))
+    }
+}
+
+const DIED: &str = "the recording thread died: this is a bug; what it wrote until then is in the bundle";

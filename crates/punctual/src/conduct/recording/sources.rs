@@ -1,0 +1,97 @@
+//! What became of each source's events: written, or not.
+
+use super::Progress;
+use punctual_bundle::BundleError;
+use punctual_bundle::recording::{Block, Encoding, LaneWriter};
+use punctual_core::event::Source;
+use punctual_record::wire;
+use std::sync::atomic::Ordering;
+
+/// The sources of a recording, as numbered in its document.
+#[derive(Debug, Default)]
+pub struct Sources {
+    all: Vec<Tally>,
+}
+
+#[derive(Clone, Debug)]
+struct Tally {
+    source: Source,
+    written: u64,
+    unwritten: u64,
+}
+
+impl Sources {
+    /// Adds one and says its number.
+    pub fn add(&mut self, source: Source) -> u32 {
+        self.all.push(Tally { source, written: 0, unwritten: 0 });
+        (self.all.len() - 1) as u32
+    }
+
+    /// The CPU's number among them.
+    pub fn of_cpu(&self, cpu: u16) -> Option<u32> {
+        self.all.iter().position(|tally| tally.source.cpu == Some(cpu)).map(|place| place as u32)
+    }
+
+    /// What the source has lost by itself so far.
+    pub fn set_lost(&mut self, number: u32, lost: u64, torn: u64) {
+        if let Some(tally) = self.all.get_mut(number as usize) {
+            (tally.source.lost, tally.source.torn) = (lost, torn);
+        }
+    }
+
+    /// Appends records to the lane, or, without one, counts them as not written.
+    pub fn append(
+        &mut self,
+        number: u32,
+        encoding: Encoding,
+        records: &[u8],
+        lane: Option<&mut LaneWriter>,
+        progress: &Progress,
+    ) -> Result<(), BundleError> {
+        let (Some(tally), Some(survey)) = (self.all.get_mut(number as usize), wire::survey(records)) else {
+            return Ok(());
+        };
+        let before = tally.written + tally.unwritten;
+        let block = Block {
+            source: number,
+            encoding,
+            count: u32::try_from(survey.events).unwrap_or(u32::MAX),
+            before,
+            lost: tally.source.lost,
+            first: survey.first,
+            last: survey.last,
+        };
+        let written = lane.map(|lane| lane.append(&block, records)).transpose();
+        match written {
+            Ok(Some(appended)) => {
+                tally.written += survey.events;
+                progress.events.fetch_add(survey.events, Ordering::Relaxed);
+                progress.bytes.store(appended.bytes, Ordering::Relaxed);
+                Ok(())
+            }
+            failed => {
+                tally.unwritten += survey.events;
+                failed.map(drop)
+            }
+        }
+    }
+
+    /// All that sources have lost and all that could not be written.
+    pub fn lost(&self) -> u64 {
+        self.all.iter().map(|tally| tally.source.lost + tally.unwritten).sum()
+    }
+
+    /// Those that could not be written.
+    pub fn unwritten(&self) -> u64 {
+        self.all.iter().map(|tally| tally.unwritten).sum()
+    }
+
+    /// As the document lists them.
+    pub fn listed(&self) -> Vec<Source> {
+        let listed = |tally: &Tally| {
+            let lost = tally.source.lost + tally.unwritten;
+            Source { recorded: tally.written, lost, ..tally.source.clone() }
+        };
+        self.all.iter().map(listed).collect()
+    }
+}

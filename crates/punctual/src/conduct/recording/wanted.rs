@@ -1,0 +1,85 @@
+//! What to record: as an experiment or a command line says it.
+
+use crate::exit::Failure;
+use punctual_bundle::recording::Keeps;
+use punctual_core::CpuSet;
+use punctual_core::event::Group;
+use punctual_core::words::nearest;
+use punctual_plan::RecordPlan;
+use punctual_record::Backend;
+
+/// What to record.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Groups of kernel events; none for test points alone.
+    pub groups: Vec<Group>,
+    /// Whether nothing at all shall be recorded where kernel events cannot be.
+    pub insist: bool,
+    /// The CPUs whose kernel events are wanted.
+    pub cpus: CpuSet,
+    /// The processes that kernel events are limited to; empty: all.
+    pub pids: Vec<u32>,
+    /// With those that they bear from now on.
+    pub follow_children: bool,
+    /// The task names that kernel events are limited to; empty: all.
+    pub comms: Vec<String>,
+    /// The system calls that are meant; empty: all.
+    pub syscalls: Vec<u32>,
+    /// How kernel events are recorded.
+    pub backend: Backend,
+    /// Whether test points of applications are recorded.
+    pub points: bool,
+    /// Bytes that the recording may take.
+    pub max_size: u64,
+    /// What becomes of it when it has.
+    pub keeps: Keeps,
+    /// Where the thread that takes it all runs; empty: anywhere.
+    pub thread_cpus: CpuSet,
+}
+
+impl Wanted {
+    /// As a plan wants it; the thread that takes it all runs where the conducting thread does.
+    pub fn of(record: &RecordPlan, thread_cpus: &CpuSet) -> Wanted {
+        Wanted {
+            groups: record.events.clone(),
+            insist: true,
+            cpus: record.cpus.clone(),
+            pids: record.pids.clone(),
+            follow_children: false,
+            comms: Vec::new(),
+            syscalls: Vec::new(),
+            backend: Backend::Auto,
+            points: record.points,
+            max_size: record.max_size.0,
+            keeps: Keeps::All,
+            thread_cpus: thread_cpus.clone(),
+        }
+    }
+}
+
+/// The groups of these words: `all`, `none`, or their names; the usual ones where there are no words.
+pub fn groups(words: &[String]) -> Result<Vec<Group>, Failure> {
+    match words {
+        [] => Ok(Group::USUAL.to_vec()),
+        [word] if word == "all" => Ok(Group::ALL.to_vec()),
+        [word] if word == "none" => Ok(Vec::new()),
+        words => {
+            let mut groups = Vec::new();
+            for word in words {
+                let group = Group::from_word(word).ok_or_else(|| unknown_group(word))?;
+                if !groups.contains(&group) {
+                    groups.push(group);
+                }
+            }
+            Ok(groups)
+        }
+    }
+}
+
+fn unknown_group(word: &str) -> Failure {
+    let near = nearest(word, Group::ALL.iter().map(|group| group.word()));
+    let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    Failure::refused(format!(
+        "`{word}` is not a group of kernel events{near} (`punctual trace --events list` shows all)"
+    ))
+}
