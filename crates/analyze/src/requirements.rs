@@ -110,6 +110,9 @@ fn range(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
     }
     match metric {
         Metric::Count => Ok(at_least(losses.recorded, evidence)),
+        Metric::Overruns | Metric::Lost if !evidence.meta.losses_known() => {
+            Err(format!("what was recorded does not tell the {metric}"))
+        }
         Metric::Overruns => Ok(at_least(losses.overruns, evidence)),
         Metric::Lost => Ok(at_least(losses.dropped, evidence)),
         Metric::Faults => usage(evidence, |u| u.minor_faults.saturating_add(u.major_faults)),

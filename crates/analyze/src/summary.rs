@@ -128,6 +128,7 @@ fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary 
     let corrected = Distribution::corrected(data);
     let evidence = Evidence { meta, state, plain: &plain, corrected: corrected.as_ref(), completeness };
     let (supported, unsupported) = supported(data.count());
+    let counted = |n: u64| meta.losses_known().then_some(n);
     SeriesSummary {
         name: meta.name.clone(),
         measure: meta.measure.clone(),
@@ -149,9 +150,11 @@ fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary 
             .as_ref()
             .filter(|corrected| corrected.count() > plain.count())
             .and_then(|corrected| corrected_summary(corrected, view, &supported)),
-        expected: data.losses.recorded.saturating_add(data.losses.overruns).saturating_add(data.losses.dropped),
-        overruns: data.losses.overruns,
-        lost: data.losses.dropped,
+        expected: counted(
+            data.losses.recorded.saturating_add(data.losses.overruns).saturating_add(data.losses.dropped),
+        ),
+        overruns: counted(data.losses.overruns),
+        lost: counted(data.losses.dropped),
         above_range: data.exact.above,
         negative: data.exact.below,
         resolution: data.exact.resolution.ns(),

@@ -10,7 +10,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every key of every object; those of maps by number (percentiles, CPUs) are left out.
+/// Every key of every object; those of maps by number (percentiles, CPUs) and of a workload's parameters are left out.
 fn keys(value: &Value, all: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => map.iter().for_each(|(key, value)| {

@@ -98,6 +98,9 @@ pub struct SeriesMeta {
 pub const ASKED_SCHEDULING: &str = "asked";
 /// The [`SeriesMeta::scheduling`] of an import whose source does not tell it.
 pub const UNKNOWN_SCHEDULING: &str = "unknown";
+/// The key in [`SeriesMeta::details`] of an import whose source does not tell overruns and losses: the zeros of its state mean
+/// nothing.
+pub const UNTOLD_LOSSES: &str = "overruns_and_losses";
 
 impl SeriesMeta {
     /// Whether the scheduling is what was asked for: real-time, or time-sharing when that was asked (see [`ASKED_SCHEDULING`]).
@@ -107,5 +110,9 @@ impl SeriesMeta {
     /// Whether nobody knows how it was scheduled.
     pub fn scheduling_unknown(&self) -> bool {
         self.scheduling == UNKNOWN_SCHEDULING
+    }
+    /// Whether its overruns and lost samples were counted (see [`UNTOLD_LOSSES`]).
+    pub fn losses_known(&self) -> bool {
+        !self.details.contains_key(UNTOLD_LOSSES)
     }
 }

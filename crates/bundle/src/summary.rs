@@ -85,12 +85,12 @@ pub struct SeriesSummary {
     pub unsupported_percentiles: BTreeMap<String, u64>,
     /// The view corrected for coordinated omission; `null` where it does not differ.
     pub corrected: Option<CorrectedSummary>,
-    /// Intervals that there were to measure: `count + overruns + lost`.
-    pub expected: u64,
-    /// Missed periods.
-    pub overruns: u64,
-    /// Samples measured and lost on the way.
-    pub lost: u64,
+    /// Intervals that there were to measure: `count + overruns + lost`; `null` where an import's source does not tell.
+    pub expected: Option<u64>,
+    /// Missed periods; `null` where an import's source does not tell.
+    pub overruns: Option<u64>,
+    /// Samples measured and lost on the way; `null` where an import's source does not tell.
+    pub lost: Option<u64>,
     /// Samples beyond the exact histogram's range (they are in every other figure).
     pub above_range: u64,
     /// Negative latencies.

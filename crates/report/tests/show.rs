@@ -201,11 +201,11 @@ fn an_import() {
     completed
 
     phase imported · 1.0 s · latencies in µs
-      series    CPU  scheduling  samples   min  mean   p50   p90     p99     max  stddev  overruns  lost
-      thread 0    0  SCHED_FIFO    1,000  13.0  32.1  20.0  23.0    56.0  10,873       –         0     0
-      thread 1    1  SCHED_FIFO    1,000  12.0  32.9  15.0  21.0  11,535  11,535       –         0     0
+      series    CPU  scheduling  samples   min  mean   p50   p90     p99     max  overruns     lost
+      thread 0    0  SCHED_FIFO    1,000  13.0  32.1  20.0  23.0    56.0  10,873   unknown  unknown
+      thread 1    1  SCHED_FIFO    1,000  12.0  32.9  15.0  21.0  11,535  11,535   unknown  unknown
       too few samples for further percentiles; needed: p99.9 10,000, p99.99 100,000, p99.999 1,000,000
-      left out for lack of width: p95, p75
+      left out for lack of width: p95, p75, stddev
 
     distributions (number of samples by latency, both logarithmic)
       imported/thread 0  ▄▆▇▆▇█▇▅▅▃▃▁▁  ▁▃                                                      ▃

@@ -49,9 +49,10 @@ impl About<'_> {
     }
 
     fn no_samples(&self) -> Finding {
-        let lost = self.summary.lost;
+        let count = |n: Option<u64>| n.map_or("unknown".to_owned(), |n| n.to_string());
+        let (lost, overruns) = (count(self.summary.lost), count(self.summary.overruns));
         self.finding("no-samples", Severity::Bad, "nothing was measured")
-            .evidence(format!("0 samples recorded, {lost} lost, {} overruns", self.summary.overruns))
+            .evidence(format!("0 samples recorded, {lost} lost, {overruns} overruns"))
             .remedy("measure for longer than the first period and offset; see what else was found")
     }
 
@@ -87,7 +88,7 @@ impl About<'_> {
     }
 
     fn lost(&self) -> Option<Finding> {
-        let (lost, expected) = (self.summary.lost, self.summary.expected);
+        let (lost, expected) = (self.summary.lost?, self.summary.expected?);
         let share = lost as f64 / expected.max(1) as f64;
         let severity = if share >= TOO_MUCH_LOST { Severity::Bad } else { Severity::Warning };
         (lost > 0).then(|| {
@@ -98,7 +99,7 @@ impl About<'_> {
     }
 
     fn overruns(&self) -> Option<Finding> {
-        let overruns = self.summary.overruns;
+        let (overruns, expected) = (self.summary.overruns?, self.summary.expected?);
         (overruns > 0).then(|| {
             let message = "periods passed while the thread was still late: the plain figures count each such wait once, \
                            the corrected ones also what it hid (coordinated omission)";
@@ -112,7 +113,7 @@ impl About<'_> {
                 _ => String::new(),
             };
             self.finding("overruns", Severity::Warning, message)
-                .evidence(format!("{overruns} of {} periods{figures}", self.summary.expected))
+                .evidence(format!("{overruns} of {expected} periods{figures}"))
                 .remedy("read the corrected figures for what a periodic task would see; find what held the CPU for so long")
         })
     }

@@ -3,7 +3,7 @@
 use super::ImportOptions;
 use super::recorded::{Recorded, Thread};
 use crate::manifest::{Ending, Outcome};
-use crate::meta::{PhaseMeta, SeriesMeta, UNKNOWN_SCHEDULING};
+use crate::meta::{PhaseMeta, SeriesMeta, UNKNOWN_SCHEDULING, UNTOLD_LOSSES};
 use crate::state::State;
 use crate::summary::Summary;
 use crate::{Bundle, BundleError, BundleWriter, Completeness};
@@ -57,6 +57,7 @@ pub fn write(
 fn meta(recorded: &Recorded, thread: &Thread) -> SeriesMeta {
     let mut details = recorded.details.clone();
     details.extend(thread.details.clone());
+    details.insert(UNTOLD_LOSSES.into(), "unknown".into());
     details.insert("resolution_of_the_source".into(), recorded.unit.to_string());
     let (scheduling, real_time) = scheduling(thread);
     SeriesMeta {

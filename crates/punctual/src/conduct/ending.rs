@@ -52,7 +52,8 @@ fn later_require(run: &Run, begun: usize) -> bool {
 /// The exit code, the gravest reason first.
 fn exit_of(outcome: &Outcome, summary: &Summary, require_real_time: bool) -> Exit {
     let series = || summary.phases.iter().flat_map(|phase| &phase.series);
-    let lost = series().any(|s| s.lost as f64 > TOO_MUCH_LOST * s.expected as f64);
+    let lost =
+        series().any(|s| s.lost.zip(s.expected).is_some_and(|(lost, all)| lost as f64 > TOO_MUCH_LOST * all as f64));
     let time_shared = require_real_time && series().any(|s| !s.real_time);
     match (outcome, summary.verdict) {
         (Outcome::Failed { .. }, _) => Exit::Failed,

@@ -56,7 +56,8 @@ fn row(phase: &PhaseSummary, series: &SeriesSummary, percentiles: &[String]) -> 
         real(series.stddev),
     ];
     row.extend(percentiles.iter().map(|p| whole(series.percentiles.get(p).copied())));
-    row.extend([series.overruns, series.lost, series.above_range, series.negative].map(|n| n.to_string()));
+    row.extend([series.overruns, series.lost].map(|n| n.map_or(String::new(), |n| n.to_string())));
+    row.extend([series.above_range, series.negative].map(|n| n.to_string()));
     row
 }
 

@@ -133,7 +133,8 @@ fn percentile(s: &SeriesSummary, key: &str) -> Cell {
     }
 }
 
-fn losses(n: u64) -> Cell {
+fn losses(n: Option<u64>) -> Cell {
+    let Some(n) = n else { return Cell::missing("unknown") };
     let class = if n > 0 { "alert" } else { "" };
     Cell { class, ..Cell::count(n) }
 }
@@ -228,7 +229,7 @@ pub fn details(content: &Content<'_>, rows: usize) -> Table {
         let usage = |of: fn(&punctual_bundle::state::ThreadUsage) -> (u64, String)| match &s.usage {
             Fact::Known(usage) => {
                 let (n, text) = of(usage);
-                Cell { text, ..losses(n) }
+                Cell { text, ..losses(Some(n)) }
             }
             Fact::Unavailable(why) => Cell { exact: Some(name(why)), ..Cell::missing("unavailable") },
             Fact::NotAsked => Cell::missing("not asked"),
@@ -236,9 +237,9 @@ pub fn details(content: &Content<'_>, rows: usize) -> Table {
         cells.extend([
             modes(s),
             Cell::figure(span(Nanos(s.resolution)), s.resolution as f64),
-            losses(s.above_range),
-            losses(s.negative),
-            Cell::count(s.expected),
+            losses(Some(s.above_range)),
+            losses(Some(s.negative)),
+            s.expected.map_or_else(|| Cell::missing("unknown"), Cell::count),
             Cell::count(line.series.state.samples_kept),
             usage(|u| {
                 (

@@ -145,20 +145,34 @@ fn tiles(content: &Content<'_>) -> Vec<Tile> {
         let sub = format!("highest p{key}: {}", line.full);
         tiles.push(Tile { label: "Nearly always below", value: micros_f64(ns as f64), unit: "µs", sub, class: "" });
     }
-    let sum = |of: fn(&Line<'_>) -> u64| lines.iter().map(of).fold(0u64, u64::saturating_add);
-    let (samples, overruns, lost) = (sum(|l| l.summary.count), sum(|l| l.summary.overruns), sum(|l| l.summary.lost));
+    let samples = lines.iter().map(|line| line.summary.count).fold(0u64, u64::saturating_add);
     let sub = format!("{} series", lines.len());
     tiles.push(Tile { label: "Samples", value: count(samples), unit: "", sub, class: "" });
-    let class = if overruns + lost > 0 { "warn" } else { "good" };
-    let sub = "missed periods · samples lost on the way".to_owned();
-    tiles.push(Tile {
-        label: "Overruns · lost",
-        value: format!("{} · {}", count(overruns), count(lost)),
-        unit: "",
-        sub,
-        class,
-    });
+    tiles.push(losses(lines));
     tiles
+}
+
+/// What was missed and lost in all series whose source tells it.
+fn losses(lines: &[Line<'_>]) -> Tile {
+    let sum = |of: fn(&Line<'_>) -> Option<u64>| {
+        let known: Vec<u64> = lines.iter().filter_map(of).collect();
+        (!known.is_empty() || lines.is_empty()).then(|| known.into_iter().fold(0u64, u64::saturating_add))
+    };
+    let (overruns, lost) = (sum(|l| l.summary.overruns), sum(|l| l.summary.lost));
+    let untold = lines.iter().filter(|line| line.summary.lost.is_none()).count();
+    let class = match (overruns, lost) {
+        (Some(0), Some(0)) if untold == 0 => "good",
+        (Some(0) | None, Some(0) | None) => "",
+        _ => "warn",
+    };
+    let mut sub = "missed periods · samples lost on the way".to_owned();
+    if untold > 0 {
+        sub += &format!("; {untold} series do not tell");
+    }
+    let shown = |n: Option<u64>| n.map_or("unknown".to_owned(), count);
+    let value =
+        if overruns.or(lost).is_none() { "unknown".into() } else { format!("{} · {}", shown(overruns), shown(lost)) };
+    Tile { label: "Overruns · lost", value, unit: "", sub, class }
 }
 
 /// The rarest percentile that every series with samples supports, and where it is highest.

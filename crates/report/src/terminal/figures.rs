@@ -87,6 +87,7 @@ fn row(out: &Page, series: &SeriesSummary, percentiles: &[String]) -> Vec<Cell> 
     let figure = |ns: Option<f64>| Cell::plain(ns.map_or(out.either("–", "-").to_owned(), |ns| out.latency(ns)));
     let whole = |ns: Option<i64>| figure(ns.map(|ns| ns as f64));
     let count = |n: u64| Cell(format::count(n), if n > 0 { Tone::Doubtful } else { Tone::Plain });
+    let losses = |n: Option<u64>| n.map_or(Cell("unknown".into(), Tone::Faint), count);
     let scheduling_tone = if series.real_time { Tone::Plain } else { Tone::Bad };
     let mut cells = vec![
         Cell::plain(format::clipped(&series.name, NAME_WIDTH, out.options.ascii)),
@@ -98,7 +99,7 @@ fn row(out: &Page, series: &SeriesSummary, percentiles: &[String]) -> Vec<Cell> 
     ];
     cells.extend(percentiles.iter().map(|p| whole(series.percentiles.get(p).copied())));
     let Cell(max, _) = whole(series.max);
-    cells.extend([Cell(max, Tone::Strong), figure(series.stddev), count(series.overruns), count(series.lost)]);
+    cells.extend([Cell(max, Tone::Strong), figure(series.stddev), losses(series.overruns), losses(series.lost)]);
     cells
 }
 
