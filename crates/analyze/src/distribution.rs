@@ -87,6 +87,12 @@ impl Distribution {
         (gap.ns() >= 4 * (width.ns() + 1)).then_some(gap)
     }
 
+    /// The occupied buckets, ascending: lower end, upper end, samples.
+    pub fn buckets(&self) -> impl Iterator<Item = (Nanos, Nanos, u64)> + '_ {
+        let before = std::iter::once(0).chain(self.buckets.iter().map(|step| step.cumulative));
+        self.buckets.iter().zip(before).map(|(step, before)| (step.low, step.high, step.cumulative - before))
+    }
+
     /// The points of the curve "latency by share of samples": for each occupied bucket its upper end and the samples up to it.
     pub fn curve(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
         self.buckets.iter().map(|step| (step.high, step.cumulative))

@@ -47,6 +47,8 @@ pub struct FunctionFigures {
     pub period: SeriesData,
     /// Calls left otherwise than by returning.
     pub left: u64,
+    /// Whether any call may be missing.
+    pub lossy: bool,
 }
 
 /// Reads calls and keeps figures of their functions.
@@ -160,7 +162,7 @@ impl FunctionFigures {
     fn new(limit: Option<Limit>) -> FunctionFigures {
         let nothing = || SeriesData::new(SHAPE);
         let calls = Figures::new(limit);
-        FunctionFigures { calls, exclusive: nothing(), exclusive_unknown: 0, period: nothing(), left: 0 }
+        FunctionFigures { calls, exclusive: nothing(), exclusive_unknown: 0, period: nothing(), left: 0, lossy: false }
     }
 }
 

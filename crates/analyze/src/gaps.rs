@@ -67,7 +67,17 @@ impl Gaps {
 
     /// Whether nothing is missing anywhere.
     pub fn is_empty(&self) -> bool {
-        self.any_cpu.0.is_empty() && self.any_thread.0.is_empty()
+        !self.any_of_kernel() && !self.any_of_points()
+    }
+
+    /// Whether any kernel event is missing.
+    pub fn any_of_kernel(&self) -> bool {
+        !self.any_cpu.0.is_empty()
+    }
+
+    /// Whether any test point is missing.
+    pub fn any_of_points(&self) -> bool {
+        !self.any_thread.0.is_empty()
     }
 
     /// From the first to the last instant within `from..=to` at which events of this source may be missing.

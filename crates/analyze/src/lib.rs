@@ -2,13 +2,16 @@
 //! Statistics of what was measured, pure: figures, verdicts on requirements, the doubts that the figures themselves raise, and
 //! what plots need. The same functions serve a run while it goes on and a bundle years later.
 
+pub mod compare;
 pub mod distribution;
 pub mod findings;
 pub mod functions;
 pub mod gaps;
+pub mod occupancy;
 pub mod pairs;
 pub mod percentiles;
 pub mod requirements;
+pub mod stats;
 pub mod summary;
 pub mod tally;
 #[cfg(test)]

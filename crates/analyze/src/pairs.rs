@@ -5,14 +5,17 @@
 //! or counted as unmatched, and a match that reaches over missing events is counted apart, since the true partner may be among those.
 
 mod automatic;
+mod document;
 mod endpoint;
 mod figures;
 mod matcher;
 mod pairing;
+pub mod ran;
 mod request;
 #[cfg(test)]
 mod tests;
 
+pub use document::{Detail, document, windows};
 pub use endpoint::{Endpoint, EndpointError, Seen};
 pub use figures::{Doubtful, Figures, Interval};
 pub use matcher::Matcher;

@@ -166,13 +166,14 @@ fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary 
 }
 
 /// The offered percentiles that this many samples support, and the needs of the others.
-fn supported(count: u64) -> (Vec<f64>, BTreeMap<String, u64>) {
+pub(crate) fn supported(count: u64) -> (Vec<f64>, BTreeMap<String, u64>) {
     let (supported, not): (Vec<f64>, Vec<f64>) =
         percentiles::OFFERED.iter().partition(|p| count >= percentiles::needed(**p));
     (supported, not.into_iter().map(|p| (percentiles::key(p), percentiles::needed(p))).collect())
 }
 
-fn figures(distribution: &Distribution, percentiles: &[f64]) -> BTreeMap<String, i64> {
+/// Those of these percentiles that the distribution tells.
+pub(crate) fn figures(distribution: &Distribution, percentiles: &[f64]) -> BTreeMap<String, i64> {
     let figure = |p: &f64| Some((percentiles::key(*p), distribution.percentile(*p)?.ns()));
     percentiles.iter().filter_map(figure).collect()
 }

@@ -18,9 +18,11 @@
 //! ```
 
 pub mod checkpoint;
+pub mod comparison;
 mod error;
 mod hdr;
 pub mod import;
+pub mod intervals;
 pub mod load;
 pub mod log;
 pub mod manifest;

@@ -160,6 +160,15 @@ fn metric(word: &str) -> Result<Metric, RequirementError> {
     }
 }
 
+impl FromStr for Metric {
+    type Err = RequirementError;
+
+    /// Reads `max`, `p99.9`, `median`, ….
+    fn from_str(text: &str) -> Result<Metric, RequirementError> {
+        metric(text.trim())
+    }
+}
+
 impl FromStr for Requirement {
     type Err = RequirementError;
 

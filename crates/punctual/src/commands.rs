@@ -1,6 +1,7 @@
 //! One file a subcommand, each reading like a table of contents.
 
 pub mod check;
+pub mod compare;
 pub mod completions;
 pub mod convert;
 pub mod export;

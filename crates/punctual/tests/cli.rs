@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "",
     "run",
     "show",
     "report",
+    "compare",
     "export",
     "import",
     "trace",
@@ -158,6 +159,22 @@ fn every_fixture_is_shown_without_a_control_character() {
     // Several at once.
     let all = punctual().arg("show").args(fixtures()).output().unwrap();
     assert_eq!(all.status.code(), Some(0));
+}
+
+#[test]
+fn every_fixture_is_compared_with_every_other() {
+    let place = Place::with("");
+    let all: Vec<String> = fixtures().iter().map(|path| path.display().to_string()).collect();
+    for one in &all {
+        for other in &all {
+            let compared = place.punctual(&["compare", one, other, "--html", "c.html"]);
+            let (code, said) = (compared.status.code(), text(&compared));
+            assert!(code == Some(0) || code == Some(2) && said.contains("has a partner"), "{one} {other}: {said}");
+            assert_eq!(harmful(&said), None, "{one} {other}");
+            let html = std::fs::read_to_string(place.path().join("c.html")).unwrap_or_default();
+            assert!(!html.contains("<script") && !html.contains("<td></svg>"), "{one} {other}");
+        }
+    }
 }
 
 #[test]

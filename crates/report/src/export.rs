@@ -17,6 +17,7 @@ use punctual_bundle::{Bundle, BundleError, Series};
 use punctual_core::event::{Event, Names, Recorded};
 use std::io::{self, Write};
 
+pub use junit::{gate_message as junit_message, write_gates as write_junit_of_gates};
 pub use systress::{Layout, file_name as systress_file_name, write_series as write_systress_series};
 
 /// A format to export to.

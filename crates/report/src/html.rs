@@ -9,6 +9,7 @@
 //! script ([`island`]), put them together ([`page`]).
 
 mod checks;
+mod comparison;
 mod curve;
 mod documents;
 mod doubts;
@@ -31,6 +32,7 @@ mod table;
 mod text;
 mod worst;
 
+pub use comparison::comparison;
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
 use serde_json::json;

@@ -6,4 +6,5 @@ pub mod format;
 pub mod html;
 pub mod marks;
 mod notes;
+pub mod sentence;
 pub mod terminal;

@@ -1,6 +1,7 @@
 //! What a person reads in a terminal: the summary of a run, the results of checks, the plain lines of a run on a pipe.
 
 mod checks;
+mod comparison;
 mod figures;
 mod findings;
 mod live;
@@ -13,6 +14,7 @@ mod title;
 mod verdicts;
 
 pub use checks::{CheckRow, CheckVerdict, check_table};
+pub use comparison::{comparison, tests as tests_of_comparison};
 pub use live::{LiveFigures, live_header, live_line};
 pub use recording::recording;
 

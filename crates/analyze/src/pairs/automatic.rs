@@ -73,7 +73,7 @@ impl Automatic {
     }
 
     /// The scopes, then the pairs of points.
-    pub fn finish(self, names: &Names) -> Vec<PairResult> {
+    pub fn finish(self, names: &Names, lossy: bool) -> Vec<PairResult> {
         let name = |point: &PointId| {
             names.points.get(point.0 as usize).cloned().unwrap_or_else(|| format!("point {}", point.0))
         };
@@ -87,6 +87,8 @@ impl Automatic {
                 figures,
                 unmatched_from: matcher.unmatched_from,
                 unmatched_to: matcher.unmatched_to,
+                overdue: 0,
+                lossy,
             }
         });
         let passed = |point: &PointId| self.passed.get(point).copied().unwrap_or_default();
@@ -97,6 +99,8 @@ impl Automatic {
             rule: Rule::Next,
             unmatched_from: passed(&from) - figures.matched(),
             unmatched_to: passed(&to) - figures.matched(),
+            overdue: 0,
+            lossy,
             figures,
         });
         scopes.chain(follows).collect()

@@ -1,7 +1,7 @@
 //! One end of a pair: what it is called, and which events it stands for.
 
 use super::By;
-use crate::gaps::Scope;
+use crate::gaps::{Gaps, Scope};
 use punctual_core::event::{FunctionId, Names, PointId, PointKind};
 use punctual_core::words::nearest;
 use punctual_core::{Event, MonotonicNs, Tid, What};
@@ -244,6 +244,11 @@ impl Endpoint {
             (Selector::Entry(a), Selector::Exit(b)) => a == b,
             _ => false,
         }
+    }
+
+    /// Whether any of these may be missing.
+    pub(super) fn may_be_missing(&self, gaps: &Gaps) -> bool {
+        if matches!(self.what, Selector::Point { .. }) { gaps.any_of_points() } else { gaps.any_of_kernel() }
     }
 
     /// The source whose losses may hide one of these.

@@ -1,7 +1,7 @@
 //! Which A belongs to which B: the open ones of a pair.
 
-use super::{By, Rule, Seen};
-use punctual_core::Event;
+use super::{By, Limit, Rule, Seen};
+use punctual_core::{Event, MonotonicNs};
 use std::collections::{HashMap, VecDeque};
 
 /// At most so many A's of a pair are open at once; those beyond are unmatched. A queue of this length is a pair without B's.
@@ -72,6 +72,11 @@ impl Matcher {
             None => self.unmatched_to += 1,
         }
         found
+    }
+
+    /// Those that are open for longer than the limit allows, at this instant.
+    pub fn overdue(&self, limit: Limit, at: MonotonicNs) -> u64 {
+        self.open.values().flatten().filter(|from| !limit.allows(at - from.at)).count() as u64
     }
 
     /// Nothing more comes: what is open is unmatched.

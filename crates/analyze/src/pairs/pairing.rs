@@ -6,7 +6,7 @@ use crate::functions::{Call, FunctionFigures, Functions};
 use crate::gaps::Gaps;
 use crate::values::{BUCKETS, Curve, Curves};
 use punctual_core::event::{FunctionId, Names, PointId, Recorded};
-use punctual_core::{Event, Nanos, What};
+use punctual_core::{Event, MonotonicNs, Nanos, What};
 use std::collections::{BTreeMap, HashMap};
 
 /// At most so many entries of functions are kept for pairs that begin (or end) with one; further ones are counted.
@@ -111,6 +111,10 @@ pub struct PairResult {
     pub unmatched_from: u64,
     /// B's without an A.
     pub unmatched_to: u64,
+    /// With a limit: A's that had been open for longer when the recording ended.
+    pub overdue: u64,
+    /// Whether any end of this kind may be missing.
+    pub lossy: bool,
 }
 
 /// What became of everything.
@@ -133,6 +137,7 @@ pub struct Pairing {
     functions: Option<Functions>,
     prepared: Prepared,
     entries_read: usize,
+    ended: MonotonicNs,
     /// Points and functions of one name count as the first of them.
     points: HashMap<PointId, PointId>,
     same_function: HashMap<FunctionId, FunctionId>,
@@ -165,6 +170,7 @@ impl Pairing {
             functions: wants_functions.then(|| Functions::new(limits)),
             prepared,
             entries_read: 0,
+            ended: recorded.ended,
             points: first_of_name(names.points.iter(), PointId),
             same_function,
         }
@@ -238,10 +244,13 @@ impl Pairing {
     /// Nothing more comes.
     pub fn finish(self, names: &Names) -> Results {
         let (functions, untracked_calls) = self.functions.map(Functions::finish).unwrap_or_default();
+        let (ended, gaps) = (self.ended, self.prepared.gaps);
         let mut untracked = untracked_calls + self.prepared.left_out;
         let asked = self.asked.into_iter().enumerate().filter_map(|(place, (request, mut matcher, figures))| {
+            let overdue = request.limit.map_or(0, |limit| matcher.overdue(limit, ended));
             matcher.finish();
-            let Subject::Pair { by, rule, .. } = request.subject else { return None };
+            let Subject::Pair { by, rule, ref from, ref to } = request.subject else { return None };
+            let lossy = [from, to].iter().any(|end| end.may_be_missing(&gaps));
             Some(PairResult {
                 pair: Pair::Asked(place),
                 name: request.subject.to_string(),
@@ -250,17 +259,24 @@ impl Pairing {
                 figures,
                 unmatched_from: matcher.unmatched_from,
                 unmatched_to: matcher.unmatched_to,
+                overdue,
+                lossy,
             })
         });
         let mut pairs: Vec<PairResult> = asked.collect();
         let mut curves = Vec::new();
         if let Some((automatic, values)) = self.automatic {
             untracked += automatic.untracked;
-            pairs.extend(automatic.finish(names));
+            let mut found = automatic.finish(names, gaps.any_of_points());
+            // What was asked for, with its limit, is not said twice.
+            found.retain(|pair| !pairs.iter().any(|asked| asked.name == pair.name));
+            pairs.extend(found);
             let (all, left_out) = values.finish();
             untracked += left_out;
             curves = all;
         }
+        let lossy = gaps.any_of_kernel();
+        let functions = functions.into_iter().map(|(id, figures)| (id, FunctionFigures { lossy, ..figures })).collect();
         Results { pairs, functions, curves, untracked }
     }
 }

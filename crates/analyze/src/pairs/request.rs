@@ -148,7 +148,14 @@ fn pair(from: Endpoint, to: Endpoint, by: Option<By>, rule: Option<Rule>) -> Sub
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Subject::Pair { from, to, .. } => write!(f, "{}->{}", from.name, to.name),
+            Subject::Pair { from, to, .. } => {
+                let scope =
+                    from.name.strip_suffix(":begin").filter(|scope| to.name.strip_suffix(":end") == Some(scope));
+                match scope {
+                    Some(scope) => f.write_str(scope),
+                    None => write!(f, "{}->{}", from.name, to.name),
+                }
+            }
             Subject::Function { name, .. } => f.write_str(name),
         }
     }

@@ -230,9 +230,13 @@ proptest! {
             prop_assert_eq!(pair.figures.matched() + pair.unmatched_from, passed(same, &[PointKind::Begin]));
             prop_assert_eq!(pair.figures.matched() + pair.unmatched_to, passed(same, &[PointKind::End]));
         }
-        let kept: u64 = results.pairs.iter().map(|pair| pair.figures.matched()).sum();
-        let calls: u64 = results.functions.values().map(|function| function.calls.matched()).sum();
-        prop_assert_eq!(kept + calls, found.len() as u64);
+        for pair in &results.pairs {
+            prop_assert_eq!(pair.figures.matched(), found.iter().filter(|found| found.pair == pair.pair).count() as u64);
+        }
+        for (function, figures) in &results.functions {
+            let calls = found.iter().filter(|found| found.pair == Pair::Function(*function)).count() as u64;
+            prop_assert_eq!(figures.calls.matched(), calls);
+        }
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Verdicts as JUnit XML: a suite a phase, a case a requirement. Not met is a failure; undecided is an error, as the test could not be
 //! carried out.
 
+use crate::format::micros_f64;
 use punctual_bundle::Bundle;
+use punctual_bundle::comparison::{Comparison, GateResult};
 use punctual_bundle::summary::{RequirementSummary, SeriesSummary, VerdictWord};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use std::io::{self, Write};
@@ -20,18 +22,48 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     report.serialize(&mut *out).map_err(io::Error::other)
 }
 
+/// The requirements of a comparison: a suite for each side that is compared with the first, a case a requirement and series.
+pub fn write_gates(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+    let mut report = Report::new("punctual compare");
+    for (number, side) in comparison.sides.iter().enumerate().skip(1) {
+        let mut suite = TestSuite::new(format!("{} against {}", side.label, comparison.sides[0].label));
+        let own = comparison.gates.iter().filter(|gate| gate.side == number);
+        suite.add_test_cases(own.map(|gate| {
+            let mut case = TestCase::new(gate.gate.as_str(), of_verdict(gate.verdict, &gate_message(gate)));
+            case.set_classname(gate.series.as_str());
+            case
+        }));
+        report.add_test_suite(suite);
+    }
+    report.serialize(&mut *out).map_err(io::Error::other)
+}
+
+/// Why a requirement on a difference came out as it did: `it is worse by at least 12.0 µs; allowed are 10.0 µs`.
+pub fn gate_message(gate: &GateResult) -> String {
+    let bound = gate.bound.filter(|_| gate.verdict != VerdictWord::Undecided);
+    let bound = match (bound, gate.reason.ends_with("by at least") || gate.reason.ends_with("by at most")) {
+        (Some(bound), true) => format!(" {} µs", micros_f64(bound)),
+        _ => String::new(),
+    };
+    let margin = gate.margin.map_or(String::new(), |margin| format!("; allowed are {} µs", micros_f64(margin)));
+    format!("{}{bound}{margin}", gate.reason)
+}
+
 fn case(phase: &str, series: &SeriesSummary, requirement: &RequirementSummary) -> TestCase {
     let figure = super::lava::figure(requirement).map_or(String::new(), |figure| format!("measured {figure}"));
     let reason = requirement.reason.clone().unwrap_or_default();
     let message = [figure, reason].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
-    let status = match requirement.verdict {
-        VerdictWord::Met => TestCaseStatus::success(),
-        VerdictWord::NotMet => status(NonSuccessKind::Failure, "not-met", &message),
-        VerdictWord::Undecided => status(NonSuccessKind::Error, "undecided", &message),
-    };
-    let mut case = TestCase::new(requirement.requirement.as_str(), status);
+    let mut case = TestCase::new(requirement.requirement.as_str(), of_verdict(requirement.verdict, &message));
     case.set_classname(format!("{phase}/{}", series.name));
     case
+}
+
+fn of_verdict(verdict: VerdictWord, message: &str) -> TestCaseStatus {
+    match verdict {
+        VerdictWord::Met => TestCaseStatus::success(),
+        VerdictWord::NotMet => status(NonSuccessKind::Failure, "not-met", message),
+        VerdictWord::Undecided => status(NonSuccessKind::Error, "undecided", message),
+    }
 }
 
 fn status(kind: NonSuccessKind, word: &str, message: &str) -> TestCaseStatus {

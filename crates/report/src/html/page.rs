@@ -33,12 +33,13 @@ const SCRIPT: [&str; 8] = [
     include_str!("assets/timeline.js"),
     include_str!("assets/main.js"),
 ];
-const TEMPLATES: [(&str, &str); 5] = [
+const TEMPLATES: [(&str, &str); 6] = [
     ("page.html", include_str!("assets/page.html")),
     ("header.html", include_str!("assets/header.html")),
     ("doubts.html", include_str!("assets/doubts.html")),
     ("table.html", include_str!("assets/table.html")),
     ("drawing.html", include_str!("assets/drawing.html")),
+    ("comparison.html", include_str!("assets/comparison.html")),
 ];
 
 /// What the templates are given. Values that are safe already are those made here, from no text but this program's own.
@@ -101,7 +102,7 @@ pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) ->
 }
 
 /// All templates escape; every text that goes into them is made visible on the way, whatever it is.
-fn templates() -> Result<Environment<'static>, minijinja::Error> {
+pub fn templates() -> Result<Environment<'static>, minijinja::Error> {
     let mut templates = Environment::new();
     templates.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -124,7 +125,7 @@ fn script() -> String {
 
 /// What the page may do: run this one script, use this one style, and nothing else. No string becomes markup
 /// (Trusted Types), no request leaves (`default-src 'none'`).
-fn policy(style: &str, script: &str) -> String {
+pub fn policy(style: &str, script: &str) -> String {
     let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
     format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; img-src data:; base-uri 'none'; form-action 'none'; \

@@ -1,0 +1,224 @@
+//! `punctual compare`: which differences between runs are real.
+//!
+//! Reading order: what is kept of a run ([`run`], [`ladder`]), the interval of a percentile's difference ([`quantile`]) and of the maxima's
+//! ([`extreme`]), the tests of whole and tail ([`whole`]), all of it for one series ([`series`]), the rate of false alarms over all tests
+//! ([`multiple`]), requirements ([`gate`]), doubts ([`doubts`]). docs/compare.md says what it means and how well it was measured to work.
+
+mod doubts;
+pub mod extreme;
+pub mod gate;
+pub mod ladder;
+pub mod multiple;
+pub mod quantile;
+pub mod run;
+pub mod series;
+pub mod whole;
+
+use gate::{Gate, Kind};
+use punctual_bundle::comparison::{self, Comparison, GateResult, SeriesComparison};
+use punctual_bundle::summary::VerdictWord;
+use punctual_bundle::{Bundle, BundleError, Phase, Series};
+use punctual_core::{Finding, Severity};
+use run::{Run, Side};
+use series::{ERROR, Pair};
+
+/// One side: a run, or several of the same.
+#[derive(Clone, Debug)]
+pub struct SideInput<'a> {
+    /// What it is called: `A`.
+    pub label: String,
+    /// The bundles, each with the name by which it was given; at least one.
+    pub runs: Vec<(String, &'a Bundle)>,
+}
+
+/// What is asked beyond the comparison.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Requirements on differences.
+    pub gates: Vec<Gate>,
+    /// Series matched by hand: `phase/series` of the first side and of the others.
+    pub matches: Vec<(String, String)>,
+}
+
+/// Why there is no comparison.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// Nothing to compare with.
+    #[error("a comparison needs two sides, each with a bundle")]
+    TooFewSides,
+    /// No series has a partner.
+    #[error(
+        "no series of {0} has a partner in {1}: {2}; series are matched by phase and name, others with --match ONE=OTHER"
+    )]
+    NoPartner(String, String, String),
+    /// A series matched by hand is not there.
+    #[error("{side} has no series `{name}`; it has: {known}")]
+    NoSuchSeries {
+        /// The side.
+        side: String,
+        /// What was named.
+        name: String,
+        /// What is there.
+        known: String,
+    },
+    /// Samples cannot be read.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+}
+
+/// Compares the first side with each of the others, series by series. Reads the logs; memory is that of one series and its partner.
+pub fn compare(sides: &[SideInput], options: &Options) -> Result<Comparison, CompareError> {
+    let [first, others @ ..] = sides else { return Err(CompareError::TooFewSides) };
+    if others.is_empty() || sides.iter().any(|side| side.runs.is_empty()) {
+        return Err(CompareError::TooFewSides);
+    }
+    let mut findings: Vec<Finding> = sides.iter().flat_map(doubts::of_side).collect();
+    let (mut series, mut gates) = (Vec::new(), Vec::new());
+    let mut plan = Vec::new();
+    for (number, other) in others.iter().enumerate() {
+        let (matched, without) = partners(first, other, &options.matches)?;
+        gates.extend(without.iter().flat_map(|name| unanswered(&options.gates, name, number + 1)));
+        findings.extend(without.iter().map(|name| doubts::no_partner(name, first, other)));
+        plan.extend(matched.into_iter().map(|(name, partner)| (number + 1, name, partner)));
+    }
+    let tested = options.gates.iter().filter(|gate| gate.kind == Kind::FailIfWorse).count() * plan.len();
+    for (number, name, partner) in plan {
+        let pair = Pair { a: side(first, &name)?, b: side(&sides[number], &partner)? };
+        let compared = pair.compare(number, &name, &partner);
+        findings.extend(doubts::of_pair(&pair, &compared));
+        gates.extend(options.gates.iter().map(|gate| judge(gate, &pair, &compared, tested)));
+        series.push(compared);
+    }
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    Ok(Comparison {
+        schema: comparison::SCHEMA.to_owned(),
+        sides: sides.iter().map(named).collect(),
+        confidence: 1.0 - ERROR,
+        error_rate: ERROR,
+        tests: multiple::settle(&mut series),
+        series,
+        verdict: overall(&gates),
+        gates,
+        findings,
+    })
+}
+
+fn named(side: &SideInput) -> comparison::Side {
+    comparison::Side { label: side.label.clone(), runs: side.runs.iter().map(|(name, _)| name.clone()).collect() }
+}
+
+fn judge(gate: &Gate, pair: &Pair, compared: &SeriesComparison, tested: usize) -> GateResult {
+    let (verdict, bound, margin, reason) = pair.judge(gate, tested);
+    GateResult {
+        gate: gate.to_string(),
+        series: compared.series.clone(),
+        side: compared.side,
+        verdict,
+        bound,
+        margin,
+        reason,
+    }
+}
+
+/// What was required of a series that is not on both sides cannot be answered.
+fn unanswered<'a>(gates: &'a [Gate], name: &'a str, side: usize) -> impl Iterator<Item = GateResult> + 'a {
+    gates.iter().map(move |gate| GateResult {
+        gate: gate.to_string(),
+        series: name.to_owned(),
+        side,
+        verdict: VerdictWord::Undecided,
+        bound: None,
+        margin: None,
+        reason: "the series is on one side only".to_owned(),
+    })
+}
+
+fn overall(gates: &[GateResult]) -> Option<VerdictWord> {
+    let any = |word: VerdictWord| gates.iter().any(|gate| gate.verdict == word).then_some(word);
+    any(VerdictWord::NotMet).or(any(VerdictWord::Undecided)).or(any(VerdictWord::Met))
+}
+
+/// `phase/series`.
+fn full_name(phase: &Phase, series: &Series) -> String {
+    format!("{}/{}", phase.meta.name, series.meta.name)
+}
+
+fn find<'a>(bundle: &'a Bundle, name: &str) -> Option<(&'a Phase, &'a Series)> {
+    let all = bundle.phases.iter().flat_map(|phase| phase.series.iter().map(move |series| (phase, series)));
+    all.into_iter().find(|(phase, series)| full_name(phase, series) == name)
+}
+
+/// The series that any run of the side has, in order, and whether all have it.
+fn names(side: &SideInput) -> Vec<(String, bool)> {
+    let mut names: Vec<String> = Vec::new();
+    for (_, bundle) in &side.runs {
+        for (phase, series) in bundle.phases.iter().flat_map(|phase| phase.series.iter().map(move |s| (phase, s))) {
+            let name = full_name(phase, series);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    let everywhere = |name: &String| side.runs.iter().all(|(_, bundle)| find(bundle, name).is_some());
+    names.into_iter().map(|name| (name.clone(), everywhere(&name))).collect()
+}
+
+/// Pairs of names, and the names without a partner in every run.
+type Matched = (Vec<(String, String)>, Vec<String>);
+
+fn partners(first: &SideInput, other: &SideInput, by_hand: &[(String, String)]) -> Result<Matched, CompareError> {
+    let (of_first, of_other) = (names(first), names(other));
+    let has =
+        |names: &[(String, bool)], name: &str| names.iter().any(|(known, everywhere)| known == name && *everywhere);
+    for (side, names, name) in by_hand.iter().flat_map(|(one, two)| [(first, &of_first, one), (other, &of_other, two)])
+    {
+        if !has(names, name) {
+            return Err(CompareError::NoSuchSeries {
+                side: side.label.clone(),
+                name: name.clone(),
+                known: list(names),
+            });
+        }
+    }
+    let named_by_hand = |name: &str| by_hand.iter().any(|(one, two)| one == name || two == name);
+    let mut matched = by_hand.to_vec();
+    let mut without = Vec::new();
+    for (name, everywhere) in &of_first {
+        if *everywhere && has(&of_other, name) && !named_by_hand(name) {
+            matched.push((name.clone(), name.clone()));
+        } else if !by_hand.iter().any(|(one, _)| one == name) {
+            without.push(name.clone());
+        }
+    }
+    let alone = |name: &String| !matched.iter().any(|(_, two)| two == name) && !without.contains(name);
+    let of_other_alone: Vec<String> = of_other.iter().map(|(name, _)| name.clone()).filter(alone).collect();
+    without.extend(of_other_alone);
+    if matched.is_empty() {
+        let both = format!("{} has {}, {} has {}", first.label, list(&of_first), other.label, list(&of_other));
+        return Err(CompareError::NoPartner(first.label.clone(), other.label.clone(), both));
+    }
+    Ok((matched, without))
+}
+
+/// Names for a message, few of them.
+fn list(names: &[(String, bool)]) -> String {
+    let few: Vec<&str> = names.iter().take(5).map(|(name, _)| name.as_str()).collect();
+    match names.len() {
+        0 => "none".to_owned(),
+        n if n > few.len() => format!("{} and {} more", few.join(", "), n - few.len()),
+        _ => few.join(", "),
+    }
+}
+
+/// Every run of a side's series.
+fn side(input: &SideInput, name: &str) -> Result<Side, CompareError> {
+    let all = input.runs.iter().filter_map(|(_, bundle)| find(bundle, name));
+    let runs = all.map(|(phase, series)| Run::of_series(series, phase.meta.duration));
+    Ok(Side::new(runs.collect::<Result<Vec<Run>, BundleError>>()?))
+}
+
+/// How much a finding about a comparison weighs that may mislead.
+const MISLEADS: Severity = Severity::Warning;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! What makes a comparison doubtful.
+
+use super::run::Side;
+use super::series::Pair;
+use super::{MISLEADS, SideInput};
+use crate::stats::dispersion::{block_length, correlation_of_neighbours, counts_above};
+use punctual_bundle::Completeness;
+use punctual_bundle::comparison::{Basis, SeriesComparison};
+use punctual_core::{Finding, Severity};
+
+/// Blocks whose shares are correlated by more than this resemble their neighbours: twice the standard error for 24 blocks.
+const CORRELATED: f64 = 0.41;
+/// Runs of one side differ in length by no more than this.
+const LENGTHS: f64 = 1.1;
+
+/// Of the bundles of a side.
+pub fn of_side(side: &SideInput) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, bundle) in &side.runs {
+        if bundle.completeness == Completeness::CutOff {
+            let message = format!("the run {name} was cut off: what is compared is as of its last checkpoint");
+            findings.push(
+                Finding::new("cut-off", MISLEADS, &side.label, message).remedy("compare runs that reached their end"),
+            );
+        }
+        findings.extend(bundle.damage.iter().map(|what| {
+            Finding::new("bundle-damaged", Severity::Bad, &side.label, "a part of a bundle could not be read")
+                .evidence(what.clone())
+                .remedy("use another copy of the bundle, or measure again")
+        }));
+    }
+    findings
+}
+
+/// A series that is not in every run of both sides.
+pub fn no_partner(name: &str, first: &SideInput, other: &SideInput) -> Finding {
+    let message = format!("it is not in every run of both {} and {}, and is not compared", first.label, other.label);
+    Finding::new("no-partner", MISLEADS, name, message)
+        .remedy("series are matched by phase and name; name others with --match ONE=OTHER")
+}
+
+/// Of a series and its partner.
+pub fn of_pair(pair: &Pair, compared: &SeriesComparison) -> Vec<Finding> {
+    let subject = &compared.series;
+    let mut findings = Vec::new();
+    match compared.basis {
+        Basis::Unknown => findings.push(order_unknown(subject)),
+        Basis::Blocks => {
+            findings.push(one_run(subject));
+            findings.extend(drifts(subject, pair));
+        }
+        Basis::Runs => findings.extend(lengths(subject, pair)),
+    }
+    for (label, side) in [("the first side", &compared.a), ("the other side", &compared.b)] {
+        if side.lost > 0 {
+            let message = format!("{label} lost samples: they could have been anything, and the maximum longer");
+            findings.push(
+                Finding::new("samples-lost", MISLEADS, subject, message)
+                    .evidence(format!("{} lost, {} recorded", side.lost, side.count)),
+            );
+        }
+        if side.overruns > 0 {
+            let message = format!("{label} missed periods while it was late: its percentiles look too good");
+            findings.push(
+                Finding::new("overruns", MISLEADS, subject, message)
+                    .evidence(format!("{} periods were missed", side.overruns))
+                    .remedy(
+                        "what is compared is as measured, not corrected for coordinated omission; see punctual show",
+                    ),
+            );
+        }
+    }
+    findings
+}
+
+fn order_unknown(subject: &str) -> Finding {
+    let message = "how its samples depend on each other is unknown: intervals and probabilities take them as independent, and are \
+                   too sure where late samples come in bursts";
+    Finding::new("autocorrelation-unknown", MISLEADS, subject, message)
+        .evidence(
+            "at least one side holds a histogram and no samples in order of time (an import, or keep_samples = false)",
+        )
+        .remedy("give several runs for each side, whose differences show it, or measure with keep_samples")
+}
+
+fn one_run(subject: &str) -> Finding {
+    let message =
+        "one run a side: what changes from run to run (memory layout, boot, temperature) is not in the intervals";
+    Finding::new("one-run", Severity::Note, subject, message)
+        .remedy("give several runs for each side: --a A1 A2 A3 --b B1 B2 B3")
+}
+
+/// Blocks that resemble their neighbours.
+fn drifts(subject: &str, pair: &Pair) -> Option<Finding> {
+    let worst = [&pair.a, &pair.b].into_iter().filter_map(correlation).fold(0.0, f64::max);
+    (worst > CORRELATED).then(|| {
+        let message = "its median drifts, or depends on what was longer ago than a block: intervals may be too narrow";
+        Finding::new("drift", MISLEADS, subject, message)
+            .evidence(format!("neighbouring blocks of time are correlated by {worst:.2}"))
+            .remedy("measure longer, after the machine has warmed up, or give several runs for each side")
+    })
+}
+
+fn correlation(side: &Side) -> Option<f64> {
+    let run = side.runs.first()?;
+    let median = side.ladder.at_rank(side.count() / 2)?.0;
+    correlation_of_neighbours(&counts_above(&run.samples, median, block_length(run.samples.len())?))
+}
+
+fn lengths(subject: &str, pair: &Pair) -> Option<Finding> {
+    let counts = || pair.a.runs.iter().chain(&pair.b.runs).map(|run| run.ladder.count());
+    let (least, most) = (counts().min()?, counts().max()?);
+    (most as f64 > least as f64 * LENGTHS).then(|| {
+        let message = "its runs differ in length: longer runs have longer maxima by themselves";
+        Finding::new("unequal-runs", MISLEADS, subject, message)
+            .evidence(format!("from {least} to {most} samples"))
+            .remedy("compare maxima of runs of one length")
+    })
+}

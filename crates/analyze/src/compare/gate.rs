@@ -1,0 +1,189 @@
+//! Requirements on a difference, for pipelines: `p99.9:10us`, `max:5%`.
+
+use super::quantile::Interval;
+use punctual_bundle::summary::VerdictWord;
+use punctual_core::{Metric, Nanos};
+use std::fmt;
+use std::str::FromStr;
+
+/// By how much the other side may be longer.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Margin {
+    /// By so much time.
+    Time(Nanos),
+    /// By so many percent of the first side's figure.
+    Percent(f64),
+}
+
+/// What must be shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Fails when the other side is shown to be worse than the margin allows.
+    FailIfWorse,
+    /// Fails unless the other side is shown to be no worse than the margin allows.
+    Require,
+}
+
+/// A requirement on the difference of a figure.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Gate {
+    /// What must be shown.
+    pub kind: Kind,
+    /// The figure: a percentile or the maximum.
+    pub metric: Metric,
+    /// The margin.
+    pub margin: Margin,
+}
+
+/// A figure and a margin as they are written: `p99.9:10us`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Limit {
+    /// The figure.
+    pub metric: Metric,
+    /// The margin.
+    pub margin: Margin,
+}
+
+/// Why a text is no such requirement.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GateError {
+    /// Two parts are needed.
+    #[error("write a figure and a margin, like `p99.9:10us` or `max:5%`")]
+    NoMargin,
+    /// Not a figure.
+    #[error("{0}")]
+    Metric(#[from] punctual_core::requirement::RequirementError),
+    /// A figure without an interval.
+    #[error("`{0}` cannot be compared: percentiles (`p99.9`) and `max` can")]
+    NotCompared(String),
+    /// Not a margin.
+    #[error("`{0}` is not a margin: write a time (`10us`) or a percentage (`5%`)")]
+    BadMargin(String),
+}
+
+impl FromStr for Limit {
+    type Err = GateError;
+
+    fn from_str(text: &str) -> Result<Limit, GateError> {
+        let (metric, margin) = text.split_once(':').ok_or(GateError::NoMargin)?;
+        let metric: Metric = metric.parse()?;
+        if !matches!(metric, Metric::Percentile(_) | Metric::Max) {
+            return Err(GateError::NotCompared(metric.to_string()));
+        }
+        let bad = || GateError::BadMargin(margin.trim().chars().take(40).collect());
+        let margin = match margin.trim().strip_suffix('%') {
+            Some(number) => {
+                let percent: f64 = number.trim().parse().map_err(|_| bad())?;
+                Margin::Percent(if percent.is_finite() && percent >= 0.0 { percent } else { return Err(bad()) })
+            }
+            None => Margin::Time(margin.trim().parse().map_err(|_| bad())?),
+        };
+        Ok(Limit { metric, margin })
+    }
+}
+
+impl Limit {
+    /// The gate of this kind.
+    pub fn gate(self, kind: Kind) -> Gate {
+        Gate { kind, metric: self.metric, margin: self.margin }
+    }
+}
+
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            Kind::FailIfWorse => "fail-if-worse",
+            Kind::Require => "require",
+        };
+        match self.margin {
+            Margin::Time(time) => write!(f, "{kind} {}:{time}", self.metric),
+            Margin::Percent(percent) => write!(f, "{kind} {}:{percent}%", self.metric),
+        }
+    }
+}
+
+impl Gate {
+    /// The margin in ns where the first side's figure is this.
+    pub fn margin_of(&self, figure: f64) -> f64 {
+        match self.margin {
+            Margin::Time(time) => time.ns() as f64,
+            Margin::Percent(percent) => figure.abs() * percent / 100.0,
+        }
+    }
+
+    /// What an interval of the difference says, the end that decides, and why. `among` requirements of the kind stand together.
+    ///
+    /// One side of the interval decides. Failing on what is shown is tested `among` times, so each time with that part of the error; what must
+    /// be shown everywhere needs no such allowance (an intersection–union test: Berger, Technometrics 24, 1982).
+    pub fn judge(
+        &self,
+        margin: f64,
+        among: usize,
+        error: f64,
+        interval: impl Fn(f64) -> Interval,
+    ) -> (VerdictWord, Option<f64>, String) {
+        let finite = |end: f64| end.is_finite().then_some(end);
+        match self.kind {
+            Kind::FailIfWorse => {
+                let low = interval((2.0 * error / among.max(1) as f64).min(1.0)).low;
+                match finite(low) {
+                    None => (VerdictWord::Undecided, None, "the data do not bound the difference".to_owned()),
+                    Some(low) if low > margin => (VerdictWord::NotMet, Some(low), "it is worse by at least".to_owned()),
+                    Some(low) => (VerdictWord::Met, Some(low), "it is not shown to be worse than allowed".to_owned()),
+                }
+            }
+            Kind::Require => {
+                let both = interval(2.0 * error);
+                match (finite(both.low), finite(both.high)) {
+                    (_, Some(high)) if high <= margin => {
+                        (VerdictWord::Met, Some(high), "it is worse by at most".to_owned())
+                    }
+                    (Some(low), _) if low > margin => {
+                        (VerdictWord::NotMet, Some(low), "it is worse by at least".to_owned())
+                    }
+                    (_, high) => (VerdictWord::Undecided, high, "the data leave open more than is allowed".to_owned()),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn gate(text: &str, kind: Kind) -> Gate {
+        text.parse::<Limit>().unwrap().gate(kind)
+    }
+
+    #[test]
+    fn limits_are_read_and_printed() {
+        assert_eq!(gate("p99.9:10us", Kind::Require).to_string(), "require p99.9:10us");
+        assert_eq!(gate("max : 5%", Kind::FailIfWorse).to_string(), "fail-if-worse max:5%");
+        let wrong = |text: &str| text.parse::<Limit>().unwrap_err().to_string();
+        assert!(wrong("max").contains("p99.9:10us"));
+        assert!(wrong("mean:1us").contains("cannot be compared"));
+        assert!(wrong("max:-1%").contains("not a margin"));
+        assert!(wrong("max:5").contains("not a margin"));
+        assert!(wrong("maxx:5%").contains("did you mean"));
+    }
+
+    #[test]
+    fn an_interval_decides_by_one_of_its_ends() {
+        let judge = |kind, low, high| gate("max:10ns", kind).judge(10.0, 1, 0.05, |_| Interval { low, high }).0;
+        let ends = [(11.0, 20.0), (5.0, 20.0), (-5.0, 5.0), (f64::NEG_INFINITY, f64::INFINITY)];
+        let worse = ends.map(|(low, high)| judge(Kind::FailIfWorse, low, high));
+        assert_eq!(worse, [VerdictWord::NotMet, VerdictWord::Met, VerdictWord::Met, VerdictWord::Undecided]);
+        let required = ends.map(|(low, high)| judge(Kind::Require, low, high));
+        assert_eq!(required, [VerdictWord::NotMet, VerdictWord::Undecided, VerdictWord::Met, VerdictWord::Undecided]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC{0,40}") {
+            let _ = text.parse::<Limit>();
+            let _ = format!("max:{text}").parse::<Limit>();
+        }
+    }
+}

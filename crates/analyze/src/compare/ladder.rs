@@ -1,0 +1,109 @@
+//! Samples by rank, from single ones or from histograms alike.
+
+use crate::Distribution;
+
+/// Distinct values, ascending, each with the samples up to it.
+#[derive(Clone, Debug, Default)]
+pub struct Ladder {
+    rungs: Vec<Rung>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Rung {
+    low: i64,
+    high: i64,
+    cumulative: u64,
+}
+
+impl Ladder {
+    /// Of samples in any order.
+    pub fn of_samples(samples: &[i64]) -> Ladder {
+        let mut sorted = samples.to_vec();
+        sorted.sort_unstable();
+        let mut rungs = Vec::new();
+        let mut cumulative = 0;
+        for run in sorted.chunk_by(|a, b| a == b) {
+            cumulative += run.len() as u64;
+            rungs.push(Rung { low: run[0], high: run[0], cumulative });
+        }
+        Ladder { rungs }
+    }
+
+    /// Of a histogram: values are known up to their bucket.
+    pub fn of_distribution(distribution: &Distribution) -> Ladder {
+        let mut cumulative = 0u64;
+        let rungs = distribution.buckets().map(|(low, high, count)| {
+            cumulative = cumulative.saturating_add(count);
+            Rung { low: low.ns(), high: high.ns(), cumulative }
+        });
+        Ladder { rungs: rungs.collect() }
+    }
+
+    /// Of several together.
+    pub fn merged(all: &[&Ladder]) -> Ladder {
+        let mut parts: Vec<(i64, i64, u64)> = all.iter().flat_map(|ladder| ladder.parts()).collect();
+        // Sorted runs one after the other, which a stable sort merges.
+        parts.sort_by_key(|(low, high, _)| (*high, *low));
+        let mut cumulative = 0u64;
+        let rungs = parts.into_iter().map(|(low, high, count)| {
+            cumulative = cumulative.saturating_add(count);
+            Rung { low, high, cumulative }
+        });
+        Ladder { rungs: rungs.collect() }
+    }
+
+    fn parts(&self) -> impl Iterator<Item = (i64, i64, u64)> + '_ {
+        let before = std::iter::once(0).chain(self.rungs.iter().map(|rung| rung.cumulative));
+        self.rungs.iter().zip(before).map(|(rung, before)| (rung.low, rung.high, rung.cumulative - before))
+    }
+
+    /// The distinct values (upper ends of buckets), ascending, with their samples.
+    pub fn values(&self) -> impl Iterator<Item = (i64, u64)> + '_ {
+        self.parts().map(|(_, high, count)| (high, count))
+    }
+
+    /// Samples.
+    pub fn count(&self) -> u64 {
+        self.rungs.last().map_or(0, |rung| rung.cumulative)
+    }
+
+    /// Between which values the sample of this rank, from 1 upwards, lies.
+    pub fn at_rank(&self, rank: u64) -> Option<(i64, i64)> {
+        let place = self.rungs.partition_point(|rung| rung.cumulative < rank.max(1));
+        self.rungs.get(place).map(|rung| (rung.low, rung.high))
+    }
+
+    /// The value of this rank counted from the top, from 1: the upper end of its bucket.
+    pub fn from_top(&self, rank: u64) -> Option<i64> {
+        let from_bottom = self.count().checked_sub(rank.max(1))? + 1;
+        self.at_rank(from_bottom).map(|(_, high)| high)
+    }
+
+    /// How many samples are at or below a value, as far as their buckets tell.
+    pub fn at_or_below(&self, value: i64) -> u64 {
+        let place = self.rungs.partition_point(|rung| rung.high <= value);
+        place.checked_sub(1).map_or(0, |last| self.rungs[last].cumulative)
+    }
+
+    /// The share of samples above a value.
+    pub fn share_above(&self, value: i64) -> f64 {
+        let n = self.count();
+        if n == 0 { 0.0 } else { (n - self.at_or_below(value)) as f64 / n as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_those_of_sorted_samples() {
+        let a = Ladder::of_samples(&[5, 1, 5, -3]);
+        assert_eq!((a.count(), a.at_rank(1), a.at_rank(3), a.at_rank(5)), (4, Some((-3, -3)), Some((5, 5)), None));
+        assert_eq!((a.from_top(1), a.from_top(4), a.from_top(5)), (Some(5), Some(-3), None));
+        assert_eq!((a.at_or_below(4), a.at_or_below(5), a.at_or_below(-9)), (2, 4, 0));
+        let both = Ladder::merged(&[&a, &Ladder::of_samples(&[2])]);
+        assert_eq!((both.count(), both.at_rank(3)), (5, Some((2, 2))));
+        assert_eq!((Ladder::default().count(), Ladder::default().from_top(1)), (0, None));
+    }
+}

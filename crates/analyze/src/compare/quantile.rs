@@ -1,0 +1,123 @@
+//! The difference of a percentile, with its interval.
+//!
+//! Each side: order statistics whose ranks are binomial limits of as many samples as there effectively are (Woodruff 1952; see
+//! [`crate::stats::dispersion`]). The difference: from both sides' limits, each with its own skewness (Zou and Donner, "Construction of
+//! confidence intervals about effect measures", Statistics in Medicine 27, 2008: MOVER). No resampling, no random number.
+
+use super::ladder::Ladder;
+use super::run::Side;
+use crate::percentiles;
+use crate::stats::dispersion::{Spread, block_length, moments, spread_above};
+use crate::stats::probability::{normal, rank_at, student_upper};
+
+/// An interval; infinite where the data do not bound it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// The whole line.
+    pub const UNBOUNDED: Interval = Interval { low: f64::NEG_INFINITY, high: f64::INFINITY };
+
+    /// Wider by the step of a clock on both sides.
+    pub fn widened(self, step: f64) -> Interval {
+        Interval { low: self.low - step, high: self.high + step }
+    }
+}
+
+/// The percentile of a side and how sure it is.
+#[derive(Clone, Debug)]
+pub struct Quantile<'a> {
+    ladder: &'a Ladder,
+    /// The figure, as everywhere in punctual: the upper end of the bucket of its rank.
+    pub value: f64,
+    /// The share of samples beyond it.
+    share: f64,
+    /// How much that share spreads.
+    pub spread: Spread,
+}
+
+impl Quantile<'_> {
+    /// The percentile (above 0, below 100); `None` without samples.
+    pub fn of<'a>(side: &'a Side, percentile: f64, spread: Spread) -> Option<Quantile<'a>> {
+        let (_, value) = side.ladder.at_rank(percentiles::rank(percentile, side.count()).max(1))?;
+        Some(Quantile { ladder: &side.ladder, value: value as f64, share: 1.0 - percentile / 100.0, spread })
+    }
+
+    /// The interval that misses the true percentile with probability `error` in all.
+    fn interval(&self, error: f64) -> Interval {
+        // Student's t for a variance that is itself estimated, as the normal probability of the same limit.
+        let tail = normal(-student_upper(self.spread.df, error / 2.0));
+        let n = self.ladder.count() as f64 / self.spread.factor;
+        let from_top = |rank: f64| {
+            let rank = rank.max(0.0);
+            if rank < 1.0 { None } else { self.ladder.from_top(rank as u64) }
+        };
+        let high = from_top((rank_at(n, self.share, tail) * self.spread.factor).floor());
+        let low = from_top((rank_at(n, self.share, 1.0 - tail) * self.spread.factor).ceil());
+        Interval {
+            low: low.map_or(f64::NEG_INFINITY, |low| (low as f64).min(self.value)),
+            high: high.map_or(f64::INFINITY, |high| (high as f64).max(self.value)),
+        }
+    }
+}
+
+/// The interval of `b − a`.
+pub fn difference(a: &Quantile, b: &Quantile, error: f64) -> Interval {
+    let (of_a, of_b) = (a.interval(error), b.interval(error));
+    let seen = b.value - a.value;
+    Interval {
+        low: seen - (b.value - of_b.low).hypot(of_a.high - a.value),
+        high: seen + (of_b.high - b.value).hypot(a.value - of_a.low),
+    }
+}
+
+/// How much the share beyond a percentile spreads, on both sides: between runs where there are several, else over the blocks of the one.
+pub fn spreads(a: &Side, b: &Side, percentile: f64) -> [Spread; 2] {
+    if a.runs.len() + b.runs.len() > 2 {
+        return between_runs(a, b, percentile);
+    }
+    [a, b].map(|side| within_run(side, percentile))
+}
+
+/// Over the blocks of a side's only run.
+fn within_run(side: &Side, percentile: f64) -> Spread {
+    let Some(run) = side.runs.first() else { return Spread::INDEPENDENT };
+    let bound = side.ladder.at_rank(percentiles::rank(percentile, side.count()).max(1));
+    match (block_length(run.samples.len()), bound) {
+        (Some(length), Some((low, _))) => spread_above(&run.samples, just_below_ties(side, low, percentile), length),
+        _ => Spread::INDEPENDENT,
+    }
+}
+
+/// With ties at the percentile, the bound above or below them, whichever leaves a share nearer to the wanted one: the spread of a share
+/// of nothing, or of all, is none.
+fn just_below_ties(side: &Side, value: i64, percentile: f64) -> i64 {
+    let wanted = 1.0 - percentile / 100.0;
+    let off = |bound: i64| (side.ladder.share_above(bound).max(1e-12) / wanted).ln().abs();
+    let below = value.saturating_sub(1);
+    if off(below) < off(value) { below } else { value }
+}
+
+/// Between runs, with one variance for both sides, as in Student's test: few runs give few degrees of freedom.
+fn between_runs(a: &Side, b: &Side, percentile: f64) -> [Spread; 2] {
+    let sides = [a, b];
+    let shares = sides.map(|side| {
+        let bound = side.ladder.at_rank(percentiles::rank(percentile, side.count()).max(1)).map_or(0, |(low, _)| low);
+        let bound = just_below_ties(side, bound, percentile);
+        side.runs.iter().map(|run| run.ladder.share_above(bound)).collect::<Vec<f64>>()
+    });
+    let df = shares.iter().map(|s| s.len() as f64 - 1.0).sum::<f64>();
+    let squares: f64 =
+        shares.iter().filter_map(|s| moments(s).map(|(_, variance)| variance * (s.len() as f64 - 1.0))).sum();
+    let share = 1.0 - percentile / 100.0;
+    let binomial = share * (1.0 - share);
+    sides.map(|side| {
+        let variance = squares / df / side.runs.len() as f64;
+        Spread { factor: (variance * side.count() as f64 / binomial).max(1.0), df }
+    })
+}

@@ -1,0 +1,210 @@
+//! One series against its partner: every figure with its interval, the tests, and what follows.
+
+use super::extreme::Extremes;
+use super::gate::{Gate, Kind};
+use super::quantile::{Interval, Quantile, difference, spreads};
+use super::run::Side;
+use super::whole;
+use crate::percentiles;
+use punctual_bundle::comparison::{Basis, Difference, MetricComparison, SeriesComparison, SideFigures};
+use punctual_bundle::summary::VerdictWord;
+use punctual_core::Metric;
+
+/// One minus the confidence of an interval, and the rate of false alarms of a whole comparison.
+pub const ERROR: f64 = 0.05;
+/// The figures of every comparison.
+pub const METRICS: [Metric; 5] = [
+    Metric::Percentile(50.0),
+    Metric::Percentile(99.0),
+    Metric::Percentile(99.9),
+    Metric::Percentile(99.99),
+    Metric::Max,
+];
+/// Beyond this many times the data nobody waits.
+const MORE_DATA_MAX: f64 = 1_000.0;
+
+/// A series on both sides.
+#[derive(Debug)]
+pub struct Pair {
+    /// The first side.
+    pub a: Side,
+    /// The other side.
+    pub b: Side,
+}
+
+/// How the difference of one figure is known.
+enum Known<'a> {
+    Quantiles(Quantile<'a>, Quantile<'a>),
+    Extremes(Extremes<'a>),
+}
+
+impl Known<'_> {
+    fn values(&self) -> [f64; 2] {
+        match self {
+            Known::Quantiles(a, b) => [a.value, b.value],
+            Known::Extremes(extremes) => extremes.values(),
+        }
+    }
+    fn interval(&self, error: f64, step: f64) -> Interval {
+        match self {
+            Known::Quantiles(a, b) => difference(a, b, error),
+            Known::Extremes(extremes) => extremes.difference(error),
+        }
+        .widened(step)
+    }
+}
+
+impl Pair {
+    fn resolution(&self) -> i64 {
+        self.a.step().max(self.b.step())
+    }
+
+    /// How samples that depend on each other can be taken into account.
+    fn basis(&self) -> Basis {
+        if self.a.runs.len() + self.b.runs.len() > 2 {
+            Basis::Runs
+        } else if [&self.a, &self.b].iter().all(|side| side.runs.iter().all(|run| run.shows_order())) {
+            Basis::Blocks
+        } else {
+            Basis::Unknown
+        }
+    }
+
+    /// The difference of a figure, or why the data do not support it.
+    fn known(&self, metric: Metric) -> Result<Known<'_>, String> {
+        if self.a.count() == 0 || self.b.count() == 0 {
+            let side = if self.a.count() == 0 { "the first side" } else { "the other side" };
+            return Err(format!("{side} has no distribution of samples"));
+        }
+        let Metric::Percentile(percentile) = metric else {
+            return Extremes::of(&self.a, &self.b).map(Known::Extremes).ok_or_else(|| "no maximum is known".to_owned());
+        };
+        let (needed, has) = (percentiles::needed(percentile), self.a.count().min(self.b.count()));
+        if has < needed {
+            return Err(format!("it needs {needed} samples on each side and one has {has}"));
+        }
+        let [of_a, of_b] = spreads(&self.a, &self.b, percentile);
+        let quantiles = Quantile::of(&self.a, percentile, of_a).zip(Quantile::of(&self.b, percentile, of_b));
+        quantiles.map(|(a, b)| Known::Quantiles(a, b)).ok_or_else(|| "there is no such rank".to_owned())
+    }
+
+    fn metric(&self, metric: Metric) -> MetricComparison {
+        let mut row = MetricComparison {
+            metric: metric.to_string(),
+            a: None,
+            b: None,
+            difference: None,
+            low: None,
+            high: None,
+            relative: None,
+            p: None,
+            p_adjusted: None,
+            verdict: Difference::Unsupported,
+            more_data: None,
+            reason: None,
+        };
+        let known = match self.known(metric) {
+            Ok(known) => known,
+            Err(why) => return MetricComparison { reason: Some(why), ..row },
+        };
+        let step = self.resolution() as f64;
+        let [a, b] = known.values();
+        let interval = known.interval(ERROR, step);
+        let finite = |end: f64| end.is_finite().then_some(end);
+        (row.a, row.b, row.difference) = (Some(a), Some(b), Some(b - a));
+        (row.low, row.high) = (finite(interval.low), finite(interval.high));
+        row.relative = (a > 0.0).then(|| (b - a) / a);
+        row.p = Some(p_value(|error| known.interval(error, step)));
+        row.verdict = Difference::NotToldApart;
+        let told = interval.low > 0.0 || interval.high < 0.0;
+        row.more_data = if told { None } else { more_data(&known, interval, step) };
+        row
+    }
+
+    /// The comparison; what follows from all tests together is filled in by [`super::multiple`].
+    pub fn compare(&self, side: usize, series: &str, partner: &str) -> SeriesComparison {
+        let basis = self.basis();
+        let [of_a, of_b] = spreads(&self.a, &self.b, 50.0);
+        SeriesComparison {
+            side,
+            series: series.to_owned(),
+            partner: partner.to_owned(),
+            a: figures(&self.a, of_a.factor, basis),
+            b: figures(&self.b, of_b.factor, basis),
+            basis,
+            metrics: METRICS.iter().map(|metric| self.metric(*metric)).collect(),
+            distribution: whole::tests(&self.a, &self.b),
+            superiority: whole::superiority(&self.a, &self.b),
+            resolution: self.resolution(),
+        }
+    }
+
+    /// What becomes of a requirement on the difference: verdict, the end of the interval that decided, the margin in ns, and why.
+    pub fn judge(&self, gate: &Gate, among: usize) -> (VerdictWord, Option<f64>, Option<f64>, String) {
+        let known = match self.known(gate.metric) {
+            Ok(known) => known,
+            Err(why) => return (VerdictWord::Undecided, None, None, why),
+        };
+        let margin = gate.margin_of(known.values()[0]);
+        // A step of the clock is no evidence of being worse, and does not hide that it may be.
+        let step = self.resolution() as f64;
+        let (verdict, bound, why) = gate.judge(margin, among, ERROR, |error| known.interval(error, step));
+        // The true interval is wider: what is not shown stays so, what is shown is no longer sure.
+        let sure = self.basis() != Basis::Unknown || (gate.kind, verdict) == (Kind::FailIfWorse, VerdictWord::Met);
+        if sure {
+            return (verdict, bound, Some(margin), why);
+        }
+        let why = "how samples depend on each other is unknown: give several runs for each side".to_owned();
+        (VerdictWord::Undecided, None, Some(margin), why)
+    }
+}
+
+fn figures(side: &Side, factor: f64, basis: Basis) -> SideFigures {
+    let sum = |f: fn(&super::run::Run) -> u64| side.runs.iter().map(f).fold(0u64, u64::saturating_add);
+    SideFigures {
+        runs: side.runs.len(),
+        count: side.count(),
+        lost: sum(|run| run.lost),
+        overruns: sum(|run| run.overruns),
+        duration: side.duration(),
+        effective: (basis != Basis::Unknown && side.count() > 0).then(|| side.count() as f64 / factor),
+    }
+}
+
+/// The least error at which the interval leaves 0 out: a test by inversion. 1 where the difference is nothing.
+fn p_value(interval: impl Fn(f64) -> Interval) -> f64 {
+    let holds = |error: f64| {
+        let Interval { low, high } = interval(error);
+        low <= 0.0 && high >= 0.0
+    };
+    let (mut low, mut high) = (1e-12f64.ln(), 0.0);
+    if !holds(1e-12) {
+        return 1e-12;
+    }
+    if holds(1.0) {
+        return 1.0;
+    }
+    for _ in 0..24 {
+        let middle = 0.5 * (low + high);
+        if holds(f64::exp(middle)) { low = middle } else { high = middle }
+    }
+    high.exp()
+}
+
+/// How many times the data would tell: intervals shrink with the root of the data.
+fn more_data(known: &Known, interval: Interval, step: f64) -> Option<f64> {
+    let [a, b] = known.values();
+    let seen = b - a;
+    let times = match known {
+        Known::Extremes(extremes) => extremes.more_data(ERROR)?,
+        Known::Quantiles(..) => {
+            let reach = if seen > 0.0 { seen - interval.low } else { interval.high - seen } - step;
+            let seen = seen.abs() - step;
+            if seen <= 0.0 || !reach.is_finite() {
+                return None;
+            }
+            (reach / seen).powi(2)
+        }
+    };
+    (times > 1.0 && times <= MORE_DATA_MAX).then_some(times)
+}

@@ -1,0 +1,316 @@
+//! Who had the CPUs and for how long, what the other threads waited for, and what interrupts took: a sink of the tracker that adds up.
+
+use crate::threads::{
+    CpuSpan, Doing, Doubts, Interrupt, InterruptSpan, MigrationMark, Sink, SwitchMark, ThreadSpan, WakeMark,
+};
+use punctual_bundle::intervals::{
+    Covered, CpuOccupancy, InterruptOccupancy, OCCUPANCY_SCHEMA, OccupancyDocument, ProcessOccupancy, Ran,
+    ThreadOccupancy, Times,
+};
+use punctual_core::event::{Recorded, TaskState};
+use punctual_core::{MonotonicNs, Names, Nanos, Tid};
+use std::collections::{BTreeMap, HashMap};
+
+/// At most so many threads, and shares of threads in CPUs, are added up one by one; the rest is counted as `untracked`.
+const KEPT: usize = 1 << 20;
+
+/// Sums over a recording.
+#[derive(Debug, Default)]
+pub struct Occupancy {
+    threads: HashMap<Tid, Thread>,
+    cpus: BTreeMap<u16, Cpu>,
+    shares: HashMap<(u16, Tid), i64>,
+    interrupts: BTreeMap<(Interrupt, u16), Served>,
+    untracked: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Thread {
+    times: Times,
+    longest_ready: Option<(Nanos, MonotonicNs)>,
+    /// The stretch of waiting for a CPU that goes on: a migration does not end it.
+    ready: Option<(MonotonicNs, MonotonicNs)>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cpu {
+    busy: i64,
+    idle: i64,
+    unknown: i64,
+    interrupts: i64,
+    switches: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Served {
+    count: u64,
+    own: i64,
+    max: i64,
+}
+
+impl Occupancy {
+    fn of(&mut self, tid: Tid) -> Option<&mut Thread> {
+        if tid == Tid::IDLE {
+            return None;
+        }
+        if self.threads.len() >= KEPT && !self.threads.contains_key(&tid) {
+            self.untracked += 1;
+            return None;
+        }
+        Some(self.threads.entry(tid).or_default())
+    }
+
+    /// The sums of one thread.
+    pub fn thread(&self, tid: Tid) -> Option<Times> {
+        self.threads.get(&tid).map(|thread| thread.times)
+    }
+
+    /// The sums with their names.
+    pub fn document(&self, doubts: Doubts, names: &Names, recorded: &Recorded) -> OccupancyDocument {
+        OccupancyDocument {
+            schema: OCCUPANCY_SCHEMA.to_owned(),
+            covered: Covered {
+                began: recorded.began.ns(),
+                ended: recorded.ended.ns(),
+                lost: recorded.lost(),
+                untracked: self.untracked.saturating_add(doubts.untracked),
+            },
+            contradictions: doubts.contradictions,
+            cpus: self.cpus(names),
+            processes: self.processes(names),
+            interrupts: self.interrupts(names),
+            findings: recorded.findings.clone(),
+        }
+    }
+
+    fn cpus(&self, names: &Names) -> Vec<CpuOccupancy> {
+        let mut tasks: BTreeMap<u16, Vec<Ran>> = BTreeMap::new();
+        for ((cpu, tid), ns) in &self.shares {
+            let ran = Ran { cpu: *cpu, kind: "task".into(), who: names.task(*tid), tid: Some(tid.0), ns: *ns };
+            tasks.entry(*cpu).or_default().push(ran);
+        }
+        let cpu = |(cpu, sums): (&u16, &Cpu)| {
+            let mut tasks = tasks.remove(cpu).unwrap_or_default();
+            tasks.sort_by_key(|ran| (-ran.ns, ran.tid));
+            let Cpu { busy, idle, unknown, interrupts, switches } = *sums;
+            CpuOccupancy { cpu: *cpu, busy, idle, unknown, interrupts, switches, tasks }
+        };
+        self.cpus.iter().map(cpu).collect()
+    }
+
+    fn processes(&self, names: &Names) -> Vec<ProcessOccupancy> {
+        let mut processes: BTreeMap<Option<u32>, Vec<ThreadOccupancy>> = BTreeMap::new();
+        for (tid, thread) in &self.threads {
+            let process = names.tasks.get(tid).map(|task| task.process).filter(|process| *process != 0);
+            processes.entry(process).or_default().push(ThreadOccupancy {
+                tid: tid.0,
+                name: names.task(*tid),
+                times: thread.times,
+                longest_ready: thread.longest_ready.map(|(span, _)| span.ns()),
+                longest_ready_at: thread.longest_ready.map(|(_, at)| at.ns()),
+            });
+        }
+        let process = |(process, mut threads): (Option<u32>, Vec<ThreadOccupancy>)| {
+            threads.sort_by_key(|thread| (-thread.times.running, thread.tid));
+            let times = threads.iter().fold(Times::default(), |sum, thread| add(sum, thread.times));
+            let leader = names.tasks.get(&Tid(process.unwrap_or_default())).filter(|_| process.is_some());
+            let first = threads.iter().min_by_key(|thread| thread.tid).map(|thread| thread.name.clone());
+            let name = leader.map(|leader| leader.comm.clone()).or(first).unwrap_or_default();
+            ProcessOccupancy { process, name, times, threads }
+        };
+        let mut all: Vec<ProcessOccupancy> = processes.into_iter().map(process).collect();
+        all.sort_by_key(|process| (-process.times.running, process.process));
+        all
+    }
+
+    fn interrupts(&self, names: &Names) -> Vec<InterruptOccupancy> {
+        let one = |((what, cpu), served): (&(Interrupt, u16), &Served)| {
+            let (kind, name) = interrupt_name(*what, names);
+            let Served { count, own, max } = *served;
+            InterruptOccupancy { kind: kind.into(), name, cpu: *cpu, count, ns: own, max }
+        };
+        let mut all: Vec<InterruptOccupancy> = self.interrupts.iter().map(one).collect();
+        all.sort_by_key(|interrupt| -interrupt.ns);
+        all
+    }
+}
+
+/// The kind and the name of an interrupt.
+pub fn interrupt_name(what: Interrupt, names: &Names) -> (&'static str, String) {
+    match what {
+        Interrupt::Hard(irq) => ("hardirq", names.irq(irq)),
+        Interrupt::Vector(vector) => ("vector", names.vector(vector)),
+        Interrupt::Soft(vector) => ("softirq", names.softirq(vector)),
+    }
+}
+
+fn add(sum: Times, more: Times) -> Times {
+    Times {
+        running: sum.running.saturating_add(more.running),
+        interrupted: sum.interrupted.saturating_add(more.interrupted),
+        ready: sum.ready.saturating_add(more.ready),
+        waking: sum.waking.saturating_add(more.waking),
+        sleeping: sum.sleeping.saturating_add(more.sleeping),
+        blocked: sum.blocked.saturating_add(more.blocked),
+        other: sum.other.saturating_add(more.other),
+        unknown: sum.unknown.saturating_add(more.unknown),
+        voluntary: sum.voluntary + more.voluntary,
+        involuntary: sum.involuntary + more.involuntary,
+        migrations: sum.migrations + more.migrations,
+        wakeups: sum.wakeups + more.wakeups,
+    }
+}
+
+impl Sink for Occupancy {
+    fn thread(&mut self, span: &ThreadSpan) {
+        let Some(thread) = self.of(span.tid) else { return };
+        let ns = (span.to - span.from).ns();
+        let times = &mut thread.times;
+        match span.doing {
+            Doing::Running { .. } => times.running += ns,
+            Doing::Ready { .. } => times.ready += ns,
+            Doing::Waking => {
+                times.waking += ns;
+                times.ready += ns;
+            }
+            Doing::Sleeping => times.sleeping += ns,
+            Doing::Blocked | Doing::LockWait => times.blocked += ns,
+            Doing::Stopped | Doing::Other => times.other += ns,
+            Doing::Unknown => times.unknown += ns,
+        }
+        if matches!(span.doing, Doing::Ready { .. } | Doing::Waking) {
+            let began = thread.ready.filter(|(_, to)| *to == span.from).map_or(span.from, |(from, _)| from);
+            thread.ready = Some((began, span.to));
+            let waited = span.to - began;
+            if thread.longest_ready.is_none_or(|(longest, _)| waited > longest) {
+                thread.longest_ready = Some((waited, began));
+            }
+        }
+    }
+
+    fn cpu(&mut self, span: &CpuSpan) {
+        let ns = (span.to - span.from).ns();
+        let cpu = self.cpus.entry(span.cpu).or_default();
+        match span.tid {
+            None => cpu.unknown += ns,
+            Some(Tid::IDLE) => cpu.idle += ns,
+            Some(tid) => {
+                cpu.busy += ns;
+                let key = (span.cpu, tid);
+                if self.shares.len() < KEPT || self.shares.contains_key(&key) {
+                    *self.shares.entry(key).or_default() += ns;
+                } else {
+                    self.untracked += 1;
+                }
+            }
+        }
+    }
+
+    fn interrupt(&mut self, span: &InterruptSpan) {
+        let served = self.interrupts.entry((span.what, span.cpu)).or_default();
+        served.count += u64::from(span.whole);
+        served.own += span.own.ns();
+        let whole = (span.to - span.from).ns();
+        served.max = served.max.max(whole);
+        if span.depth == 0 {
+            self.cpus.entry(span.cpu).or_default().interrupts += whole;
+            if let Some(thread) = self.of(span.tid) {
+                thread.times.interrupted += whole;
+            }
+        }
+    }
+
+    fn switch(&mut self, mark: &SwitchMark) {
+        self.cpus.entry(mark.cpu).or_default().switches += 1;
+        let Some(thread) = self.of(mark.prev) else { return };
+        match mark.state {
+            // As the kernel counts: whoever yields could have gone on (__schedule in kernel/sched/core.c).
+            TaskState::Preempted | TaskState::Yielded => thread.times.involuntary += 1,
+            _ => thread.times.voluntary += 1,
+        }
+    }
+
+    fn migration(&mut self, mark: &MigrationMark) {
+        if let Some(thread) = self.of(mark.tid) {
+            thread.times.migrations += 1;
+        }
+    }
+
+    fn wake(&mut self, mark: &WakeMark) {
+        if let Some(thread) = self.of(mark.task) {
+            thread.times.wakeups += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gaps::Gaps;
+    use crate::threads::{Coverage, Tracker};
+    use punctual_core::event::TaskName;
+    use punctual_core::{Event, What};
+
+    fn event(at: i64, cpu: u16, tid: u32, what: What) -> Event {
+        Event { at: MonotonicNs(at), cpu, tid: Tid(tid), what }
+    }
+
+    fn switch(at: i64, prev: u32, prev_state: TaskState, next: u32) -> Event {
+        event(at, 0, prev, What::Switch { prev_prio: 120, prev_state, next: Tid(next), next_prio: 120 })
+    }
+
+    #[test]
+    fn what_is_added_up_is_what_happened() {
+        let events = [
+            event(5, 0, 7, What::IrqEntry { irq: 5 }),
+            event(8, 0, 7, What::IrqExit { irq: 5, handled: true }),
+            switch(10, 7, TaskState::Sleeping, 0),
+            event(20, 0, 0, What::Waking { task: Tid(7), prio: 1, target: 0 }),
+            event(22, 0, 0, What::Wakeup { task: Tid(7), prio: 1, target: 0, new: false }),
+            event(23, 0, 0, What::Migrate { task: Tid(7), from: 1, to: 0 }),
+            switch(30, 0, TaskState::Preempted, 7),
+            switch(50, 7, TaskState::Preempted, 8),
+            switch(60, 8, TaskState::Blocked, 7),
+        ];
+        let coverage = Coverage::between(MonotonicNs(0), MonotonicNs(100));
+        let mut tracker = Tracker::new(coverage, Gaps::default(), Occupancy::default());
+        events.iter().for_each(|event| tracker.push(event));
+        let (occupancy, doubts) = tracker.finish();
+        let times = occupancy.thread(Tid(7)).unwrap();
+        assert_eq!(
+            times,
+            Times {
+                running: 70,
+                interrupted: 3,
+                ready: 20,
+                waking: 2,
+                sleeping: 10,
+                voluntary: 1,
+                involuntary: 1,
+                migrations: 1,
+                wakeups: 1,
+                ..Times::default()
+            }
+        );
+        let name = |comm: &str| TaskName { process: 7, comm: comm.into(), scheduling: None };
+        let tasks = [(Tid(7), name("main")), (Tid(8), name("other"))];
+        let names = Names { tasks: tasks.into(), ..Names::default() };
+        let recorded = Recorded {
+            recorder: "none".into(),
+            began: MonotonicNs(0),
+            ended: MonotonicNs(100),
+            cpus: Default::default(),
+            groups: Vec::new(),
+            pids: Vec::new(),
+            sources: Vec::new(),
+            point_clock_error: None,
+            findings: Vec::new(),
+        };
+        let document = occupancy.document(doubts, &names, &recorded);
+        let cpu = &document.cpus[0];
+        assert_eq!((cpu.busy, cpu.idle, cpu.unknown, cpu.interrupts, cpu.switches), (80, 20, 0, 3, 4));
+        assert_eq!(document.processes[0].times.running, 80);
+        assert_eq!(document.processes[0].threads[0].longest_ready, Some(10));
+        assert_eq!((document.interrupts[0].name.as_str(), document.interrupts[0].ns), ("irq 5", 3));
+    }
+}

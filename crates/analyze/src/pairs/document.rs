@@ -1,0 +1,197 @@
+//! The results as a document: figures, verdicts on limits, the worst with what ran then.
+
+use super::{Figures, Interval, PairResult, Results, ran};
+use crate::functions::FunctionFigures;
+use crate::summary::{figures, supported};
+use crate::threads::Lanes;
+use crate::{Distribution, values::Curve};
+use punctual_bundle::intervals::{
+    Covered, DoubtfulSummary, FunctionSummary, IntervalFigures, LimitSummary, PAIRS_SCHEMA, PairSummary, PairsDocument,
+    ValueCurve, ValueStretch, WorstInterval,
+};
+use punctual_bundle::summary::VerdictWord;
+use punctual_core::event::{FunctionId, Recorded};
+use punctual_core::{MonotonicNs, Names, Nanos, SeriesData};
+
+/// How much is told of the worst.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Detail {
+    /// So many of each pair and function are named.
+    pub worst: usize,
+    /// So many of those with what ran then: each wants a window.
+    pub explained: usize,
+}
+
+/// The stretches of time to look at for the worst, in the order in which [`document`] wants their lanes.
+pub fn windows(results: &Results, detail: Detail) -> Vec<(MonotonicNs, MonotonicNs)> {
+    let all = results.pairs.iter().map(|pair| &pair.figures);
+    let all = all.chain(results.functions.values().map(|function| &function.calls));
+    all.flat_map(|figures| figures.worst.iter().take(detail.explained.min(detail.worst)))
+        .map(Interval::window)
+        .collect()
+}
+
+/// The document. `lanes` are those of [`windows`], or nothing: then nobody is named.
+pub fn document(
+    results: &Results,
+    detail: Detail,
+    lanes: &[Lanes],
+    names: &Names,
+    recorded: &Recorded,
+) -> PairsDocument {
+    let mut writer = Writer { names, detail, lanes: lanes.iter() };
+    let pairs: Vec<PairSummary> = results.pairs.iter().map(|pair| writer.pair(pair)).collect();
+    let functions = results.functions.iter().map(|(function, figures)| writer.function(*function, figures));
+    let functions: Vec<FunctionSummary> = functions.collect();
+    let limits = pairs.iter().map(|pair| &pair.limit).chain(functions.iter().map(|function| &function.limit));
+    PairsDocument {
+        schema: PAIRS_SCHEMA.to_owned(),
+        covered: Covered {
+            began: recorded.began.ns(),
+            ended: recorded.ended.ns(),
+            lost: recorded.lost(),
+            untracked: results.untracked,
+        },
+        verdict: overall(limits.flatten().map(|limit| limit.verdict)),
+        pairs,
+        functions,
+        values: results.curves.iter().map(|curve| values(curve, names)).collect(),
+        findings: recorded.findings.clone(),
+    }
+}
+
+fn overall(verdicts: impl Iterator<Item = VerdictWord>) -> Option<VerdictWord> {
+    verdicts.max_by_key(|verdict| match verdict {
+        VerdictWord::Met => 0,
+        VerdictWord::Undecided => 1,
+        VerdictWord::NotMet => 2,
+    })
+}
+
+struct Writer<'a> {
+    names: &'a Names,
+    detail: Detail,
+    lanes: std::slice::Iter<'a, Lanes>,
+}
+
+impl Writer<'_> {
+    fn pair(&mut self, pair: &PairResult) -> PairSummary {
+        let of = &pair.figures;
+        PairSummary {
+            name: pair.name.clone(),
+            by: pair.by.to_string(),
+            rule: pair.rule.to_string(),
+            figures: interval_figures(&of.data),
+            unmatched_from: pair.unmatched_from,
+            unmatched_to: pair.unmatched_to,
+            doubtful: DoubtfulSummary { count: of.doubtful.count, max: of.doubtful.max.map(Nanos::ns) },
+            limit: limit(of, pair.overdue, pair.lossy),
+            worst: self.worst(of),
+            histogram: histogram(&of.data),
+        }
+    }
+
+    fn function(&mut self, function: FunctionId, of: &FunctionFigures) -> FunctionSummary {
+        let name = self.names.functions.get(function.0 as usize);
+        FunctionSummary {
+            name: name.map_or_else(|| format!("function {}", function.0), |name| name.name.clone()),
+            object: name.map(|name| name.object.clone()).unwrap_or_default(),
+            figures: interval_figures(&of.calls.data),
+            exclusive: interval_figures(&of.exclusive),
+            exclusive_unknown: of.exclusive_unknown,
+            period: interval_figures(&of.period),
+            left: of.left,
+            limit: limit(&of.calls, 0, of.lossy),
+            worst: self.worst(&of.calls),
+            histogram: histogram(&of.calls.data),
+        }
+    }
+
+    fn worst(&mut self, of: &Figures) -> Vec<WorstInterval> {
+        let Detail { worst, explained } = self.detail;
+        let mut all = Vec::new();
+        for (place, interval) in of.worst.iter().take(worst).enumerate() {
+            let lanes = if place < explained { self.lanes.next() } else { None };
+            let (tid, ends) = (interval.tid(), [interval.from.cpu, interval.to.cpu]);
+            all.push(WorstInterval {
+                latency: interval.span().ns(),
+                seq: interval.seq,
+                from: interval.from.at.ns(),
+                to: interval.to.at.ns(),
+                tid: tid.0,
+                task: self.names.task(tid),
+                value: interval.to.value,
+                states: lanes.map(|lanes| ran::states(lanes, tid)).unwrap_or_default(),
+                ran: lanes.map(|lanes| ran::ran(lanes, tid, ends, self.names)).unwrap_or_default(),
+            });
+        }
+        all
+    }
+}
+
+fn interval_figures(data: &SeriesData) -> IntervalFigures {
+    let distribution = Distribution::of(data);
+    let (offered, unsupported_percentiles) = supported(data.count());
+    IntervalFigures {
+        count: data.count(),
+        min: data.min.map(Nanos::ns),
+        mean: data.mean(),
+        median: distribution.percentile(50.0).map(Nanos::ns),
+        max: data.max.map(Nanos::ns),
+        stddev: data.stddev(),
+        percentiles: figures(&distribution, &offered),
+        unsupported_percentiles,
+    }
+}
+
+fn histogram(data: &SeriesData) -> Vec<(i64, u64)> {
+    let mut before = 0;
+    let curve = Distribution::of(data);
+    let bucket = |(edge, cumulative): (Nanos, u64)| {
+        let count = cumulative - before;
+        before = cumulative;
+        (edge.ns(), count)
+    };
+    curve.curve().map(bucket).collect()
+}
+
+/// What became of a limit. One violation beyond doubt decides; that there is none is known only where nothing is missing.
+fn limit(of: &Figures, overdue: u64, lossy: bool) -> Option<LimitSummary> {
+    let limit = of.limit()?;
+    let undecided = if of.violations > 0 {
+        None
+    } else if of.doubtful.violations > 0 {
+        Some("only matches that reach over missing events exceed it".to_owned())
+    } else if lossy {
+        Some("events are missing: there may have been a violation among them".to_owned())
+    } else if overdue > 0 {
+        Some(format!("{overdue} had begun longer ago when the recording ended, and had no end"))
+    } else if of.data.count() == 0 {
+        Some("there was none to measure".to_owned())
+    } else {
+        None
+    };
+    let verdict = match &undecided {
+        _ if of.violations > 0 => VerdictWord::NotMet,
+        Some(_) => VerdictWord::Undecided,
+        None => VerdictWord::Met,
+    };
+    Some(LimitSummary { limit: limit.to_string(), verdict, violations: of.violations, reason: undecided })
+}
+
+fn values(curve: &Curve, names: &Names) -> ValueCurve {
+    let stretch = |bucket: &crate::values::ValueBucket| ValueStretch {
+        start: bucket.start.ns(),
+        count: bucket.count,
+        min: bucket.min,
+        mean: bucket.mean,
+        max: bucket.max,
+    };
+    let point = curve.point.0;
+    ValueCurve {
+        point: names.points.get(point as usize).cloned().unwrap_or_else(|| format!("point {point}")),
+        index: curve.index,
+        width: curve.width.ns(),
+        buckets: curve.buckets.iter().map(stretch).collect(),
+    }
+}

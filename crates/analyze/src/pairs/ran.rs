@@ -1,0 +1,75 @@
+//! What ran during an interval: the jump from a maximum to its circumstances.
+
+use crate::occupancy::interrupt_name;
+use crate::threads::{Doing, Lanes};
+use punctual_bundle::intervals::{Ran, Share};
+use punctual_core::{Event, Names, Tid};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// So many lines say enough.
+const LINES: usize = 12;
+
+/// What a thread did in a window; empty where that is not known at all.
+pub fn states(lanes: &Lanes, tid: Tid) -> Vec<Share> {
+    let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
+    for span in lanes.threads.get(&tid).into_iter().flat_map(|lane| &lane.spans) {
+        *sums.entry(word(span.doing)).or_default() += (span.to - span.from).ns();
+    }
+    let mut shares: Vec<Share> = sums.into_iter().map(|(state, ns)| Share { state: state.to_owned(), ns }).collect();
+    shares.sort_by_key(|share| -share.ns);
+    shares
+}
+
+/// The word for what a thread does.
+pub fn word(doing: Doing) -> &'static str {
+    match doing {
+        Doing::Running { .. } => "running",
+        Doing::Ready { .. } | Doing::Waking => "ready",
+        Doing::Sleeping => "sleeping",
+        Doing::Blocked | Doing::LockWait => "blocked",
+        Doing::Stopped | Doing::Other => "other",
+        Doing::Unknown => "unknown",
+    }
+}
+
+/// What ran in a window on the CPUs concerned: those of the ends, and those where the thread ran or waited to run. The longest first.
+pub fn ran(lanes: &Lanes, tid: Tid, ends: [u16; 2], names: &Names) -> Vec<Ran> {
+    let concerned = concerned(lanes, tid, ends);
+    let mut sums: BTreeMap<(u16, &str, String, Option<u32>), i64> = BTreeMap::new();
+    for (cpu, lane) in lanes.cpus.iter().filter(|(cpu, _)| concerned.is_empty() || concerned.contains(cpu)) {
+        for span in &lane.ran {
+            let (kind, who) = match span.tid {
+                None => ("unknown", "unknown".to_owned()),
+                Some(Tid::IDLE) => ("idle", "idle".to_owned()),
+                Some(tid) => ("task", names.task(tid)),
+            };
+            let task = span.tid.filter(|_| kind == "task").map(|tid| tid.0);
+            *sums.entry((*cpu, kind, who, task)).or_default() += (span.to - span.from).ns();
+        }
+        for span in &lane.interrupts {
+            let (kind, who) = interrupt_name(span.what, names);
+            // The span may be cut at the window's end, its own time is not.
+            let ns = span.own.min(span.to - span.from).ns();
+            *sums.entry((*cpu, kind, who, None)).or_default() += ns;
+        }
+    }
+    let mut all: Vec<Ran> = sums
+        .into_iter()
+        .map(|((cpu, kind, who, tid), ns)| Ran { cpu, kind: kind.to_owned(), who, tid, ns })
+        .filter(|ran| ran.ns > 0)
+        .collect();
+    all.sort_by_key(|ran| -ran.ns);
+    all.truncate(LINES);
+    all
+}
+
+fn concerned(lanes: &Lanes, tid: Tid, ends: [u16; 2]) -> BTreeSet<u16> {
+    let mut cpus: BTreeSet<u16> = ends.into_iter().filter(|cpu| *cpu != Event::NO_CPU).collect();
+    for span in lanes.threads.get(&tid).into_iter().flat_map(|lane| &lane.spans) {
+        match span.doing {
+            Doing::Running { cpu } | Doing::Ready { cpu: Some(cpu), .. } => drop(cpus.insert(cpu)),
+            _ => {}
+        }
+    }
+    cpus
+}

@@ -1,0 +1,8 @@
+//! Statistics that comparison and extreme values share: probabilities, seeded random numbers, dependence, clusters.
+
+pub mod cluster;
+pub mod dispersion;
+pub mod probability;
+pub mod random;
+
+pub use random::Random;

@@ -1,0 +1,46 @@
+//! Random numbers that are the same in every run on every machine: resampling must be repeatable.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+/// A seeded source (xoshiro256++, Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators", 2021).
+#[derive(Clone, Debug)]
+pub struct Random(Xoshiro256PlusPlus);
+
+impl Random {
+    /// The source of this seed.
+    pub fn seeded(seed: u64) -> Random {
+        Random(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+    /// Evenly from `0..n`; 0 where `n` is 0. The unevenness of the multiplication is below n/2^64.
+    pub fn below(&mut self, n: usize) -> usize {
+        ((u128::from(self.0.next_u64()) * n as u128) >> 64) as usize
+    }
+    /// Evenly between 0 and 1, neither of them.
+    pub fn unit(&mut self) -> f64 {
+        ((self.0.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+    /// Chooses which of `chosen` are true, `n` of them, all choices equally likely (Fisher and Yates).
+    pub fn choose(&mut self, order: &mut [usize], n: usize) {
+        for k in 0..n.min(order.len()) {
+            let other = k + self.below(order.len() - k);
+            order.swap(k, other);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_the_same_numbers_for_ever() {
+        let mut random = Random::seeded(7);
+        let drawn: Vec<usize> = (0..6).map(|_| random.below(1_000)).collect();
+        let mut again = Random::seeded(7);
+        assert_eq!(drawn, (0..6).map(|_| again.below(1_000)).collect::<Vec<_>>());
+        assert_eq!(Random::seeded(1).below(0), 0);
+        let mean = (0..10_000).map(|_| random.unit()).sum::<f64>() / 10_000.0;
+        assert!((mean - 0.5).abs() < 0.02, "{mean}");
+    }
+}

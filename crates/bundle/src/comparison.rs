@@ -1,0 +1,175 @@
+//! What `punctual compare --json` prints: two sides, series by series. Times are in ns; what is not known is `null`, and so is an end of
+//! an interval that the data do not bound. docs/compare.md describes it for readers in other languages.
+
+use crate::summary::VerdictWord;
+use punctual_core::Finding;
+use serde::{Deserialize, Serialize};
+
+/// The name and version of this shape; additions keep it, changes raise it.
+pub const SCHEMA: &str = "punctual-comparison/1";
+
+/// One side against one or several others.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Comparison {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The sides: the first is what the others are compared with.
+    pub sides: Vec<Side>,
+    /// The confidence of each interval by itself.
+    pub confidence: f64,
+    /// The rate at which at least one difference is claimed anywhere in this comparison although there is none.
+    pub error_rate: f64,
+    /// How many tests share that rate (Holm's procedure).
+    pub tests: u64,
+    /// Each series that both sides have.
+    pub series: Vec<SeriesComparison>,
+    /// What was required, and what became of it.
+    pub gates: Vec<GateResult>,
+    /// All of it together; `null` where nothing was required.
+    pub verdict: Option<VerdictWord>,
+    /// What makes the comparison doubtful: series without a partner, unknown autocorrelation, damaged bundles, ….
+    pub findings: Vec<Finding>,
+}
+
+/// One side: a run, or several runs of the same.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Side {
+    /// What it is called: `A`, `B`, ….
+    pub label: String,
+    /// The bundles.
+    pub runs: Vec<String>,
+}
+
+/// A series of the first side and its partner.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SeriesComparison {
+    /// The number of the other side in [`Comparison::sides`].
+    pub side: usize,
+    /// `phase/series` on the first side.
+    pub series: String,
+    /// `phase/series` on the other side: the same, unless matched by hand.
+    pub partner: String,
+    /// What the first side holds.
+    pub a: SideFigures,
+    /// What the other side holds.
+    pub b: SideFigures,
+    /// How samples that depend on each other were taken into account.
+    pub basis: Basis,
+    /// The figures, one by one.
+    pub metrics: Vec<MetricComparison>,
+    /// The tests of whole and tail.
+    pub distribution: Vec<DistributionTest>,
+    /// The probability that a sample of the other side is longer than one of the first, ties counted half (Vargha and Delaney's A).
+    pub superiority: Option<f64>,
+    /// Differences smaller than this are not claimed: the coarser of the two clocks' steps.
+    pub resolution: i64,
+}
+
+/// How samples that depend on each other were taken into account.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// From blocks of the kept samples of one run a side.
+    Blocks,
+    /// From the differences between runs of the same side.
+    Runs,
+    /// Not at all on at least one side: only a histogram is there.
+    Unknown,
+}
+
+/// What one side of a series holds.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SideFigures {
+    /// Runs.
+    pub runs: usize,
+    /// Samples in all of them.
+    pub count: u64,
+    /// Samples lost.
+    pub lost: u64,
+    /// Missed periods.
+    pub overruns: u64,
+    /// The time measured, in ns; `null` where not known.
+    pub duration: Option<i64>,
+    /// As many independent samples would know the median as well; `null` where that is not known.
+    pub effective: Option<f64>,
+}
+
+/// One figure on both sides.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct MetricComparison {
+    /// `p99.9`, `max`.
+    pub metric: String,
+    /// On the first side.
+    pub a: Option<f64>,
+    /// On the other.
+    pub b: Option<f64>,
+    /// `b − a`.
+    pub difference: Option<f64>,
+    /// The interval of the difference, of [`Comparison::confidence`] by itself; `null` where not bounded.
+    pub low: Option<f64>,
+    /// Its upper end.
+    pub high: Option<f64>,
+    /// The difference as a share of `a`.
+    pub relative: Option<f64>,
+    /// The probability of a difference at least as large if there were none.
+    pub p: Option<f64>,
+    /// The same with all tests of the comparison counted.
+    pub p_adjusted: Option<f64>,
+    /// What follows.
+    pub verdict: Difference,
+    /// How many times as much data would tell, if the true difference is the one seen.
+    pub more_data: Option<f64>,
+    /// Why there is no figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What is known of a difference.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Difference {
+    /// The other side is lower.
+    Lower,
+    /// The other side is higher.
+    Higher,
+    /// They cannot be told apart with these data: no proof that they are equal.
+    NotToldApart,
+    /// The data do not support the figure.
+    Unsupported,
+}
+
+/// A test of two distributions.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct DistributionTest {
+    /// `whole` or `tail`.
+    pub part: String,
+    /// What was done: `block permutation`, `run permutation`, `histogram`.
+    pub method: String,
+    /// The statistic: the largest distance of the two distribution functions; in the tail, the largest standardised difference.
+    pub statistic: f64,
+    /// Its probability if both were the same; `null` with a reason.
+    pub p: Option<f64>,
+    /// The same with all tests of the comparison counted.
+    pub p_adjusted: Option<f64>,
+    /// The smallest that this many runs can show.
+    pub least_p: f64,
+}
+
+/// A requirement on the difference, and what became of it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct GateResult {
+    /// As stated: `fail-if-worse p99.9:10us`.
+    pub gate: String,
+    /// `phase/series`.
+    pub series: String,
+    /// The number of the other side.
+    pub side: usize,
+    /// What became of it.
+    pub verdict: VerdictWord,
+    /// The end of the interval that decided, in ns.
+    pub bound: Option<f64>,
+    /// The margin in ns for this series.
+    pub margin: Option<f64>,
+    /// Why it came out so.
+    pub reason: String,
+}

@@ -1,0 +1,328 @@
+//! What `punctual pairs --json` and `punctual occupancy --json` print. Times are in ns, instants on CLOCK_MONOTONIC; what is not known is `null`.
+
+use crate::summary::VerdictWord;
+use punctual_core::Finding;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The name and version of [`PairsDocument`].
+pub const PAIRS_SCHEMA: &str = "punctual-pairs/1";
+/// The name and version of [`OccupancyDocument`].
+pub const OCCUPANCY_SCHEMA: &str = "punctual-occupancy/1";
+
+/// What of a recording these figures are of.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Covered {
+    /// The first instant covered.
+    pub began: i64,
+    /// The last.
+    pub ended: i64,
+    /// Events that are missing.
+    pub lost: u64,
+    /// Events in no figure, because there were more threads, pairs or functions than are followed.
+    pub untracked: u64,
+}
+
+/// Intervals between points.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PairsDocument {
+    /// [`PAIRS_SCHEMA`].
+    pub schema: String,
+    /// What they are of.
+    pub covered: Covered,
+    /// All limits together; `null` where none was given.
+    pub verdict: Option<VerdictWord>,
+    /// Pairs: those asked for, scopes, points with those that follow.
+    pub pairs: Vec<PairSummary>,
+    /// Probed functions.
+    pub functions: Vec<FunctionSummary>,
+    /// The values of points over time.
+    pub values: Vec<ValueCurve>,
+    /// Limits of the recording.
+    pub findings: Vec<Finding>,
+}
+
+/// The figures of intervals.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct IntervalFigures {
+    /// How many.
+    pub count: u64,
+    /// The shortest; negative where two clocks disagree by more.
+    pub min: Option<i64>,
+    /// Their mean.
+    pub mean: Option<f64>,
+    /// Their median.
+    pub median: Option<i64>,
+    /// The longest.
+    pub max: Option<i64>,
+    /// Their standard deviation as a population.
+    pub stddev: Option<f64>,
+    /// As in a series.
+    pub percentiles: BTreeMap<String, i64>,
+    /// As in a series.
+    pub unsupported_percentiles: BTreeMap<String, u64>,
+}
+
+/// A pair.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PairSummary {
+    /// `A->B`, or the name of a scope.
+    pub name: String,
+    /// What A and B had in common: `thread`, `value`, `cpu`, `global`.
+    pub by: String,
+    /// Which A a B belonged to: `next`, `nested`, `async`.
+    pub rule: String,
+    /// Of the matched ones that are beyond doubt.
+    #[serde(flatten)]
+    pub figures: IntervalFigures,
+    /// A's without a B.
+    pub unmatched_from: u64,
+    /// B's without an A.
+    pub unmatched_to: u64,
+    /// Matches that reach over missing events; in no other figure.
+    pub doubtful: DoubtfulSummary,
+    /// The limit, where one was given.
+    pub limit: Option<LimitSummary>,
+    /// The worst ones, the longest first.
+    pub worst: Vec<WorstInterval>,
+    /// The histogram: (largest value of a bucket, count) of the buckets that are not empty.
+    pub histogram: Vec<(i64, u64)>,
+}
+
+/// Matches that may not be true.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DoubtfulSummary {
+    /// How many.
+    pub count: u64,
+    /// The longest.
+    pub max: Option<i64>,
+}
+
+/// A design limit and what became of it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LimitSummary {
+    /// As stated: `< 100us`.
+    pub limit: String,
+    /// What became of it.
+    pub verdict: VerdictWord,
+    /// Intervals beyond it.
+    pub violations: u64,
+    /// Why it is undecided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// One of the worst.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct WorstInterval {
+    /// How long it took.
+    pub latency: i64,
+    /// Its place among the matched ones.
+    pub seq: u64,
+    /// When it began.
+    pub from: i64,
+    /// When it ended.
+    pub to: i64,
+    /// The thread in which it ended.
+    pub tid: u32,
+    /// Its name.
+    pub task: String,
+    /// The value that its end carried.
+    pub value: Option<i64>,
+    /// What that thread did meanwhile; empty where the recording does not tell.
+    pub states: Vec<Share>,
+    /// What ran meanwhile on the CPUs concerned; interrupts are within the time of the tasks that they interrupted.
+    pub ran: Vec<Ran>,
+}
+
+/// How long something was the case.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Share {
+    /// `running`, `ready`, `sleeping`, `blocked`, `other` or `unknown`.
+    pub state: String,
+    /// How long.
+    pub ns: i64,
+}
+
+/// Something that ran.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Ran {
+    /// Where.
+    pub cpu: u16,
+    /// `task`, `idle`, `unknown`, `hardirq`, `vector` or `softirq`.
+    pub kind: String,
+    /// Its name.
+    pub who: String,
+    /// For tasks: which.
+    pub tid: Option<u32>,
+    /// How long.
+    pub ns: i64,
+}
+
+/// A probed function.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FunctionSummary {
+    /// Its name.
+    pub name: String,
+    /// The file that holds it.
+    pub object: String,
+    /// From entry to exit.
+    #[serde(flatten)]
+    pub figures: IntervalFigures,
+    /// The same without the probed functions that it called.
+    pub exclusive: IntervalFigures,
+    /// Calls whose exclusive time is not known.
+    pub exclusive_unknown: u64,
+    /// From entry to entry in one thread.
+    pub period: IntervalFigures,
+    /// Calls left by longjmp, an exception or the end of the thread; in no other figure.
+    pub left: u64,
+    /// The limit, where one was given.
+    pub limit: Option<LimitSummary>,
+    /// The worst ones, the longest first.
+    pub worst: Vec<WorstInterval>,
+    /// As in a pair.
+    pub histogram: Vec<(i64, u64)>,
+}
+
+/// The values of a point over time.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ValueCurve {
+    /// The point's name.
+    pub point: String,
+    /// Its first value (0) or its second (1).
+    pub index: usize,
+    /// The width of a stretch.
+    pub width: i64,
+    /// The stretches that hold values.
+    pub buckets: Vec<ValueStretch>,
+}
+
+/// The values of one stretch of time.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ValueStretch {
+    /// When it begins.
+    pub start: i64,
+    /// How many.
+    pub count: u64,
+    /// The smallest.
+    pub min: i64,
+    /// Their mean.
+    pub mean: f64,
+    /// The largest.
+    pub max: i64,
+}
+
+/// Who had the CPUs, and what the others did.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct OccupancyDocument {
+    /// [`OCCUPANCY_SCHEMA`].
+    pub schema: String,
+    /// What it is of.
+    pub covered: Covered,
+    /// Transitions that contradict what was known before, without a gap to explain it.
+    pub contradictions: u64,
+    /// CPUs.
+    pub cpus: Vec<CpuOccupancy>,
+    /// Processes with their threads, the busiest first.
+    pub processes: Vec<ProcessOccupancy>,
+    /// Interrupts, by the time they took.
+    pub interrupts: Vec<InterruptOccupancy>,
+    /// Limits of the recording.
+    pub findings: Vec<Finding>,
+}
+
+/// A CPU.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CpuOccupancy {
+    /// Its number.
+    pub cpu: u16,
+    /// Tasks had it, interrupts included.
+    pub busy: i64,
+    /// It idled.
+    pub idle: i64,
+    /// The recording does not tell.
+    pub unknown: i64,
+    /// Interrupts, also those of the idle CPU.
+    pub interrupts: i64,
+    /// Switches from one task to another.
+    pub switches: u64,
+    /// Who had it, the longest first.
+    pub tasks: Vec<Ran>,
+}
+
+/// What a thread, or all threads of a process, did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Times {
+    /// On a CPU; interrupts that it was interrupted by are included.
+    pub running: i64,
+    /// Of that, interrupts.
+    pub interrupted: i64,
+    /// Waited for a CPU.
+    pub ready: i64,
+    /// Of that, on its way to a runqueue.
+    pub waking: i64,
+    /// Waited, interruptible.
+    pub sleeping: i64,
+    /// Waited, uninterruptible, or for a lock with priority inheritance.
+    pub blocked: i64,
+    /// Stopped, or another state.
+    pub other: i64,
+    /// The recording does not tell.
+    pub unknown: i64,
+    /// Switches away because it waited for something.
+    pub voluntary: u64,
+    /// Switches away although it could have run.
+    pub involuntary: u64,
+    /// Moves to another CPU.
+    pub migrations: u64,
+    /// Times that it was woken.
+    pub wakeups: u64,
+}
+
+/// A process.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ProcessOccupancy {
+    /// Its PID; `null` for threads of unknown processes.
+    pub process: Option<u32>,
+    /// The name of its first thread.
+    pub name: String,
+    /// All its threads together.
+    #[serde(flatten)]
+    pub times: Times,
+    /// Each of them, the busiest first.
+    pub threads: Vec<ThreadOccupancy>,
+}
+
+/// A thread.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ThreadOccupancy {
+    /// Its number.
+    pub tid: u32,
+    /// Its name.
+    pub name: String,
+    /// What it did.
+    #[serde(flatten)]
+    pub times: Times,
+    /// The longest wait for a CPU.
+    pub longest_ready: Option<i64>,
+    /// When that began.
+    pub longest_ready_at: Option<i64>,
+}
+
+/// A kind of interrupt.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct InterruptOccupancy {
+    /// `hardirq`, `vector` or `softirq`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Where.
+    pub cpu: u16,
+    /// How often it was served to its end.
+    pub count: u64,
+    /// How long, without those that interrupted it.
+    pub ns: i64,
+    /// The longest, with those that interrupted it.
+    pub max: i64,
+}

@@ -1,0 +1,115 @@
+//! `punctual compare`: which differences between runs are real.
+
+use super::show::{open, show_options};
+use crate::conduct::request::shown;
+use crate::exit::{Ending, Exit, Failure};
+use crate::output;
+use punctual_analyze::compare::gate::{Gate, Kind, Limit};
+use punctual_analyze::compare::{self, Options, SideInput};
+use punctual_bundle::Bundle;
+use punctual_bundle::comparison::Comparison;
+use punctual_bundle::summary::VerdictWord;
+use punctual_report::{export, html, terminal};
+use std::path::PathBuf;
+
+/// Tell which differences between runs are real, and how large they are
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  punctual compare standard rt\n  \
+                        punctual compare --a before1 before2 before3 --b after1 after2 after3\n  \
+                        punctual compare reference today --fail-if-worse p99.9:10us --fail-if-worse max:20% --junit result.xml\n  \
+                        punctual compare old.import new --match 'cyclictest/thread 3=main/timer/cpu3'\n\n\
+                        Each bundle is compared with the first. Several runs on a side (--a, --b) are one side: what differs between its runs is \
+                        then part of the uncertainty, and several are needed to trust a small difference.\n\n\
+                        Exit codes: 0 compared; 3 a requirement is not met; 4 the data do not decide one.")]
+pub struct Args {
+    /// The bundles: the first is what the others are compared with
+    #[arg(value_name = "BUNDLE", required_unless_present = "a", conflicts_with_all = ["a", "b"])]
+    bundles: Vec<PathBuf>,
+    /// The runs of the first side
+    #[arg(long, value_name = "RUN", num_args = 1.., requires = "b")]
+    a: Vec<PathBuf>,
+    /// The runs of the other side
+    #[arg(long, value_name = "RUN", num_args = 1.., requires = "a")]
+    b: Vec<PathBuf>,
+    /// Compare a series with one of another name, each written PHASE/SERIES
+    #[arg(long = "match", value_name = "ONE=OTHER", value_parser = match_of)]
+    matches: Vec<(String, String)>,
+    /// Fail when a figure is shown to be longer than on the first side by more than this: `p99.9:10us`, `max:5%`
+    #[arg(long, value_name = "FIGURE:MARGIN")]
+    fail_if_worse: Vec<Limit>,
+    /// Fail unless a figure is shown not to be longer by more than this
+    #[arg(long, value_name = "FIGURE:MARGIN")]
+    require: Vec<Limit>,
+    /// Print the comparison as JSON instead (docs/compare.md)
+    #[arg(long)]
+    json: bool,
+    /// Write it as an HTML file too
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write what became of the requirements as JUnit XML too
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+}
+
+fn match_of(text: &str) -> Result<(String, String), String> {
+    let (one, other) = text.split_once('=').ok_or("write PHASE/SERIES=PHASE/SERIES")?;
+    Ok((one.trim().to_owned(), other.trim().to_owned()))
+}
+
+/// Opens, compares, shows, judges.
+pub fn run(args: Args) -> Ending {
+    let sides = open_sides(&args)?;
+    let inputs: Vec<SideInput> = sides
+        .iter()
+        .zip(labels(sides.len()))
+        .map(|(runs, label)| SideInput {
+            label,
+            runs: runs.iter().map(|(name, bundle)| (name.clone(), bundle)).collect(),
+        })
+        .collect();
+    let gates = |limits: &[Limit], kind: Kind| limits.iter().map(|limit| limit.gate(kind)).collect::<Vec<Gate>>();
+    let gates = [gates(&args.fail_if_worse, Kind::FailIfWorse), gates(&args.require, Kind::Require)].concat();
+    let options = Options { gates, matches: args.matches.clone() };
+    let comparison = compare::compare(&inputs, &options).map_err(Failure::refused)?;
+    write(&args, &comparison)?;
+    Ok(match comparison.verdict {
+        Some(VerdictWord::NotMet) => Exit::NotMet,
+        Some(VerdictWord::Undecided) => Exit::NoEvidence,
+        Some(VerdictWord::Met) | None => Exit::Done,
+    })
+}
+
+/// The runs of a side, each with the name by which it was given.
+type Runs = Vec<(String, Bundle)>;
+
+fn open_sides(args: &Args) -> Result<Vec<Runs>, Failure> {
+    let named = |path: &PathBuf| Ok((shown(path).to_string(), open(path)?));
+    if args.a.is_empty() {
+        if args.bundles.len() < 2 {
+            return Err(Failure::refused("a comparison needs two bundles: punctual compare ONE OTHER"));
+        }
+        return args.bundles.iter().map(|path| Ok(vec![named(path)?])).collect();
+    }
+    [&args.a, &args.b].into_iter().map(|paths| paths.iter().map(named).collect()).collect()
+}
+
+/// `A`, `B`, …, `Z`, then numbers.
+fn labels(n: usize) -> impl Iterator<Item = String> {
+    (0..n).map(|k| if k < 26 { char::from(b'A' + k as u8).to_string() } else { format!("#{}", k + 1) })
+}
+
+fn write(args: &Args, comparison: &Comparison) -> Result<(), Failure> {
+    if let Some(path) = &args.html {
+        let page = html::comparison(comparison).map_err(Failure::failed)?;
+        output::write_to(Some(path), page.as_bytes())?;
+    }
+    if let Some(path) = &args.junit {
+        let mut xml = Vec::new();
+        export::write_junit_of_gates(comparison, &mut xml).map_err(Failure::failed)?;
+        output::write_to(Some(path), &xml)?;
+    }
+    if args.json {
+        return output::print_json(comparison);
+    }
+    output::print(&terminal::comparison(comparison, &show_options()))
+}

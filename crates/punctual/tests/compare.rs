@@ -1,0 +1,110 @@
+//! `punctual compare` on real bundles and on imports, as a pipeline uses it.
+
+mod common;
+
+use common::{Place, text};
+use std::path::Path;
+use std::process::Output;
+
+fn fixture(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles").join(name).display().to_string()
+}
+
+/// A run of cyclictest whose latencies (µs) spread over a hundred from this one on, imported.
+fn imported(place: &Place, name: &str, from: usize) {
+    let rows: String = (0..100).map(|k| format!("{:06} {:06}\n", from + k, 400 - 3 * k)).collect();
+    let total: usize = (0..100).map(|k| 400 - 3 * k).sum();
+    let (max, mean) = (from + 99, from + 40);
+    let footer = format!(
+        "# Total: {total:09}\n# Min Latencies: {from:05}\n# Avg Latencies: {mean:05}\n# Max Latencies: {max:05}\n\
+         # Histogram Overflows: 00000\n# Histogram Overflow at cycle number:\n# Thread 0:\n"
+    );
+    place.write(&format!("{name}.txt"), format!("# Histogram\n{rows}{footer}").as_bytes());
+    let import = place.punctual(&["import", &format!("{name}.txt"), "-o", name, "--name", "x"]);
+    assert_eq!(import.status.code(), Some(0), "{}", text(&import));
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(output)))
+}
+
+#[test]
+fn a_run_against_itself_has_no_difference() {
+    let place = Place::with("");
+    let good = fixture("good");
+    let compared = place.punctual(&["compare", &good, &good, "--json", "--html", "c.html"]);
+    assert_eq!(compared.status.code(), Some(0), "{}", text(&compared));
+    let comparison = json(&compared);
+    assert_eq!(comparison["schema"], "punctual-comparison/1");
+    let series = comparison["series"].as_array().unwrap();
+    assert_eq!(series.len(), 4);
+    for metric in series.iter().flat_map(|s| s["metrics"].as_array().unwrap()) {
+        assert!(["not-told-apart", "unsupported"].contains(&metric["verdict"].as_str().unwrap()), "{metric}");
+    }
+    let page = std::fs::read_to_string(place.path().join("c.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("timer&#x2f;cpu1") && !page.contains("<script"));
+}
+
+#[test]
+fn a_pipeline_fails_on_what_became_slower_and_on_that_alone() {
+    let place = Place::with("");
+    for k in 0..4 {
+        imported(&place, &format!("old{k}"), 10 + k % 2);
+        imported(&place, &format!("new{k}"), 60 + k % 2);
+    }
+    let sides = "--a old0 old1 old2 old3 --b new0 new1 new2 new3";
+    let compare = |rest: &str| {
+        let line = format!("compare {sides} {rest}");
+        place.punctual(&line.split_whitespace().collect::<Vec<_>>())
+    };
+    let worse = compare("--fail-if-worse p50:10us --fail-if-worse max:20% --junit j.xml");
+    assert_eq!(worse.status.code(), Some(3), "{}", text(&worse));
+    assert!(text(&worse).contains("NOT MET") && text(&worse).contains("B's median is"), "{}", text(&worse));
+    let xml = std::fs::read_to_string(place.path().join("j.xml")).unwrap();
+    assert!(xml.contains("failures=\"2\"") && xml.contains("imported/thread 0"), "{xml}");
+    assert_eq!(compare("--fail-if-worse p50:80us --require max:90us").status.code(), Some(0));
+    assert_eq!(compare("--require p50:10us").status.code(), Some(3));
+    // The other way round it became better.
+    let better = "compare --a new0 new1 new2 new3 --b old0 old1 old2 old3 --require p50:0.1%";
+    assert_eq!(place.punctual(&better.split_whitespace().collect::<Vec<_>>()).status.code(), Some(0));
+}
+
+#[test]
+fn what_is_not_known_decides_nothing() {
+    let place = Place::with("");
+    imported(&place, "old", 10);
+    imported(&place, "new", 60);
+    // One import a side: nobody knows how its samples depend on each other.
+    let single = place.punctual(&["compare", "old", "new", "--fail-if-worse", "p50:1us"]);
+    assert_eq!(single.status.code(), Some(4), "{}", text(&single));
+    assert!(text(&single).contains("give several runs"), "{}", text(&single));
+    // A series that is on one side only, and one matched by hand.
+    let good = fixture("good");
+    let alone = place.punctual(&["compare", "old", &good]);
+    assert_eq!(alone.status.code(), Some(2), "{}", text(&alone));
+    assert!(text(&alone).contains("imported/thread 0") && text(&alone).contains("--match"), "{}", text(&alone));
+    let by_hand =
+        ["compare", "old", &good, "--match", "imported/thread 0=idle/timer/cpu0", "--fail-if-worse", "max:1s"];
+    let by_hand = place.punctual(&by_hand);
+    assert_eq!(by_hand.status.code(), Some(4), "the others are on one side only: {}", text(&by_hand));
+    assert!(text(&by_hand).contains("imported/thread 0, idle/timer/cpu0"), "{}", text(&by_hand));
+}
+
+#[test]
+fn a_wrong_request_is_refused() {
+    let place = Place::with("");
+    let good = fixture("good");
+    for (rest, word) in [
+        (vec![], "BUNDLE"),
+        (vec![good.as_str()], "two bundles"),
+        (vec![&good, "nothing-here"], "nothing-here"),
+        (vec![&good, &good, "--require", "mean:1us"], "percentiles"),
+        (vec![&good, &good, "--require", "max"], "p99.9:10us"),
+        (vec![&good, &good, "--match", "a/b=c/d"], "has no series"),
+        (vec!["--a", &good], "--b"),
+    ] {
+        let refused = place.punctual(&[vec!["compare"], rest.clone()].concat());
+        assert_eq!(refused.status.code(), Some(2), "{rest:?}: {}", text(&refused));
+        assert!(text(&refused).contains(word), "{rest:?}: {}", text(&refused));
+    }
+}

@@ -1,0 +1,305 @@
+//! `punctual compare --html`: the comparison as a page without a script. Each series has its differences drawn with their intervals, in a
+//! table, and in words.
+
+use super::HtmlError;
+use super::page::{policy, templates};
+use super::table::{Cell, Column, Table};
+use super::text::{clip, name};
+use crate::export::junit_message;
+use crate::format::{count, counted, micros_f64};
+use crate::sentence::{self, probability, spoken};
+use minijinja::Value;
+use minijinja::value::Serde;
+use punctual_bundle::comparison::{Comparison, Difference, MetricComparison, SeriesComparison, SideFigures};
+use punctual_bundle::summary::VerdictWord;
+use punctual_core::{Finding, Severity};
+use serde::Serialize;
+
+const STYLE: &str = include_str!("assets/report.css");
+/// Series beyond this are counted and not shown.
+const MAX_SERIES: usize = 500;
+/// Places of one doubt that are named.
+const PLACES: usize = 8;
+const WIDTH: f64 = 760.0;
+const LEFT: f64 = 70.0;
+const RIGHT: f64 = 20.0;
+const ROW: f64 = 24.0;
+const TOP: f64 = 8.0;
+
+#[derive(Serialize)]
+struct Page {
+    policy: Value,
+    title: String,
+    sides: Vec<(String, Vec<String>)>,
+    about: String,
+    banner: Option<Banner>,
+    gates: Option<Table>,
+    series: Vec<Section>,
+    left_out: usize,
+    doubts: Vec<Doubt>,
+    version: &'static str,
+    style: Value,
+}
+
+#[derive(Serialize)]
+struct Banner {
+    class: &'static str,
+    text: &'static str,
+}
+
+#[derive(Serialize)]
+struct Section {
+    title: String,
+    sentences: Vec<String>,
+    table: Table,
+    tests: Option<String>,
+    forest: Forest,
+}
+
+#[derive(Serialize)]
+struct Doubt {
+    class: &'static str,
+    severity: String,
+    message: String,
+    places: Vec<String>,
+    /// Places beyond those.
+    more: usize,
+    remedy: Option<String>,
+}
+
+/// The differences as shares of the first side's figures, each with its interval.
+#[derive(Serialize)]
+struct Forest {
+    width: f64,
+    height: f64,
+    left: f64,
+    right: f64,
+    zero: f64,
+    bottom: f64,
+    rows: Vec<Mark>,
+    ticks: Vec<(f64, String)>,
+    description: String,
+}
+
+#[derive(Serialize)]
+struct Mark {
+    label: String,
+    y: f64,
+    low: f64,
+    at: f64,
+    high: f64,
+    /// An end that lies beyond the drawing, or nowhere.
+    open_low: bool,
+    open_high: bool,
+    hue: usize,
+}
+
+/// The page.
+pub fn comparison(comparison: &Comparison) -> Result<String, HtmlError> {
+    let sides = comparison.sides.iter().map(|s| (name(&s.label), s.runs.iter().map(|run| name(run)).collect()));
+    let title: Vec<String> = comparison.sides.iter().map(|side| name(&side.label)).collect();
+    let page = Page {
+        policy: Value::from_safe_string(policy(STYLE, "")),
+        title: format!("Comparison of {}", sentence::listed(&title)),
+        sides: sides.collect(),
+        about: format!(
+            "Intervals hold with {:.0} % each. A difference is claimed where one comparison in {:.0} like this would claim any by chance: \
+             {} share that rate (Holm's procedure).",
+            comparison.confidence * 100.0,
+            1.0 / comparison.error_rate,
+            counted(comparison.tests, "test")
+        ),
+        banner: banner(comparison),
+        gates: gates(comparison),
+        series: comparison.series.iter().take(MAX_SERIES).map(|one| section(comparison, one)).collect(),
+        left_out: comparison.series.len().saturating_sub(MAX_SERIES),
+        doubts: doubts(&comparison.findings),
+        version: env!("CARGO_PKG_VERSION"),
+        style: Value::from_safe_string(STYLE.to_owned()),
+    };
+    let failed = |why: minijinja::Error| HtmlError::Render(format!("{why:#}"));
+    templates().and_then(|all| all.get_template("comparison.html")?.render(Serde(&page))).map_err(failed)
+}
+
+fn banner(comparison: &Comparison) -> Option<Banner> {
+    let (class, text) = match comparison.verdict? {
+        VerdictWord::Met => ("good", "All requirements on the differences are met."),
+        VerdictWord::NotMet => ("bad", "A requirement on a difference is not met."),
+        VerdictWord::Undecided => ("warn", "The data do not decide every requirement."),
+    };
+    Some(Banner { class, text })
+}
+
+/// Findings that say the same of several series are one.
+fn doubts(findings: &[Finding]) -> Vec<Doubt> {
+    let mut all: Vec<Doubt> = Vec::new();
+    for finding in findings {
+        let place = [Some(name(&finding.subject)), finding.evidence.clone()];
+        let place = place.into_iter().flatten().collect::<Vec<_>>().join(": ");
+        match all.iter_mut().find(|doubt| doubt.message == finding.message) {
+            Some(doubt) => doubt.places.push(place),
+            None => all.push(Doubt {
+                class: match finding.severity {
+                    Severity::Bad => "bad",
+                    Severity::Warning => "warning",
+                    _ => "",
+                },
+                severity: finding.severity.to_string(),
+                message: finding.message.clone(),
+                places: vec![place],
+                more: 0,
+                remedy: finding.remedy.clone(),
+            }),
+        }
+    }
+    for doubt in &mut all {
+        doubt.more = doubt.places.len().saturating_sub(PLACES);
+        doubt.places.truncate(PLACES);
+    }
+    all
+}
+
+fn section(comparison: &Comparison, one: &SeriesComparison) -> Section {
+    let labels = [0, one.side].map(|k| comparison.sides.get(k).map_or("?".to_owned(), |side| name(&side.label)));
+    let names = if one.series == one.partner {
+        name(&one.series)
+    } else {
+        format!("{}, {}", name(&one.series), name(&one.partner))
+    };
+    Section {
+        title: format!("{names}: {} against {}", labels[1], labels[0]),
+        sentences: sentence::of_series(comparison, one),
+        table: table(&labels, one),
+        tests: crate::terminal::tests_of_comparison(one),
+        forest: forest(&one.metrics),
+    }
+}
+
+fn table(labels: &[String; 2], one: &SeriesComparison) -> Table {
+    let side = |label: &str, side: &SideFigures| {
+        let runs = if side.runs > 1 { format!(" in {} runs", side.runs) } else { String::new() };
+        let time = side.duration.map_or(String::new(), |d| format!(" ({})", spoken(d as f64)));
+        let worth = side.effective.map_or(", of unknown dependence".to_owned(), |n| {
+            format!(", for the median worth {} independent ones", count(n.round().max(0.0) as u64))
+        });
+        format!("{label}: {}{runs}{time}{worth}", counted(side.count, "sample"))
+    };
+    let columns = vec![
+        Column::text("Figure"),
+        Column::figures(&format!("{} (µs)", labels[0])),
+        Column::figures(&format!("{} (µs)", labels[1])),
+        Column::figures("Difference (µs)"),
+        Column::figures("95 % interval (µs)").meaning("of the difference, by itself"),
+        Column::figures("Relative"),
+        Column::figures("p").meaning("the probability of such a difference if there were none, all tests counted"),
+        Column::text("What follows"),
+    ];
+    Table {
+        caption: format!("{}; {}", side(&labels[0], &one.a), side(&labels[1], &one.b)),
+        columns,
+        rows: one.metrics.iter().map(row).collect(),
+        sortable: false,
+    }
+}
+
+fn row(metric: &MetricComparison) -> Vec<Cell> {
+    let figure = |ns: Option<f64>| ns.map_or(Cell::missing("–"), |ns| Cell::figure(micros_f64(ns), ns));
+    let end = |ns: Option<f64>, none: &str| ns.map_or(none.to_owned(), micros_f64);
+    let interval = match metric.difference {
+        Some(_) => Cell::text(format!("{} to {}", end(metric.low, "−∞"), end(metric.high, "∞"))),
+        None => Cell::missing("–"),
+    };
+    let verdict = match metric.verdict {
+        Difference::Lower => Cell::default().badge("lower", "good"),
+        Difference::Higher => Cell::default().badge("higher", "bad"),
+        Difference::NotToldApart => Cell::text("not told apart"),
+        Difference::Unsupported => Cell::missing(metric.reason.clone().unwrap_or_default()),
+    };
+    let text = |text: Option<String>| text.map_or(Cell::missing("–"), Cell::text);
+    vec![
+        Cell::text(clip(&metric.metric, 20)),
+        figure(metric.a),
+        figure(metric.b),
+        figure(metric.difference),
+        interval,
+        text(metric.relative.map(|share| format!("{:+.1} %", share * 100.0))),
+        text(metric.p_adjusted.map(probability)),
+        verdict,
+    ]
+}
+
+fn forest(metrics: &[MetricComparison]) -> Forest {
+    let of_a = |metric: &MetricComparison, end: Option<f64>| end.zip(metric.a.filter(|a| *a > 0.0)).map(|(e, a)| e / a);
+    let shown: Vec<&MetricComparison> = metrics.iter().filter(|m| m.relative.is_some()).collect();
+    let reach = |m: &&MetricComparison| {
+        [m.relative, of_a(m, m.low), of_a(m, m.high)].into_iter().flatten().map(f64::abs).fold(0.0, f64::max)
+    };
+    // Up to three times the figure itself; what lies beyond has an arrow.
+    let span = shown.iter().map(reach).fold(0.02, f64::max).min(3.0) * 1.08;
+    let x = |share: f64| LEFT + (share.clamp(-span, span) + span) / (2.0 * span) * (WIDTH - LEFT - RIGHT);
+    let rows = shown.iter().enumerate().map(|(k, m)| {
+        let (low, high) = (of_a(m, m.low).unwrap_or(-f64::MAX), of_a(m, m.high).unwrap_or(f64::MAX));
+        Mark {
+            label: clip(&m.metric, 12),
+            y: TOP + ROW * (k as f64 + 0.5),
+            low: x(low),
+            at: x(m.relative.unwrap_or(0.0)),
+            high: x(high),
+            open_low: low < -span,
+            open_high: high > span,
+            hue: match m.verdict {
+                Difference::Lower => 2,
+                Difference::Higher => 1,
+                _ => 7,
+            },
+        }
+    });
+    let rows: Vec<Mark> = rows.collect();
+    let steps = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
+    let step = steps.into_iter().find(|step| span / step <= 4.0).unwrap_or(1.0);
+    let ticks = (-4..=4).map(|k| f64::from(k) * step).filter(|share| share.abs() <= span);
+    let bottom = TOP + ROW * rows.len() as f64;
+    Forest {
+        width: WIDTH,
+        height: bottom + 34.0,
+        left: LEFT,
+        right: WIDTH - RIGHT,
+        zero: x(0.0),
+        bottom,
+        description: format!(
+            "Differences of {} relative to the first side, with 95 % intervals; the table has the figures.",
+            counted(rows.len() as u64, "figure")
+        ),
+        rows,
+        ticks: ticks.map(|share| (x(share), format!("{:+.0} %", share * 100.0))).collect(),
+    }
+}
+
+fn gates(comparison: &Comparison) -> Option<Table> {
+    let rows: Vec<Vec<Cell>> = comparison
+        .gates
+        .iter()
+        .map(|gate| {
+            let (word, class) = match gate.verdict {
+                VerdictWord::Met => ("met", "good"),
+                VerdictWord::NotMet => ("not met", "bad"),
+                VerdictWord::Undecided => ("undecided", "warn"),
+            };
+            let of = comparison.sides.get(gate.side).map_or("?", |side| &side.label);
+            vec![
+                Cell::text(clip(&gate.gate, 60)),
+                Cell::text(name(&gate.series)),
+                Cell::text(name(of)),
+                Cell::default().badge(word, class),
+                Cell::text(junit_message(gate)),
+            ]
+        })
+        .collect();
+    let columns = ["Requirement", "Series", "Of", "Verdict", "Why"].map(Column::text).into();
+    (!rows.is_empty()).then(|| Table {
+        caption: "Requirements on the differences".to_owned(),
+        columns,
+        rows,
+        sortable: false,
+    })
+}

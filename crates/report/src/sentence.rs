@@ -1,0 +1,65 @@
+//! What follows from figures, in plain sentences: the same in terminal, page and pipeline.
+
+mod comparison;
+
+pub use comparison::of_series;
+
+use crate::format::micros_f64;
+
+/// A length of time as one says it, in two digits: `45 s`, `70 min`, `5 h`, `12 d`.
+pub fn spoken(ns: f64) -> String {
+    let s = ns / 1e9;
+    let round = |value: f64| {
+        let step = if value >= 100.0 { 10f64.powf(value.log10().floor() - 1.0) } else { 1.0 };
+        format!("{:.0}", (value / step).round() * step)
+    };
+    match s {
+        s if s < 10.0 => format!("{s:.1} s"),
+        s if s < 120.0 => format!("{} s", round(s)),
+        s if s < 7_200.0 => format!("{} min", round(s / 60.0)),
+        s if s < 172_800.0 => format!("{} h", round(s / 3_600.0)),
+        s => format!("{} d", round(s / 86_400.0)),
+    }
+}
+
+/// A range without its sign: `34–41 µs`, one figure where both ends are written alike.
+pub fn range(low: f64, high: f64) -> String {
+    let (low, high) = if low.abs() <= high.abs() { (low.abs(), high.abs()) } else { (high.abs(), low.abs()) };
+    let (low, high) = (micros_f64(low), micros_f64(high));
+    if low == high { format!("{low} µs") } else { format!("{low}–{high} µs") }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub fn listed(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// A probability: `0.031`, `< 0.0001`.
+pub fn probability(p: f64) -> String {
+    if p < 1e-4 {
+        "< 0.0001".to_owned()
+    } else if p < 0.1 {
+        format!("{p:.4}")
+    } else {
+        format!("{p:.2}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_said_briefly() {
+        let said = [4.2e9, 45e9, 4.2e12, 8.9e12, 1e15].map(spoken);
+        assert_eq!(said, ["4.2 s", "45 s", "70 min", "2 h", "12 d"]);
+        assert_eq!((range(-41_000.0, -34_000.0), range(5.0, 5.0)), ("34.0–41.0 µs".into(), "0.005 µs".into()));
+        let words: Vec<String> = ["a", "b", "c"].map(str::to_owned).into();
+        assert_eq!([listed(&words[..0]), listed(&words[..1]), listed(&words)], ["", "a", "a, b and c"]);
+        assert_eq!([0.5, 0.031, 1e-9].map(probability), ["0.50", "0.0310", "< 0.0001"]);
+    }
+}

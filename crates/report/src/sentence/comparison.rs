@@ -1,0 +1,202 @@
+//! What a comparison of a series says: which figures differ and by how much, which cannot be told apart, and what would tell.
+
+use super::{listed, probability, range, spoken};
+use crate::format::{count, plain};
+use punctual_bundle::comparison::{Basis, Comparison, Difference, MetricComparison, SeriesComparison};
+
+/// The sentences about one series.
+pub fn of_series(comparison: &Comparison, series: &SeriesComparison) -> Vec<String> {
+    let label = |side: usize| comparison.sides.get(side).map_or("?".to_owned(), |side| plain(&side.label));
+    let (a, b) = (label(0), label(series.side));
+    let mut said = Vec::new();
+    if series.basis == Basis::Unknown {
+        said.push("Only as far as samples are independent, which is not known here:".to_owned());
+    }
+    let before = said.len();
+    said.extend(series.metrics.iter().filter_map(|metric| differs(&b, metric)));
+    said.extend(suggested(series, comparison));
+    said.extend(distribution(&a, &b, series, said.len() == before));
+    said.extend(open(&a, &b, series));
+    said.extend(unsupported(series));
+    said
+}
+
+fn spelled(metric: &str) -> String {
+    match metric {
+        "p50" => "median".to_owned(),
+        "max" => "maximum".to_owned(),
+        other => plain(other),
+    }
+}
+
+/// `B's p99.9 is 34–41 µs lower (12 %).`
+fn differs(b: &str, metric: &MetricComparison) -> Option<String> {
+    let way = match metric.verdict {
+        Difference::Lower => "lower",
+        Difference::Higher => "higher",
+        _ => return None,
+    };
+    // The end nearer to nothing, and the other, which the data may not bound.
+    let (near, far) = if way == "lower" { (metric.high, metric.low) } else { (metric.low, metric.high) };
+    let by = match (near, far) {
+        (Some(near), Some(far)) => range(near, far),
+        (Some(near), None) => format!("at least {}", range(near, near)),
+        _ => range(metric.difference?, metric.difference?),
+    };
+    let share = metric.relative.map_or(String::new(), |share| format!(" ({:.1} %)", share.abs() * 100.0));
+    Some(format!("{b}'s {} is {by} {way}{share}.", spelled(&metric.metric)))
+}
+
+/// By itself a difference, not among all tests.
+fn suggested(series: &SeriesComparison, comparison: &Comparison) -> Option<String> {
+    let seems = |metric: &&MetricComparison| {
+        let (low, high) = (metric.low.unwrap_or(f64::NEG_INFINITY), metric.high.unwrap_or(f64::INFINITY));
+        metric.verdict == Difference::NotToldApart && (low > 0.0 || high < 0.0)
+    };
+    let names: Vec<String> = series.metrics.iter().filter(seems).map(|m| spelled(&m.metric)).collect();
+    let verb = if names.len() == 1 { "seems" } else { "seem" };
+    let all = count(comparison.tests);
+    (!names.is_empty()).then(|| {
+        format!("{} {verb} to differ, but not surely when all {all} tests are counted.", capital(&listed(&names)))
+    })
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}
+
+fn distribution(a: &str, b: &str, series: &SeriesComparison, alone: bool) -> Option<String> {
+    let differ = |part: &str| {
+        let test = series.distribution.iter().find(|test| test.part == part)?;
+        test.p_adjusted.filter(|p| *p <= 0.05)
+    };
+    match (differ("whole"), differ("tail")) {
+        (Some(p), _) if alone => Some(format!("The distributions of {a} and {b} differ (p = {}).", probability(p))),
+        (None, Some(p)) if alone => Some(format!("The tails of {a} and {b} differ (p = {}).", probability(p))),
+        _ => None,
+    }
+}
+
+/// `The maxima cannot be told apart with 10 min of data; about 70 min would.`
+fn open(a: &str, b: &str, series: &SeriesComparison) -> Option<String> {
+    let excludes = |m: &MetricComparison| m.low.is_some_and(|low| low > 0.0) || m.high.is_some_and(|high| high < 0.0);
+    let open: Vec<&MetricComparison> =
+        series.metrics.iter().filter(|m| m.verdict == Difference::NotToldApart && !excludes(m)).collect();
+    let names: Vec<String> = open.iter().map(|m| spelled(&m.metric)).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let duration = series.a.duration.zip(series.b.duration).map(|(a, b)| a.min(b) as f64).filter(|d| *d > 0.0);
+    let data = duration.map_or("these data".to_owned(), |d| format!("{} of data", spoken(d)));
+    let enough = |m: &&MetricComparison| {
+        let times = m.more_data?;
+        let time = duration.map_or(format!("{times:.0} times as many"), |d| spoken(d * times));
+        Some(format!("about {time} would tell the {} apart", spelled(&m.metric)))
+    };
+    // The figure that is told soonest, first.
+    let mut soon: Vec<&MetricComparison> = open.iter().copied().filter(|m| m.more_data.is_some()).collect();
+    soon.sort_by(|x, y| x.more_data.unwrap_or(f64::MAX).total_cmp(&y.more_data.unwrap_or(f64::MAX)));
+    let would: Vec<String> = soon.iter().take(2).filter_map(enough).collect();
+    let would = if would.is_empty() { String::new() } else { format!("; if what is seen is true, {}", listed(&would)) };
+    let figures = if names.len() == 1 { "figure" } else { "figures" };
+    Some(format!("{a} and {b} cannot be told apart in the {figures} {} with {data}{would}.", listed(&names)))
+}
+
+fn unsupported(series: &SeriesComparison) -> Option<String> {
+    let reasons = series.metrics.iter().filter(|m| m.verdict == Difference::Unsupported);
+    let said: Vec<String> = reasons
+        .map(|m| format!("{}: {}", spelled(&m.metric), plain(m.reason.as_deref().unwrap_or("not known"))))
+        .collect();
+    (!said.is_empty()).then(|| format!("Not compared: {}.", said.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_bundle::comparison::{SCHEMA, Side, SideFigures};
+
+    fn metric(
+        name: &str,
+        difference: f64,
+        low: Option<f64>,
+        high: Option<f64>,
+        verdict: Difference,
+    ) -> MetricComparison {
+        MetricComparison {
+            metric: name.into(),
+            a: Some(300_000.0),
+            b: Some(300_000.0 + difference),
+            difference: Some(difference),
+            low,
+            high,
+            relative: Some(difference / 300_000.0),
+            p: Some(0.001),
+            p_adjusted: Some(0.01),
+            verdict,
+            more_data: None,
+            reason: None,
+        }
+    }
+
+    fn said(metrics: Vec<MetricComparison>, basis: Basis) -> String {
+        let figures = SideFigures {
+            runs: 1,
+            count: 600_000,
+            lost: 0,
+            overruns: 0,
+            duration: Some(600_000_000_000),
+            effective: None,
+        };
+        let series = SeriesComparison {
+            side: 1,
+            series: "main/timer".into(),
+            partner: "main/timer".into(),
+            a: figures.clone(),
+            b: figures,
+            basis,
+            metrics,
+            distribution: Vec::new(),
+            superiority: None,
+            resolution: 0,
+        };
+        let side = |label: &str| Side { label: label.into(), runs: vec!["x".into()] };
+        let comparison = Comparison {
+            schema: SCHEMA.into(),
+            sides: vec![side("A"), side("B")],
+            confidence: 0.95,
+            error_rate: 0.05,
+            tests: 14,
+            series: Vec::new(),
+            gates: Vec::new(),
+            verdict: None,
+            findings: Vec::new(),
+        };
+        of_series(&comparison, &series).join("\n")
+    }
+
+    #[test]
+    fn a_difference_is_said_with_its_interval_and_what_is_open_with_what_would_tell() {
+        let mut max = metric("max", -9_000.0, None, Some(20_000.0), Difference::NotToldApart);
+        max.more_data = Some(7.0);
+        let lower = metric("p99.9", -37_500.0, Some(-41_000.0), Some(-34_000.0), Difference::Lower);
+        insta::assert_snapshot!(said(vec![lower, max], Basis::Blocks), @"
+        B's p99.9 is 34.0–41.0 µs lower (12.5 %).
+        A and B cannot be told apart in the figure maximum with 10 min of data; if what is seen is true, about 70 min would tell the maximum apart.
+        ");
+    }
+
+    #[test]
+    fn what_is_not_sure_is_said_so() {
+        let seems = metric("p50", 100.0, Some(10.0), Some(190.0), Difference::NotToldApart);
+        let mut none = metric("p99.99", 0.0, None, None, Difference::Unsupported);
+        none.reason = Some("it needs 100000 samples on each side and one has 600".into());
+        let open_end = metric("p99", 5_000.0, Some(2_000.0), None, Difference::Higher);
+        insta::assert_snapshot!(said(vec![seems, open_end, none], Basis::Unknown), @"
+        Only as far as samples are independent, which is not known here:
+        B's p99 is at least 2.00 µs higher (1.7 %).
+        Median seems to differ, but not surely when all 14 tests are counted.
+        Not compared: p99.99: it needs 100000 samples on each side and one has 600.
+        ");
+    }
+}
