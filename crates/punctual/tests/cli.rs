@@ -16,6 +16,7 @@ const COMMANDS: [&str; 20] = [
     "export",
     "import",
     "trace",
+    "measure",
     "check",
     "isolate",
     "isolate create",

@@ -10,13 +10,15 @@ use punctual_core::{ClockCost, Fact, Figure, Table, Validation};
 
 /// No text of a cell is wider.
 const WIDEST: usize = 60;
+/// No name in a heading is wider: with what follows it fits into 80 columns.
+const WIDEST_NAME: usize = 36;
 /// Rows of a table; the rest is counted.
 const ROWS: usize = 40;
 
 pub fn write(out: &mut Page, phase: &PhaseSummary) {
     for measure in phase.measures.iter().filter(|measure| says_something(measure)) {
         let name = format!("{}/{}", phase.name, measure.name);
-        let name = format::clipped(&name, WIDEST, out.options.ascii);
+        let name = format::clipped(&name, WIDEST_NAME, out.options.ascii);
         out.heading(&format!("{name}: counted from outside, and further figures"));
         measure.notes.validations.iter().for_each(|one| validation(out, one));
         if let Fact::Known(cost) = &measure.notes.clock_cost {
