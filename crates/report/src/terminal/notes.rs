@@ -9,9 +9,11 @@ use punctual_bundle::summary::PhaseSummary;
 use punctual_core::{ClockCost, Fact, Figure, Table, Validation};
 
 /// No text of a cell is wider.
-const WIDEST: usize = 60;
+const WIDEST: usize = 32;
 /// No name in a heading is wider: with what follows it fits into 80 columns.
 const WIDEST_NAME: usize = 36;
+/// Nor the name of a column.
+const WIDEST_COLUMN: usize = 24;
 /// Rows of a table; the rest is counted.
 const ROWS: usize = 40;
 
@@ -79,7 +81,7 @@ fn rows(out: &mut Page, one: &Table) {
     out.paragraph("  ", "    ", Tone::Strong, &format::plain(&one.title));
     let ascii = out.options.ascii;
     let heading = |column: &punctual_core::Column| {
-        let name = format::clipped(&column.name, WIDEST, ascii);
+        let name = format::clipped(&column.name, WIDEST_COLUMN, ascii);
         match column.unit.as_str() {
             "" => Column::left(&name, 0),
             unit => Column::right(&format!("{name} ({})", format::clipped(unit, 16, ascii)), 0),
