@@ -43,7 +43,8 @@ impl<'a> SeriesView<'a> {
 /// The summary of an opened bundle. What its figures themselves make doubtful is computed anew; what was found while it ran is kept.
 pub fn summarize(bundle: &Bundle) -> Summary {
     let mut found = bundle.findings.clone();
-    found.extend(bundle.recording.iter().flat_map(|recording| recording.recorded().findings));
+    let recorded = bundle.recording.iter().flat_map(|recording| recording.recorded().findings);
+    found.extend(recorded.filter(|finding| !bundle.findings.contains(finding)));
     summarize_run(&bundle.manifest, &views(bundle), &found, &bundle.damage)
 }
 
@@ -83,6 +84,7 @@ pub fn summarize_run(manifest: &Manifest, phases: &[PhaseView], found: &[Finding
         verdict: overall(requirements, whole),
         phases: summaries,
         findings: merge(found, born),
+        recording: None,
     }
 }
 

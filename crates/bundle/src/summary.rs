@@ -4,6 +4,7 @@ use crate::Ending;
 use crate::load::CpuLoad;
 use crate::meta::MeasureMeta;
 use crate::state::ThreadUsage;
+use punctual_core::event::Recorded;
 use punctual_core::{Fact, Finding};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,6 +29,25 @@ pub struct Summary {
     pub findings: Vec<Finding>,
     /// All requirements together: `met`, `not-met`, `undecided`, or `null` where none was stated.
     pub verdict: Option<VerdictWord>,
+    /// What was recorded of kernel events and test points; absent where nothing was, or where nobody counted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<RecordingSummary>,
+}
+
+/// Kernel events and test points.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RecordingSummary {
+    /// What is covered, from where, and what was lost.
+    #[serde(flatten)]
+    pub recorded: Recorded,
+    /// Kernel events by group and name.
+    pub events: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Test points.
+    pub points: u64,
+    /// Calls of probed functions.
+    pub calls: u64,
+    /// Everything lost, from all sources.
+    pub lost: u64,
 }
 
 /// A phase.

@@ -5,10 +5,13 @@
 mod blocks;
 mod samples;
 
+use punctual_analyze::Tally;
+use punctual_bundle::summary::RecordingSummary;
 use punctual_bundle::{Bundle, Recording};
 use punctual_core::MonotonicNs;
-use punctual_core::event::{Names, Recorded};
+use punctual_core::event::{Group, Names, Recorded};
 use punctual_record::merge::{Batches, Merge};
+use std::collections::BTreeMap;
 
 /// The recording of a bundle, ready to be read as often as one likes.
 pub struct Opened<'b> {
@@ -33,6 +36,24 @@ impl<'b> Opened<'b> {
     /// What the numbers in events are called.
     pub fn names(&self) -> &'b Names {
         self.recording.names()
+    }
+
+    /// What `--json` says of it.
+    pub fn summary(&self) -> RecordingSummary {
+        let tally = Tally::of(self.events());
+        let kinds =
+            |kinds: &BTreeMap<&str, u64>| kinds.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+        let group = |group: &Group| {
+            let counted = tally.kernel.get(group).map(kinds).unwrap_or_default();
+            (group.word().to_owned(), counted)
+        };
+        RecordingSummary {
+            events: self.recorded.groups.iter().chain(tally.kernel.keys()).map(group).collect(),
+            points: tally.points,
+            calls: tally.calls,
+            lost: self.recorded.lost(),
+            recorded: self.recorded.clone(),
+        }
     }
 
     /// All events.

@@ -20,6 +20,7 @@ fn no_figures(bundle: &Bundle) -> Summary {
         phases: Vec::new(),
         findings: bundle.findings.clone(),
         verdict: None,
+        recording: None,
     }
 }
 

@@ -188,8 +188,9 @@ impl Recording {
         for (number, source) in recorded.sources.iter_mut().enumerate() {
             let there = u32::try_from(number).ok().is_some_and(|number| self.sources.contains_key(&number));
             if !there {
-                // What the document counts and no block holds is gone.
-                source.lost = source.lost.saturating_add(std::mem::take(&mut source.recorded));
+                let gone = std::mem::take(&mut source.recorded);
+                // What the document counts and no block holds is missing, unless its segments were removed on purpose.
+                source.lost = source.lost.saturating_add(if self.document.keeps == Keeps::Newest { 0 } else { gone });
             }
         }
         self.mend_times(&mut recorded);

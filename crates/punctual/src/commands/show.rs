@@ -26,8 +26,9 @@ pub struct Args {
 pub fn run(args: Args) -> Ending {
     for path in &args.bundles {
         let bundle = open(path)?;
-        let summary = punctual_analyze::summarize(&bundle);
+        let mut summary = punctual_analyze::summarize(&bundle);
         if args.json {
+            summary.recording = recorded::open(&bundle).map(|opened| opened.summary());
             output::print_json(&summary)?;
         } else {
             output::print(&terminal::show(&summary, &punctual_analyze::views(&bundle), &show_options()))?;

@@ -13,7 +13,7 @@ use command::Command;
 use punctual_bundle::recording::Keeps;
 use punctual_bundle::{BundleWriter, Outcome};
 use punctual_core::event::Group;
-use punctual_core::{CpuSet, Nanos};
+use punctual_core::{CpuSet, Finding, Nanos};
 use punctual_host::environment;
 use punctual_host::files::Root;
 use punctual_host::task::clock;
@@ -104,7 +104,10 @@ pub fn run(args: Args) -> Ending {
         }
     };
     let outcome = wait(&args, &recording, command.as_mut(), &interrupts);
+    let told = recording.findings.clone();
     let done = recording.stop()?;
+    let news: Vec<Finding> = done.recorded.findings.iter().filter(|found| !told.contains(found)).cloned().collect();
+    watch::tell_findings(&news);
     ending::end(writer, done, outcome, command.and_then(Command::ended), args.quiet)
 }
 

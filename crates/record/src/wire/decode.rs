@@ -55,24 +55,31 @@ pub struct Survey {
     pub first: MonotonicNs,
     /// The latest one.
     pub last: MonotonicNs,
+    /// How many bytes these records take.
+    pub bytes: usize,
 }
 
-/// Looks at the headers alone; `None` where there is no whole record.
-pub fn survey(mut bytes: &[u8]) -> Option<Survey> {
-    let (mut events, mut first, mut last) = (0, u64::MAX, 0);
+/// Looks at the headers alone of whole records until they take `most` bytes; `None` where there is no whole record.
+pub fn survey(bytes: &[u8], most: usize) -> Option<Survey> {
+    let (mut events, mut first, mut last, all) = (0, u64::MAX, 0, bytes.len());
+    let mut bytes = bytes;
     while let Some((header, rest)) = bytes.split_first_chunk() {
         let header = Header::read(header);
         let Some(rest) = rest.get(usize::from(header.words) * super::WORD..) else { break };
+        if all - bytes.len() >= most {
+            break;
+        }
         events += u64::from(u64::from(header.kind) != wire::LOST);
         (first, last) = (first.min(header.ns), last.max(header.ns));
         bytes = rest;
     }
-    (first <= last).then_some(Survey { events, first: MonotonicNs(first as i64), last: MonotonicNs(last as i64) })
+    let (first, last) = (MonotonicNs(first as i64), MonotonicNs(last as i64));
+    (all > bytes.len()).then_some(Survey { events, first, last, bytes: all - bytes.len() })
 }
 
 /// How many whole records these bytes hold that tell of one event each.
 pub fn count(bytes: &[u8]) -> u64 {
-    survey(bytes).map_or(0, |survey| survey.events)
+    survey(bytes, usize::MAX).map_or(0, |survey| survey.events)
 }
 
 /// See [`decode`].

@@ -5,6 +5,7 @@ use crate::commands::show;
 use crate::conduct::recording::Done;
 use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
+use crate::recorded;
 use punctual_bundle::{Bundle, BundleWriter, Outcome};
 use punctual_core::event::Recorded;
 use punctual_host::environment::Environment;
@@ -33,7 +34,9 @@ pub fn end(writer: BundleWriter, done: Done, outcome: Outcome, command: Option<E
     let mut manifest = writer.manifest().clone();
     let ending = punctual_bundle::Ending { at: jiff::Timestamp::now(), outcome, exit_code: exit as u8 };
     manifest.ending = Some(ending.clone());
-    let summary = punctual_analyze::summarize_run(&manifest, &[], &done.recorded.findings, &[]);
+    let mut summary = punctual_analyze::summarize_run(&manifest, &[], &done.recorded.findings, &[]);
+    let written = Bundle::open(&directory).map_err(Failure::failed)?;
+    summary.recording = recorded::open(&written).map(|opened| opened.summary());
     writer.finish(&summary, ending).map_err(Failure::failed)?;
     let bundle = Bundle::open(&directory).map_err(Failure::failed)?;
     if !quiet {

@@ -36,8 +36,8 @@ pub struct Drain {
 }
 
 enum Cause {
-    /// The bound on its size.
-    Bound,
+    /// The bound on its size; all that happened until this instant is there.
+    Bound { until: MonotonicNs },
     /// A failed write.
     Trouble(BundleError),
 }
@@ -86,6 +86,7 @@ impl Drain {
 
     /// Takes what the recorders hold.
     fn take(&mut self) {
+        let until = clock::monotonic();
         if let Some(mut kernel) = self.kernel.take() {
             for (cpu, lost) in kernel.losses() {
                 self.lost(cpu, lost);
@@ -94,6 +95,10 @@ impl Drain {
             self.kernel = Some(kernel);
         }
         self.progress.lost.store(self.sources.lost(), Ordering::Relaxed);
+        // Looked at when all sources were read, so that all end at one instant.
+        if self.cause.is_none() && self.bound.is_some_and(|bound| self.lane.bytes() >= bound) {
+            self.cause = Some(Cause::Bound { until });
+        }
     }
 
     fn lost(&mut self, cpu: u16, lost: u64) {
@@ -109,12 +114,12 @@ impl Drain {
     }
 
     fn append(&mut self, number: u32, encoding: Encoding, records: &[u8]) {
+        if matches!(self.cause, Some(Cause::Bound { .. })) {
+            return; // Later than what the recording covers.
+        }
         let lane = self.cause.is_none().then_some(&mut self.lane);
         if let Err(trouble) = self.sources.append(number, encoding, records, lane, &self.progress) {
             self.cause = Some(Cause::Trouble(trouble));
-        }
-        if self.cause.is_none() && self.bound.is_some_and(|bound| self.lane.bytes() >= bound) {
-            self.cause = Some(Cause::Bound);
         }
     }
 
@@ -133,12 +138,16 @@ impl Drain {
 
     /// Takes the recorders away and everything in, and writes the document for good.
     fn end(mut self) -> Done {
-        let ended_early = self.cause.is_some().then(clock::monotonic);
+        let ended_early = match self.cause {
+            Some(Cause::Bound { until }) => Some(until),
+            Some(Cause::Trouble(_)) => Some(clock::monotonic()),
+            None => None,
+        };
         if let Some(kernel) = self.kernel.take() {
             let stopped = kernel.stop(&mut |cpu, records| self.append_of_cpu(cpu, records));
             let mut recorded = stopped.recorded;
-            for source in &recorded.sources {
-                source.cpu.into_iter().for_each(|cpu| self.lost(cpu, source.lost));
+            if !matches!(self.cause, Some(Cause::Bound { .. })) {
+                recorded.sources.iter().for_each(|source| self.lost(source.cpu.unwrap_or_default(), source.lost));
             }
             for found in std::mem::take(&mut self.document.recorded.findings) {
                 if !recorded.findings.contains(&found) {
@@ -165,7 +174,7 @@ impl Drain {
         let unwritten = self.sources.unwritten();
         match self.cause.take() {
             None => (None, None),
-            Some(Cause::Bound) => {
+            Some(Cause::Bound { .. }) => {
                 let message = "recording ended when it reached its bound; what happened later is not in it";
                 let finding = Finding::new("recording-full", Severity::Warning, "recording", message);
                 let evidence = format!("{} bytes", self.lane.bytes());

@@ -4,8 +4,11 @@ use super::Progress;
 use punctual_bundle::BundleError;
 use punctual_bundle::recording::{Block, Encoding, LaneWriter};
 use punctual_core::event::Source;
-use punctual_record::wire;
+use punctual_record::wire::{self, Survey};
 use std::sync::atomic::Ordering;
+
+/// What a block holds, about: what a damaged one costs, and what a reader holds of each source.
+const BLOCK: usize = 256 << 10;
 
 /// The sources of a recording, as numbered in its document.
 #[derive(Debug, Default)]
@@ -18,6 +21,20 @@ struct Tally {
     source: Source,
     written: u64,
     unwritten: u64,
+}
+
+impl Tally {
+    fn block(&self, number: u32, encoding: Encoding, survey: &Survey) -> Block {
+        Block {
+            source: number,
+            encoding,
+            count: u32::try_from(survey.events).unwrap_or(u32::MAX),
+            before: self.written + self.unwritten,
+            lost: self.source.lost,
+            first: survey.first,
+            last: survey.last,
+        }
+    }
 }
 
 impl Sources {
@@ -39,41 +56,34 @@ impl Sources {
         }
     }
 
-    /// Appends records to the lane, or, without one, counts them as not written.
+    /// Appends records to the lane, or, without one, counts them as not written. After a failed write the rest is counted.
     pub fn append(
         &mut self,
         number: u32,
         encoding: Encoding,
-        records: &[u8],
-        lane: Option<&mut LaneWriter>,
+        mut records: &[u8],
+        mut lane: Option<&mut LaneWriter>,
         progress: &Progress,
     ) -> Result<(), BundleError> {
-        let (Some(tally), Some(survey)) = (self.all.get_mut(number as usize), wire::survey(records)) else {
-            return Ok(());
-        };
-        let before = tally.written + tally.unwritten;
-        let block = Block {
-            source: number,
-            encoding,
-            count: u32::try_from(survey.events).unwrap_or(u32::MAX),
-            before,
-            lost: tally.source.lost,
-            first: survey.first,
-            last: survey.last,
-        };
-        let written = lane.map(|lane| lane.append(&block, records)).transpose();
-        match written {
-            Ok(Some(appended)) => {
-                tally.written += survey.events;
-                progress.events.fetch_add(survey.events, Ordering::Relaxed);
-                progress.bytes.store(appended.bytes, Ordering::Relaxed);
-                Ok(())
-            }
-            failed => {
-                tally.unwritten += survey.events;
-                failed.map(drop)
+        let Some(tally) = self.all.get_mut(number as usize) else { return Ok(()) };
+        let mut outcome = Ok(());
+        while let Some(survey) = wire::survey(records, BLOCK) {
+            let (these, rest) = records.split_at(survey.bytes);
+            records = rest;
+            let block = tally.block(number, encoding, &survey);
+            match lane.as_mut().filter(|_| outcome.is_ok()).map(|lane| lane.append(&block, these)) {
+                Some(Ok(appended)) => {
+                    tally.written += survey.events;
+                    progress.events.fetch_add(survey.events, Ordering::Relaxed);
+                    progress.bytes.store(appended.bytes, Ordering::Relaxed);
+                }
+                failed => {
+                    tally.unwritten += survey.events;
+                    outcome = outcome.and(failed.map_or(Ok(()), |failed| failed.map(drop)));
+                }
             }
         }
+        outcome
     }
 
     /// All that sources have lost and all that could not be written.

@@ -1,0 +1,269 @@
+//! `punctual trace` end to end: what it counts is what the kernel counts, and whatever ends it, the bundle opens.
+
+mod common;
+
+use common::{Place, eventually, has_program, is_root, kill, punctual, text};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// A program that gives up its CPU, calls getppid, and tells what the kernel counted of it: voluntary and involuntary switches.
+const KNOWN: &str = r#"
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int main(void) {
+    struct rusage before, after;
+    struct timespec pause = {0, 1000000};
+    getrusage(RUSAGE_SELF, &before);
+    for (int i = 0; i < 200; i++) nanosleep(&pause, NULL);
+    for (int i = 0; i < 3000; i++) syscall(SYS_getppid);
+    getrusage(RUSAGE_SELF, &after);
+    printf("%ld %ld\n", after.ru_nvcsw, after.ru_nivcsw);
+    return 5;
+}
+"#;
+
+fn summary(place: &Place) -> serde_json::Value {
+    place.summary()["recording"].clone()
+}
+
+fn count(recording: &serde_json::Value, group: &str, kind: &str) -> u64 {
+    recording["events"][group][kind].as_u64().unwrap_or_default()
+}
+
+fn findings(place: &Place) -> String {
+    place.summary()["findings"].to_string()
+}
+
+/// Whether kernel events can be recorded here; says what is lacking if not.
+fn can_record(test: &str) -> bool {
+    if !is_root(test) {
+        return false;
+    }
+    let listed = punctual().args(["trace", "--events", "list"]).output().expect("punctual starts");
+    let possible = String::from_utf8_lossy(&listed.stdout).lines().any(|line| line.starts_with("sched     * yes"));
+    if !possible {
+        println!("SKIPPED: {test} lacks a kernel that lets scheduling events be recorded: {}", text(&listed));
+    }
+    possible
+}
+
+fn compiled(place: &Place) -> bool {
+    if !has_program("cc", "gcc") {
+        return false;
+    }
+    place.write("known.c", KNOWN.as_bytes());
+    let built = Command::new("cc").args(["-O1", "-o", "known", "known.c"]).current_dir(place.path()).output().unwrap();
+    assert!(built.status.success(), "{}", text(&built));
+    true
+}
+
+#[test]
+fn counts_are_those_of_the_kernel() {
+    let place = Place::with("");
+    if !can_record("counts_are_those_of_the_kernel") || !compiled(&place) {
+        return;
+    }
+    let arguments = ["trace", "-q", "-e", "sched,syscall", "--comm", "known", "-o", "bundle", "--", "./known"];
+    let traced = place.punctual(&arguments);
+    assert_eq!(traced.status.code(), Some(5), "the command's own: {}", text(&traced));
+    let counted = String::from_utf8_lossy(&traced.stdout).into_owned();
+    let numbers: Vec<u64> = counted.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    let recording = summary(&place);
+    assert_eq!(recording["lost"], 0);
+    // Each switch away has a switch back to it; from the exec, by which it got its name, to its end a few more happen.
+    let switches = count(&recording, "sched", "sched_switch");
+    let own = numbers[0] + numbers[1];
+    assert!((2 * own - 10..2 * own + 60).contains(&switches), "{switches} of {own}: {recording}");
+    let calls = count(&recording, "syscall", "sys_enter");
+    assert!((3_200..3_600).contains(&calls), "{calls}: {recording}");
+    assert_eq!(count(&recording, "sched", "sched_process_exit"), 1, "{recording}");
+}
+
+#[test]
+fn the_command_ends_it_and_its_exit_code_is_passed_on() {
+    if !can_record("the_command_ends_it_and_its_exit_code_is_passed_on") {
+        return;
+    }
+    for (line, code) in [("true", 0), ("exit 42", 42), ("kill -9 $$", 137)] {
+        let place = Place::with("");
+        let traced = place.punctual(&["trace", "-e", "sched", "-o", "bundle", "--", "sh", "-c", line]);
+        assert_eq!(traced.status.code(), Some(code), "{line}: {}", text(&traced));
+        let said = String::from_utf8_lossy(&traced.stderr).into_owned();
+        assert!(said.contains("no event was lost") && said.contains("punctual show bundle"), "{said}");
+        assert!(traced.stdout.is_empty(), "standard output is the command's");
+        let shown = place.punctual(&["show", "bundle"]);
+        assert!(text(&shown).contains("sched"), "{}", text(&shown));
+    }
+}
+
+#[test]
+fn wrong_requests_start_nothing_and_leave_nothing() {
+    let place = Place::with("");
+    for (arguments, word) in [
+        (vec!["-e", "shed"], "`sched`"),
+        (vec!["-e", "none", "--no-points"], "nothing is left"),
+        (vec!["--cpus", "4000"], "not online"),
+        (vec!["--max-size", "1KiB"], "1MiB"),
+        (vec!["--syscalls", "opennat"], "opennat"),
+        (vec!["--", "/nonexistent/program"], "/nonexistent/program"),
+        (vec!["-e", "list", "--duration", "x"], "duration"),
+    ] {
+        let arguments: Vec<&str> = ["trace", "-o", "bundle"].into_iter().chain(arguments).collect();
+        let refused = place.punctual(&arguments);
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}: {}", text(&refused));
+        assert!(text(&refused).contains(word), "{arguments:?}: {}", text(&refused));
+        assert!(!place.bundle().exists(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn an_interrupt_ends_it_cleanly_and_takes_the_command_along() {
+    if !can_record("an_interrupt_ends_it_cleanly_and_takes_the_command_along") {
+        return;
+    }
+    let place = Place::with("");
+    let mut command = punctual();
+    command.args(["trace", "-o", "bundle", "--", "sleep", "1234.5"]).current_dir(place.path());
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    eventually("the command", || !common::processes_with("1234.5").is_empty() && place.bundle().exists());
+    eventually("its start", || common::processes_with("1234.5").len() > 1);
+    kill(child.id(), "TERM");
+    let ended = child.wait_with_output().unwrap();
+    // sleep died of SIGTERM.
+    assert_eq!(ended.status.code(), Some(143), "{}", text(&ended));
+    assert!(common::processes_with("1234.5").is_empty());
+    assert_eq!(place.summary()["ending"]["outcome"], "interrupted");
+}
+
+#[test]
+fn a_recorder_that_is_killed_leaves_a_bundle_that_opens() {
+    if !can_record("a_recorder_that_is_killed_leaves_a_bundle_that_opens") {
+        return;
+    }
+    for round in 0..4u64 {
+        let place = Place::with("");
+        let mut command = punctual();
+        command.args(["trace", "-q", "-e", "sched,irq,vectors", "-o", "bundle"]).current_dir(place.path());
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let segment = place.bundle().join("recording/00-000000.events");
+        eventually("a segment", || segment.metadata().is_ok_and(|meta| meta.len() > 1_000));
+        std::thread::sleep(Duration::from_millis(37 * round));
+        kill(child.id(), "KILL");
+        child.wait().unwrap();
+        let recording = summary(&place);
+        assert!(count(&recording, "sched", "sched_switch") > 0, "{recording}");
+        assert!(findings(&place).contains("recording-cut-off"), "{}", findings(&place));
+        for arguments in [vec!["show", "bundle"], vec!["report", "bundle", "-o", "r.html"]] {
+            let answer = place.punctual(&arguments);
+            assert_eq!(answer.status.code(), Some(0), "{arguments:?}: {}", text(&answer));
+        }
+    }
+}
+
+/// A file system of its own, so small that it fills.
+struct Small<'p>(&'p Path);
+
+impl Drop for Small<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_ends_the_recording_with_exact_counts() {
+    if !can_record("a_full_disk_ends_the_recording_with_exact_counts") {
+        return;
+    }
+    let place = Place::with("");
+    let mount = place.path().join("small");
+    std::fs::create_dir(&mount).unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=4m", "none"]).arg(&mount).status().unwrap();
+    if !mounted.success() {
+        println!("SKIPPED: a_full_disk_ends_the_recording_with_exact_counts lacks the right to mount a tmpfs");
+        return;
+    }
+    let small = Small(&mount);
+    let busy = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); read x < /dev/null; done; true";
+    let arguments = ["trace", "-e", "all", "-o", "small/b", "--", "sh", "-c", busy];
+    let traced = place.punctual(&arguments);
+    assert_eq!(traced.status.code(), Some(1), "{}", text(&traced));
+    assert!(text(&traced).contains("could not be written"), "{}", text(&traced));
+    let shown = place.punctual(&["show", "--json", "small/b"]);
+    let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).expect("a summary");
+    let recording = &shown["recording"];
+    assert!(recording["lost"].as_u64().unwrap() > 0 && count(recording, "sched", "sched_switch") > 0, "{recording}");
+    assert!(shown["findings"].to_string().contains("recording-not-written"), "{}", shown["findings"]);
+    drop(small);
+}
+
+#[test]
+fn a_bounded_recording_ends_or_keeps_the_newest() {
+    if !can_record("a_bounded_recording_ends_or_keeps_the_newest") {
+        return;
+    }
+    let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); read x < /dev/null; done; true";
+    for (keep, finding) in [("all", "recording-full"), ("newest", "recording-oldest-removed")] {
+        let place = Place::with("");
+        let arguments = ["trace", "-q", "-e", "syscall", "--max-size", "1MiB", "--keep", keep, "-o", "bundle"];
+        let arguments: Vec<&str> = arguments.into_iter().chain(["--", "sh", "-c", busy]).collect();
+        let traced = place.punctual(&arguments);
+        assert_eq!(traced.status.code(), Some(0), "{}", text(&traced));
+        assert!(findings(&place).contains(finding), "{keep}: {}", findings(&place));
+        let size: u64 = std::fs::read_dir(place.bundle().join("recording"))
+            .unwrap()
+            .map(|entry| entry.unwrap().metadata().unwrap().len())
+            .sum();
+        // One drain of every buffer may lie beyond the bound, and the names.
+        assert!(size < 40 << 20, "{keep}: {size}");
+        assert_eq!(summary(&place)["lost"], 0, "{keep}");
+    }
+}
+
+#[test]
+fn an_experiment_records_beside_what_it_measures() {
+    if !can_record("an_experiment_records_beside_what_it_measures") {
+        return;
+    }
+    let measure = "[[measure]]\nkind = 'timer'\nduration = '400ms'\npriority = 1\ncpus = '0'\n";
+    let place = Place::with(&format!("[record]\nevents = ['sched']\n{measure}"));
+    let ran = place.run();
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran));
+    let recording = summary(&place);
+    // The measuring thread alone sleeps and wakes 400 times.
+    assert!(count(&recording, "sched", "sched_switch") >= 700, "{recording}");
+    let shown = text(&place.punctual(&["show", "bundle"]));
+    assert!(shown.contains("timer/cpu0") && shown.contains("samples"), "{shown}");
+}
+
+#[test]
+fn damaged_recordings_are_read_as_far_as_they_are_whole() {
+    if !can_record("damaged_recordings_are_read_as_far_as_they_are_whole") {
+        return;
+    }
+    let place = Place::with("");
+    let traced = place.punctual(&["trace", "-q", "-e", "sched", "-o", "bundle", "--duration", "200ms"]);
+    assert_eq!(traced.status.code(), Some(0), "{}", text(&traced));
+    let segment = place.bundle().join("recording/00-000000.events");
+    let whole = std::fs::read(&segment).unwrap();
+    let mut seed = 1u64;
+    let mut random = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below
+    };
+    for round in 0..24 {
+        let mut bytes = whole.clone();
+        match round % 3 {
+            0 => bytes.truncate(random(whole.len())),
+            1 => (0..8).for_each(|_| bytes[random(whole.len())] ^= 1 << random(8)),
+            _ => bytes.extend((0..random(500)).map(|n| n as u8)),
+        }
+        std::fs::write(&segment, bytes).unwrap();
+        let shown = place.punctual(&["show", "bundle"]);
+        assert_eq!(shown.status.code(), Some(0), "{}", text(&shown));
+    }
+}
