@@ -1,12 +1,15 @@
 //! Recorders: kernel events and the test points of applications, on one clock.
 
 mod bpf;
+mod format;
 pub mod merge;
 mod names;
 pub mod probe;
 mod recorder;
 pub mod symbols;
+mod tracefs;
 mod tracepoints;
 pub mod wire;
 
+pub use names::kernel_symbols;
 pub use recorder::{Backend, Mode, Recorder, Request, StartError, Stopped};

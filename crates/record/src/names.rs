@@ -1,5 +1,9 @@
 //! What the numbers in a recording are called on this machine.
 
+mod machine;
+mod symbols;
 mod tasks;
 
+pub(crate) use machine::name_machine;
+pub use symbols::kernel_symbols;
 pub(crate) use tasks::Collector;

@@ -95,7 +95,7 @@ impl Probes {
         let mut object = Object::open(PROGRAMS, &constants)?;
         object.shape("buffers", shape.value_size(), cpus.len() as u32);
         object.shape("counts", COUNT_BYTES as u32, functions.len() as u32);
-        object.prepare(&kernel)?;
+        object.prepare(Some(&kernel))?;
         let map = object.map("buffers")?;
         let bytes = u64::from(shape.value_size()) * cpus.len() as u64;
         let buffers = Buffers::map(map, shape, cpus.len() as u32).map_err(|why| LoadError::Map { bytes, why })?;

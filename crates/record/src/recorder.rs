@@ -4,20 +4,23 @@
 //! [`Recorder::stop`] detaches, hands over the rest, and says what the recording covers and lost. When the process dies
 //! instead, the kernel takes the programs away; see `backend` for what tracefs leaves and who removes it.
 
-mod btf;
+mod backend;
+mod bpf;
+mod findings;
 mod request;
+mod tracefs;
 
 pub use request::{Backend, Mode, Request, StartError};
 
 use crate::names::Collector;
 use crate::wire;
-use btf::BtfRecorder;
+use backend::Running;
 use punctual_core::event::{Names, Recorded, Source};
 use punctual_core::{Finding, MonotonicNs};
 
 /// A running recorder.
 pub struct Recorder {
-    running: BtfRecorder,
+    running: Running,
     names: Collector,
     request: Request,
     began: MonotonicNs,
@@ -40,7 +43,7 @@ impl Recorder {
     pub fn start(request: Request) -> Result<Recorder, StartError> {
         request.check()?;
         let names = Collector::start();
-        let running = BtfRecorder::start(&request)?;
+        let running = Running::start(&request)?;
         let counts = vec![0; request.cpus.len()];
         Ok(Recorder { running, names, request, began: now(), counts, bytes: Vec::new() })
     }
@@ -66,8 +69,8 @@ impl Recorder {
         self.names.take(&self.bytes);
     }
 
-    /// How full the fullest buffer is, in hundredths: drain more often when this grows.
-    pub fn fill(&self) -> u64 {
+    /// How full the fullest buffer is, in hundredths: drain more often when this grows. `None` where the backend cannot tell.
+    pub fn fill(&self) -> Option<u64> {
         self.running.fill()
     }
 
@@ -89,8 +92,7 @@ impl Recorder {
                 sink(cpu as u16, &self.bytes);
             }
         }
-        let mut recorded = self.covers(ended);
-        recorded.findings.extend(self.running.last_findings());
+        let recorded = self.covers(ended);
         Stopped { recorded, names: self.names.finish() }
     }
 

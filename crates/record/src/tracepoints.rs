@@ -13,7 +13,6 @@ pub(crate) struct Tracepoint {
     /// Programs of `bpf/events.bpf.c`: the first that this kernel takes.
     pub(crate) programs: &'static [&'static str],
     /// What its records are on the wire.
-    #[expect(dead_code)] // For recorders without BTF, which come next.
     pub(crate) kind: u8,
 }
 
@@ -38,6 +37,12 @@ const fn at(
 pub(crate) fn of_groups(groups: &[Group]) -> impl Iterator<Item = &'static Tracepoint> {
     ALL.iter().filter(|tracepoint| groups.contains(&tracepoint.group))
 }
+
+/// Those that tell names: recorded with any group.
+pub(crate) const NAMING: &[Tracepoint] = &[
+    at(Sched, "task", "task_newtask", &["new_task"], wire::NAME),
+    at(Sched, "task", "task_rename", &["renamed"], wire::NAME),
+];
 
 use Group::*;
 

@@ -8,6 +8,7 @@ mod encode;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use decode::futex;
 pub use decode::{Decode, Survey, WireError, count, decode, survey};
 pub use encode::encode;
 

@@ -1,101 +1,224 @@
-//! The recorder on the kernel that runs, as root.
+//! Every backend of the recorder on the kernel that runs, as root.
 
-use punctual_core::CpuSet;
+mod common;
+
+use common::{a_cpu, gettid, online, record, start, switches};
 use punctual_core::event::{Event, Group, TaskState, Tid, What};
-use punctual_record::{Recorder, Request, StartError, Stopped};
-use std::collections::BTreeMap;
+use punctual_record::{Backend, Recorder, Request};
+use std::process::Command;
+use std::time::Duration;
 
-fn online() -> CpuSet {
-    std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap().trim().parse().unwrap()
+macro_rules! on_every_backend {
+    ($($name:ident,)*) => {
+        mod btf { $(#[test] fn $name() { super::$name(punctual_record::Backend::Btf) })* }
+        mod tracepoint { $(#[test] fn $name() { super::$name(punctual_record::Backend::Tracepoint) })* }
+        mod tracefs { $(#[test] fn $name() { super::$name(punctual_record::Backend::Tracefs) })* }
+    };
 }
 
-fn start(request: Request) -> Option<Recorder> {
-    match Recorder::start(request) {
-        Ok(recorder) => Some(recorder),
-        Err(why @ StartError::Request(_)) => panic!("{why}"),
-        Err(why) => {
-            println!("SKIPPED: {why}");
-            None
-        }
-    }
+on_every_backend! {
+    switches_are_those_that_the_kernel_counts,
+    system_calls_are_those_that_were_made,
+    only_the_wanted_tasks_and_cpus_are_recorded,
+    children_are_followed_and_have_names,
+    a_stalled_reader_loses_a_known_number,
+    every_group_is_recorded_or_said_not_to_be,
 }
 
-/// Records while `work` runs.
-fn record(request: Request, work: impl FnOnce()) -> Option<(Vec<Event>, Stopped)> {
-    let mut streams: BTreeMap<u16, Vec<u8>> = BTreeMap::new();
-    let mut sink = |cpu: u16, bytes: &[u8]| streams.entry(cpu).or_default().extend_from_slice(bytes);
-    let mut recorder = start(request)?;
-    work();
-    recorder.drain(&mut sink);
-    let stopped = recorder.stop(&mut sink);
-    let events = streams.values().flat_map(|bytes| punctual_record::wire::decode(bytes).map(Result::unwrap)).collect();
-    Some((events, stopped))
+fn request(groups: &[Group], backend: Backend) -> Request {
+    Request { backend, ..Request::new(groups, online()) }
 }
 
-fn gettid() -> Tid {
-    // SAFETY: takes nothing, cannot fail.
-    Tid(unsafe { libc::gettid() } as u32)
+fn of(events: &[Event], tid: Tid, wanted: impl Fn(&What) -> bool) -> usize {
+    events.iter().filter(|event| event.tid == tid && wanted(&event.what)).count()
 }
 
-/// Voluntary and involuntary switches of this thread.
-fn switches() -> (usize, usize) {
-    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().parse().unwrap();
-    (field("voluntary_ctxt_switches:"), field("nonvoluntary_ctxt_switches:"))
-}
-
-#[test]
-fn switches_are_those_that_the_kernel_counts() {
+fn switches_are_those_that_the_kernel_counts(backend: Backend) {
     let me = gettid();
     let mut kernel = (0, 0);
-    let Some((events, stopped)) = record(Request::new(&[Group::Sched], online()), || {
+    let Some((events, stopped)) = record(request(&[Group::Sched], backend), || {
         let before = switches();
-        for _ in 0..500 {
-            std::thread::sleep(std::time::Duration::from_micros(20));
+        for _ in 0..300 {
+            std::thread::sleep(Duration::from_micros(20));
         }
         let after = switches();
         kernel = (after.0 - before.0, after.1 - before.1);
     }) else {
         return;
     };
-    let mine = |preempted: bool| {
-        let switch = |event: &&Event| match event.what {
-            What::Switch { prev_state, .. } => event.tid == me && (prev_state == TaskState::Preempted) == preempted,
-            _ => false,
-        };
-        events.iter().filter(switch).count()
-    };
     assert_eq!(stopped.recorded.lost(), 0);
-    // Starting and stopping switch too, a few times.
+    let mine = |preempted| {
+        let is = |what: &What| matches!(what, What::Switch { prev_state, .. } if (*prev_state == TaskState::Preempted) == preempted);
+        of(&events, me, is)
+    };
+    // Starting and stopping switch too.
     let (voluntary, preempted) = (mine(false), mine(true));
-    assert!((kernel.0..kernel.0 + 60).contains(&voluntary), "{voluntary} of {kernel:?}");
-    assert!((kernel.1..kernel.1 + 60).contains(&preempted), "{preempted} of {kernel:?}");
-    assert_eq!(stopped.recorded.sources.iter().map(|source| source.recorded).sum::<u64>(), events.len() as u64);
+    assert!((kernel.0..kernel.0 + 100).contains(&voluntary), "{voluntary} of {kernel:?}");
+    assert!((kernel.1..kernel.1 + 100).contains(&preempted), "{preempted} of {kernel:?}");
+    let recorded: u64 = stopped.recorded.sources.iter().map(|source| source.recorded).sum();
+    assert_eq!(recorded, events.len() as u64);
     assert!(stopped.names.tasks.contains_key(&me));
+    // Each wake-up of mine was asked for before it was done.
+    let waking = events.iter().filter(|event| matches!(event.what, What::Waking { task, .. } if task == me)).count();
+    assert!(waking >= 300, "{waking}");
 }
 
-#[test]
-fn system_calls_are_those_that_were_made() {
+fn system_calls_are_those_that_were_made(backend: Backend) {
     let me = gettid();
-    let getppid = libc::SYS_getppid as u32;
-    let mut request = Request::new(&[Group::Syscall, Group::Futex], online());
-    request.syscalls = vec![getppid];
-    request.pids = vec![std::process::id()];
-    let Some((events, _)) = record(request, || {
+    let mut wanted = request(&[Group::Syscall, Group::Futex], backend);
+    wanted.syscalls = vec![libc::SYS_getppid as u32];
+    wanted.pids = vec![std::process::id()];
+    let word = 7u32;
+    let Some((events, _)) = record(wanted, || {
         for _ in 0..1000 {
             // SAFETY: takes nothing, cannot fail.
             unsafe { libc::getppid() };
         }
+        for _ in 0..10 {
+            // SAFETY: the word lives through the call, which returns at once: it wakes nobody.
+            unsafe { libc::syscall(libc::SYS_futex, &word, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
+        }
     }) else {
         return;
     };
-    let count =
-        |wanted: fn(&What) -> bool| events.iter().filter(|event| event.tid == me && wanted(&event.what)).count();
-    assert_eq!(count(|what| matches!(what, What::SyscallEnter { .. })), 1000);
-    assert_eq!(count(|what| matches!(what, What::SyscallExit { .. })), 1000);
-    assert!(
-        events.iter().all(
-            |event| !matches!(event.what, What::SyscallEnter { number, .. } if number != libc::SYS_getppid as u32)
-        )
+    assert_eq!(of(&events, me, |what| matches!(what, What::SyscallEnter { .. })), 1000);
+    assert_eq!(of(&events, me, |what| matches!(what, What::SyscallExit { result, .. } if *result > 0)), 1000);
+    let at = &raw const word as u64;
+    let wake = |what: &What| matches!(what, What::FutexEnter { op: punctual_core::event::Futex::Wake, address } if *address == at);
+    assert_eq!(of(&events, me, wake), 10);
+    let number = libc::SYS_getppid as u32;
+    let other = |what: &What| matches!(what, What::SyscallEnter { number: n, .. } if *n != number);
+    assert!(!events.iter().any(|event| other(&event.what)));
+}
+
+fn only_the_wanted_tasks_and_cpus_are_recorded(backend: Backend) {
+    let cpu = a_cpu();
+    let mut wanted = Request::new(&[Group::Sched], punctual_core::CpuSet::single(cpu));
+    wanted.backend = backend;
+    wanted.comms = vec!["wanted-one".to_owned()];
+    let Some((events, stopped)) = record(wanted, || {
+        for name in ["wanted-one", "another-one"] {
+            common::named_thread_on(cpu, name, || {
+                for _ in 0..20 {
+                    std::thread::sleep(Duration::from_micros(50));
+                }
+            });
+        }
+    }) else {
+        return;
+    };
+    assert!(events.iter().all(|event| usize::from(event.cpu) == cpu));
+    let name = |tid: Tid| stopped.names.task(tid);
+    let concerned = |event: &Event| match event.what {
+        What::Switch { next, .. } => name(event.tid) == "wanted-one" || name(next) == "wanted-one",
+        What::Waking { task, .. } | What::Wakeup { task, .. } | What::Migrate { task, .. } => {
+            name(event.tid) == "wanted-one" || name(task) == "wanted-one"
+        }
+        _ => true,
+    };
+    assert!(events.iter().all(concerned), "{events:?}");
+    let leaving =
+        events.iter().filter(|event| matches!(event.what, What::Switch { .. }) && name(event.tid) == "wanted-one");
+    assert!(leaving.count() >= 20);
+}
+
+fn children_are_followed_and_have_names(backend: Backend) {
+    let mut wanted = request(&[Group::Sched], backend);
+    wanted.pids = vec![std::process::id()];
+    wanted.follow_children = true;
+    let Some((events, stopped)) = record(wanted, || {
+        Command::new("sh").args(["-c", "sleep 0.01; true"]).status().unwrap();
+    }) else {
+        return;
+    };
+    let execs: Vec<String> =
+        events.iter().filter(|event| event.what == What::Exec).map(|event| stopped.names.task(event.tid)).collect();
+    assert!(execs.iter().any(|name| name == "sh") && execs.iter().any(|name| name == "sleep"), "{execs:?}");
+    let forked = |event: &&Event| matches!(event.what, What::Fork { .. });
+    assert!(events.iter().filter(forked).count() >= 2);
+}
+
+fn a_stalled_reader_loses_a_known_number(backend: Backend) {
+    let cpu = a_cpu();
+    let mut wanted = Request::new(&[Group::Syscall], punctual_core::CpuSet::single(cpu));
+    wanted.backend = backend;
+    wanted.syscalls = vec![libc::SYS_getppid as u32];
+    wanted.pids = vec![std::process::id()];
+    wanted.buffer = 64 << 10;
+    const CALLS: usize = 20_000;
+    let Some(mut recorder) = start(wanted) else { return };
+    let mut bytes = Vec::new();
+    let mut tid = Tid(0);
+    let mut call = |times: usize| {
+        common::named_thread_on(cpu, "caller", || {
+            tid = gettid();
+            for _ in 0..times {
+                // SAFETY: takes nothing, cannot fail.
+                unsafe { libc::getppid() };
+            }
+        });
+    };
+    call(CALLS);
+    let lost_before = if backend == Backend::Tracefs { 0 } else { recorder.losses()[0].1 };
+    recorder.drain(&mut |_, more| bytes.extend_from_slice(more));
+    call(10);
+    let stopped = recorder.stop(&mut |_, more| bytes.extend_from_slice(more));
+    let events: Vec<Event> = punctual_record::wire::decode(&bytes).map(Result::unwrap).collect();
+    let told: u64 = events
+        .iter()
+        .filter_map(|event| if let What::Lost { count, .. } = event.what { Some(count) } else { None })
+        .sum();
+    assert!(told > 0 && told >= lost_before);
+    assert_eq!(told, stopped.recorded.lost());
+    let calls = events
+        .iter()
+        .filter(|event| matches!(event.what, What::SyscallEnter { .. } | What::SyscallExit { .. }))
+        .count();
+    assert_eq!(calls as u64 + told, 2 * (CALLS as u64 + 10), "told {told}");
+    // The place of the losses is in the order of the CPU's events.
+    assert!(events.windows(2).all(|pair| pair[0].at <= pair[1].at || matches!(pair[1].what, What::Lost { .. })));
+}
+
+fn every_group_is_recorded_or_said_not_to_be(backend: Backend) {
+    let Some((events, stopped)) = record(request(Group::ALL, backend), || {
+        Command::new("true").status().unwrap();
+    }) else {
+        return;
+    };
+    assert!(!events.is_empty());
+    let findings: Vec<&str> = stopped.recorded.findings.iter().map(|finding| finding.message.as_str()).collect();
+    for group in Group::ALL {
+        let said = findings.iter().any(|message| message.contains(&format!("the group {} is not", group.word())));
+        assert_eq!(stopped.recorded.covers(*group), !said, "{group:?}: {findings:?}");
+    }
+    for group in [Group::Sched, Group::Syscall, Group::Softirq, Group::Irq, Group::Hrtimer] {
+        assert!(stopped.recorded.covers(group), "{findings:?}");
+    }
+    // The verifier's refusals would be our mistakes.
+    let evidence: Vec<&str> =
+        stopped.recorded.findings.iter().filter_map(|finding| finding.evidence.as_deref()).collect();
+    assert!(!evidence.iter().any(|why| why.contains("refused the program")), "{evidence:?}");
+}
+
+#[test]
+fn the_best_backend_is_chosen() {
+    let Some(recorder) = start(Request::new(&[Group::Sched], online())) else { return };
+    let stopped = recorder.stop(&mut |_, _| {});
+    assert!(!stopped.recorded.recorder.is_empty());
+}
+
+#[test]
+fn requests_without_sense_are_refused() {
+    let refused = |change: fn(&mut Request)| {
+        let mut request = Request::new(&[Group::Sched], online());
+        change(&mut request);
+        Recorder::start(request).map(drop).unwrap_err().to_string()
+    };
+    assert_eq!(refused(|request| request.groups.clear()), "no group of events to record");
+    assert_eq!(refused(|request| request.cpus = Default::default()), "no CPU to record on");
+    assert_eq!(
+        refused(|request| request.comms = vec!["x".repeat(16)]),
+        "a task name has 1 to 15 bytes, `xxxxxxxxxxxxxxxx` has 16"
     );
+    assert_eq!(refused(|request| request.syscalls = vec![5000]), "there is no system call 5000");
 }

@@ -30,6 +30,9 @@ pub(crate) enum LoadError {
     /// The kernel has no such tracepoint.
     #[error("this kernel has no tracepoint {0}")]
     NoTracepoint(String),
+    /// tracefs does not help.
+    #[error("{0}")]
+    NoTracefs(String),
     /// A program was refused.
     #[error("the kernel refused the program for {tracepoint}: {why}{}", last_line(log))]
     Refused {
@@ -92,8 +95,18 @@ impl Object {
         }
     }
 
-    /// Makes the maps, and fits the programs to them and to the kernel's types.
-    pub(crate) fn prepare(&mut self, kernel: &Btf) -> Result<(), LoadError> {
+    /// A map's descriptor, once prepared.
+    pub(crate) fn map(&self, name: &str) -> Result<&OwnedFd, LoadError> {
+        self.maps.get(name).ok_or_else(|| LoadError::Unfit(format!("there is no map {name}")))
+    }
+
+    /// Uses this map under that name, instead of one of its own.
+    pub(crate) fn adopt(&mut self, name: &str, map: OwnedFd) {
+        self.maps.insert(name.to_owned(), map);
+    }
+
+    /// Makes the maps that it was not given, and fits the programs to them, and where they need that to the kernel's types.
+    pub(crate) fn prepare(&mut self, kernel: Option<&Btf>) -> Result<(), LoadError> {
         let unfit = |why: &dyn std::fmt::Display| LoadError::Unfit(why.to_string());
         for (name, map) in &self.object.maps {
             if !self.maps.contains_key(name) {
@@ -103,14 +116,11 @@ impl Object {
         let text: HashSet<usize> = self.object.functions.keys().map(|(section, _)| *section).collect();
         let given = self.object.maps.clone();
         let fds = given.iter().filter_map(|(name, map)| Some((name.as_str(), self.maps.get(name)?.as_raw_fd(), map)));
-        self.object.relocate_btf(kernel).map_err(|why| unfit(&Whole(&why)))?;
+        if let Some(kernel) = kernel {
+            self.object.relocate_btf(kernel).map_err(|why| unfit(&Whole(&why)))?;
+        }
         self.object.relocate_maps(fds, &text).map_err(|why| unfit(&Whole(&why)))?;
         self.object.relocate_calls(&text).map_err(|why| unfit(&Whole(&why)))
-    }
-
-    /// A map's descriptor, once prepared.
-    pub(crate) fn map(&self, name: &str) -> Result<&OwnedFd, LoadError> {
-        self.maps.get(name).ok_or_else(|| LoadError::Unfit(format!("there is no map {name}")))
     }
 
     /// Loads the program and attaches it to the kernel's tracepoint of that name.
@@ -126,6 +136,15 @@ impl Object {
         let instructions = self.instructions(program)?;
         let program = sys::load_program(ProgramShape::btf_tracepoint(program, id), &instructions).map_err(refused)?;
         let link = sys::attach_btf_tracepoint(&program).map_err(|why| refused((why, String::new())))?;
+        Ok(Attach { program, _link: link })
+    }
+
+    /// The same for a program that reads the tracepoint's own record; `id` is the tracepoint's number in tracefs.
+    pub(crate) fn attach_tracepoint(&self, program: &str, tracepoint: &str, id: u16) -> Result<Attach, LoadError> {
+        let refused = |(why, log)| LoadError::Refused { tracepoint: tracepoint.to_owned(), why, log };
+        let instructions = self.instructions(program)?;
+        let program = sys::load_program(ProgramShape::tracepoint(program), &instructions).map_err(refused)?;
+        let link = sys::attach_tracepoint(&program, id).map_err(|why| refused((why, String::new())))?;
         Ok(Attach { program, _link: link })
     }
 

@@ -19,7 +19,8 @@ pub(crate) enum Command {
 }
 
 /// BPF_PROG_TYPE_*.
-pub(crate) const PROGRAM_TRACING: u32 = 26;
+const PROGRAM_TRACEPOINT: u32 = 5;
+const PROGRAM_TRACING: u32 = 26;
 /// BPF_TRACE_RAW_TP.
 const ATTACH_RAW_TP: u32 = 23;
 
@@ -133,6 +134,10 @@ impl<'a> ProgramShape<'a> {
     pub(crate) fn btf_tracepoint(name: &'a str, id: u32) -> ProgramShape<'a> {
         ProgramShape { name, kind: PROGRAM_TRACING, attach_type: ATTACH_RAW_TP, attach_btf_id: id }
     }
+    /// For a tracepoint whose record it reads.
+    pub(crate) fn tracepoint(name: &'a str) -> ProgramShape<'a> {
+        ProgramShape { name, kind: PROGRAM_TRACEPOINT, attach_type: 0, attach_btf_id: 0 }
+    }
 }
 
 /// Loads a program: `instructions` are those of the kernel, 8 bytes each. The verifier's log is asked for when it refuses.
@@ -155,6 +160,31 @@ pub(crate) fn load_program(shape: ProgramShape, instructions: &[u64]) -> Result<
             let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
             Err((why, String::from_utf8_lossy(&log[..end]).into_owned()))
         }
+    }
+}
+
+/// Attaches a program to the tracepoint with this number, on all CPUs; it stays as long as the descriptor (perf_event_open(2)).
+pub(crate) fn attach_tracepoint(program: &OwnedFd, id: u16) -> io::Result<OwnedFd> {
+    const TRACEPOINT: u64 = 2;
+    const SIZE: u64 = 64;
+    const CLOEXEC: libc::c_ulong = 8;
+    const SET_BPF: libc::c_ulong = 0x4004_2408;
+    const ENABLE: libc::c_ulong = 0x2400;
+    let attr: [u64; SIZE as usize / 8] = [TRACEPOINT | SIZE << 32, u64::from(id), 0, 0, 0, 0, 0, 0];
+    let (all, cpu, group) = (-1, 0, -1);
+    // SAFETY: the attribute is ours and of the size that it says; the descriptors live through the calls.
+    unsafe {
+        let event = libc::syscall(libc::SYS_perf_event_open, attr.as_ptr(), all, cpu, group, CLOEXEC);
+        if event < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let event = OwnedFd::from_raw_fd(event as RawFd);
+        // The type of the request differs between C libraries.
+        let set = |request: libc::c_ulong, to: libc::c_int| libc::ioctl(event.as_raw_fd(), request as _, to);
+        if set(SET_BPF, program.as_raw_fd()) < 0 || set(ENABLE, 0) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(event)
     }
 }
 

@@ -35,7 +35,9 @@ impl Collector {
             if let (true, Ok(payload)) = (u64::from(header.kind) == NAME, payload.try_into()) {
                 let name = Name::read(payload);
                 let scheduling = scheduling(name.policy, 99 - (i32::from(name.prio) - 1));
-                let name = TaskName { process: name.process, comm: text(&name.comm), scheduling };
+                let process = Some(name.process).filter(|process| *process != 0);
+                let process = process.unwrap_or_else(|| process_of(header.tid));
+                let name = TaskName { process, comm: text(&name.comm), scheduling };
                 self.keep(Tid(header.tid), name);
             }
             bytes = &rest[size..];
@@ -66,7 +68,9 @@ impl Collector {
     /// Everything that is known, with the names and scheduling that living threads have now.
     pub(crate) fn finish(mut self) -> Names {
         self.scan();
-        Names { tasks: self.tasks, ..Names::default() }
+        let mut names = Names { tasks: self.tasks, ..Names::default() };
+        super::name_machine(&mut names);
+        names
     }
 }
 
@@ -74,6 +78,13 @@ impl Collector {
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+/// The thread group, where the recorder could not tell it; a thread that is gone goes by itself.
+fn process_of(tid: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let group = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
+    group.unwrap_or(tid)
 }
 
 fn scheduling_of(tid: u32) -> Option<String> {

@@ -12,6 +12,10 @@ pub enum Backend {
     Auto,
     /// BPF programs on tracepoints with BTF: the cheapest, and all filters run in the kernel.
     Btf,
+    /// BPF programs on tracepoints whose fields tracefs describes: for kernels without BTF.
+    Tracepoint,
+    /// The kernel's own trace buffers: for kernels without BPF, and for who may not use it.
+    Tracefs,
 }
 
 /// What becomes of events.
@@ -109,6 +113,9 @@ pub enum StartError {
         /// What to do.
         remedy: Option<String>,
     },
+    /// No backend works here.
+    #[error("kernel events cannot be recorded here: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    None(Vec<StartError>),
 }
 
 impl StartError {
@@ -117,9 +124,10 @@ impl StartError {
         use std::io::ErrorKind::PermissionDenied;
         let remedy = match why {
             LoadError::NoBtf(_) => Some("a kernel with CONFIG_DEBUG_INFO_BTF=y has it".to_owned()),
-            LoadError::Map { why, .. } | LoadError::Refused { why, .. } if why.kind() == PermissionDenied => {
-                Some("run as root, or with the capabilities CAP_BPF and CAP_PERFMON".to_owned())
-            }
+            LoadError::Map { why, .. } | LoadError::Refused { why, .. } if why.kind() == PermissionDenied => Some(
+                "run as root, or with the capabilities CAP_BPF and CAP_PERFMON, without lockdown=confidentiality"
+                    .to_owned(),
+            ),
             _ => None,
         };
         StartError::Backend { backend, why: why.to_string(), remedy }

@@ -373,7 +373,7 @@ fn task_state(state: u16) -> TaskState {
 }
 
 /// include/uapi/linux/futex.h; the flags FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME are set aside.
-fn futex(op: u32) -> Futex {
+pub(crate) fn futex(op: u32) -> Futex {
     match op & !(128 | 256) {
         0 | 9 | 11 => Futex::Wait,
         1 | 3 | 4 | 5 | 10 | 12 => Futex::Wake,

@@ -74,7 +74,7 @@ impl Drain {
             if clock::monotonic() - self.renewed > RENEWAL {
                 self.renew();
             }
-            if self.kernel.as_ref().is_none_or(|kernel| kernel.fill() < HURRY) {
+            if self.kernel.as_ref().is_none_or(|kernel| kernel.fill().is_none_or(|fill| fill < HURRY)) {
                 std::thread::park_timeout(TICK);
             }
         }

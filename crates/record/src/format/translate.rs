@@ -1,0 +1,296 @@
+//! From a tracepoint's own record to ours.
+
+use super::fields::{Field, Fields, Format};
+use crate::recorder::Request;
+use crate::tracepoints::Tracepoint;
+use crate::wire::{self, layout};
+use punctual_core::MonotonicNs;
+use punctual_core::event::{Event, Futex, Group, TaskState, Tid, What};
+use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A tracepoint's record with what surrounds it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recorded<'a> {
+    pub(crate) at: MonotonicNs,
+    pub(crate) cpu: u16,
+    pub(crate) tid: u32,
+    /// From its first common field on.
+    pub(crate) record: &'a [u8],
+}
+
+/// Translates the records of one kernel.
+#[derive(Debug, Default)]
+pub(crate) struct Translator {
+    tracepoints: Vec<Known>,
+    by_id: HashMap<u16, usize>,
+    /// What futex call each thread is in: its exit does not say.
+    futexes: HashMap<u32, Futex>,
+    want_syscall: bool,
+    want_futex: bool,
+    /// Which system calls are wanted; empty: all.
+    syscalls: Vec<u32>,
+    /// CLOCK_REALTIME less CLOCK_MONOTONIC: timers of the former have instants of the former.
+    wall: i64,
+}
+
+#[derive(Debug)]
+struct Known {
+    wants: Wants,
+    /// Those that [`names_of`] lists for this kind, in that order.
+    fields: [Option<Field>; 4],
+}
+
+/// What a tracepoint's records become.
+#[derive(Clone, Copy, Debug)]
+struct Wants {
+    kind: u8,
+    /// Page faults of user space.
+    user: bool,
+}
+
+impl Translator {
+    pub(crate) fn new(request: &Request) -> Translator {
+        let real = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
+        Translator {
+            wall: real - crate::recorder::now().0,
+            want_syscall: request.groups.contains(&Group::Syscall),
+            want_futex: request.groups.contains(&Group::Futex),
+            syscalls: request.syscalls.clone(),
+            ..Translator::default()
+        }
+    }
+
+    /// Adds a tracepoint; its number among the translator's.
+    pub(crate) fn add(&mut self, tracepoint: &Tracepoint, format: &Format) -> usize {
+        let mut fields = [None; 4];
+        for (place, name) in fields.iter_mut().zip(names_of(tracepoint.kind)) {
+            *place = name.split('|').find_map(|name| format.field(name));
+        }
+        let wants = Wants { kind: tracepoint.kind, user: tracepoint.name.ends_with("_user") };
+        self.by_id.insert(format.id, self.tracepoints.len());
+        self.tracepoints.push(Known { wants, fields });
+        self.tracepoints.len() - 1
+    }
+
+    /// How much of its record must be known.
+    pub(crate) fn size(&self, tracepoint: usize) -> usize {
+        let fields = self.tracepoints.get(tracepoint).map_or(&[][..], |known| &known.fields[..]);
+        fields.iter().flatten().map(|field| field.offset + field.size).max().unwrap_or(0)
+    }
+
+    /// The tracepoint with this `common_type`.
+    pub(crate) fn by_id(&self, id: u16) -> Option<usize> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// Appends what the record says, as ours; nothing where it is not wanted. Names go to `names`.
+    pub(crate) fn translate(
+        &mut self,
+        tracepoint: usize,
+        recorded: Recorded<'_>,
+        to: &mut Vec<u8>,
+        names: &mut Vec<u8>,
+    ) {
+        let Some(known) = self.tracepoints.get(tracepoint) else { return };
+        let (wants, fields) = (known.wants, known.fields);
+        let number = |place: usize| fields[place].map_or(0, |field| field.number(recorded.record));
+        let bytes = |place: usize| fields[place].map_or(&[][..], |field| field.bytes(recorded.record));
+        let emit = |what: What, to: &mut Vec<u8>| {
+            wire::encode(&Event { at: recorded.at, cpu: recorded.cpu, tid: Tid(recorded.tid), what }, to);
+        };
+        match u64::from(wants.kind) {
+            layout::SYSCALL_ENTER | layout::FUTEX_ENTER => {
+                let call = number(0) as u32;
+                let args = [word(bytes(1), 0), word(bytes(1), 1)];
+                if self.want_futex && call == NR_FUTEX {
+                    let op = wire::futex(args[1] as u32);
+                    self.enter_futex(recorded.tid, op);
+                    emit(What::FutexEnter { op, address: args[0] }, to);
+                }
+                if self.wants_syscall(call) {
+                    emit(What::SyscallEnter { number: call, args }, to);
+                }
+            }
+            layout::SYSCALL_EXIT | layout::FUTEX_EXIT => {
+                let call = number(0) as u32;
+                if self.wants_syscall(call) {
+                    emit(What::SyscallExit { number: call, result: number(1) }, to);
+                }
+                if self.want_futex && call == NR_FUTEX {
+                    let op = self.futexes.remove(&recorded.tid).unwrap_or(Futex::Other);
+                    emit(What::FutexExit { op, result: number(1) as i32 }, to);
+                }
+            }
+            layout::NAME => name(number(0) as u32, bytes(1), names),
+            _ => {
+                if let Some(what) = what(wants, self.wall, number, bytes) {
+                    emit(what, to);
+                }
+            }
+        }
+    }
+
+    fn wants_syscall(&self, number: u32) -> bool {
+        self.want_syscall && (self.syscalls.is_empty() || self.syscalls.contains(&number))
+    }
+
+    fn enter_futex(&mut self, tid: u32, op: Futex) {
+        if self.futexes.len() < MOST_FUTEXES {
+            self.futexes.insert(tid, op);
+        }
+    }
+}
+
+/// One of the arguments of a system call.
+fn word(args: &[u8], place: usize) -> u64 {
+    args.get(place * 8..place * 8 + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+/// A task's name, of which the tracepoint says neither process nor scheduling.
+fn name(tid: u32, comm: &[u8], to: &mut Vec<u8>) {
+    let mut name = layout::Name { process: 0, policy: u8::MAX, prio: 0, spare: 0, comm: [0; 16] };
+    let length = comm.len().min(16);
+    name.comm[..length].copy_from_slice(&comm[..length]);
+    let (mut head, mut bytes) = ([0; layout::Header::SIZE], [0; layout::Name::SIZE]);
+    layout::Header { ns: 0, tid, kind: layout::NAME as u8, words: (bytes.len() / wire::WORD) as u8, cpu: 0 }
+        .write(&mut head);
+    name.write(&mut bytes);
+    to.extend_from_slice(&head);
+    to.extend_from_slice(&bytes);
+}
+
+/// Threads inside futex calls, of which more than there are threads cannot be.
+const MOST_FUTEXES: usize = 1 << 22;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) const NR_FUTEX: u32 = 202;
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) const NR_FUTEX: u32 = 98;
+
+/// The fields that a kind needs; `a|b` where versions differ.
+fn names_of(kind: u8) -> &'static [&'static str] {
+    match u64::from(kind) {
+        layout::SWITCH => &["prev_prio", "prev_state", "next_pid", "next_prio"],
+        layout::WAKING | layout::WAKEUP | layout::WAKEUP_NEW => &["pid", "prio", "target_cpu"],
+        layout::MIGRATE => &["pid", "orig_cpu", "dest_cpu"],
+        layout::FORK => &["child_pid"],
+        layout::PI_SETPRIO => &["pid", "oldprio", "newprio"],
+        layout::IRQ_ENTRY | layout::IRQ_EXIT => &["irq", "ret"],
+        layout::VECTOR_ENTRY | layout::VECTOR_EXIT => &["vector"],
+        layout::SOFTIRQ_RAISE | layout::SOFTIRQ_ENTRY | layout::SOFTIRQ_EXIT => &["vec"],
+        layout::IPI_SEND => &["cpu"],
+        layout::HRTIMER_START => &["hrtimer", "expires"],
+        layout::HRTIMER_ENTRY => &["hrtimer", "now"],
+        layout::HRTIMER_CANCEL | layout::HRTIMER_EXIT => &["hrtimer"],
+        layout::TIMER_START => &["timer", "expires"],
+        layout::TIMER_ENTRY => &["timer", "function"],
+        layout::TIMER_EXIT => &["timer"],
+        layout::SYSCALL_ENTER | layout::FUTEX_ENTER => &["id", "args"],
+        layout::SYSCALL_EXIT | layout::FUTEX_EXIT => &["id", "ret"],
+        layout::CONTENTION_BEGIN => &["lock_addr", "flags"],
+        layout::CONTENTION_END => &["lock_addr", "ret"],
+        layout::PAGE_FAULT => &["address", "ip"],
+        layout::PAGE_ALLOC => &["order", "pfn"],
+        layout::RECLAIM_BEGIN => &["order"],
+        layout::RECLAIM_END => &["nr_reclaimed"],
+        layout::KMALLOC | layout::CACHE_ALLOC => &["bytes_req", "bytes_alloc"],
+        layout::BLOCK_ISSUE => &["dev", "sector", "bytes", "rwbs"],
+        layout::BLOCK_COMPLETE => &["dev", "sector", "nr_sector", "error|errors"],
+        layout::JOURNAL_START | layout::JOURNAL_END => &["dev", "transaction"],
+        layout::MMC_START => &["cmd_opcode", "blocks"],
+        layout::MMC_DONE => &["cmd_opcode", "cmd_err"],
+        layout::WORK_START | layout::WORK_END => &["function"],
+        layout::NAPI_POLL => &["work", "budget"],
+        layout::IDLE => &["state"],
+        layout::FREQUENCY => &["state", "cpu_id"],
+        layout::NAME => &["pid", "newcomm|comm"],
+        _ => &[],
+    }
+}
+
+fn what<'a>(wants: Wants, wall: i64, n: impl Fn(usize) -> i64, bytes: impl Fn(usize) -> &'a [u8]) -> Option<What> {
+    let (task, prio) = (|| Tid(n(0) as u32), |place| n(place) as i16);
+    Some(match u64::from(wants.kind) {
+        layout::SWITCH => What::Switch {
+            prev_prio: prio(0),
+            prev_state: task_state(n(1)),
+            next: Tid(n(2) as u32),
+            next_prio: prio(3),
+        },
+        layout::WAKING => What::Waking { task: task(), prio: prio(1), target: n(2) as u16 },
+        layout::WAKEUP => What::Wakeup { task: task(), prio: prio(1), target: n(2) as u16, new: false },
+        layout::WAKEUP_NEW => What::Wakeup { task: task(), prio: prio(1), target: n(2) as u16, new: true },
+        layout::MIGRATE => What::Migrate { task: task(), from: n(1) as u16, to: n(2) as u16 },
+        layout::FORK => What::Fork { child: task() },
+        layout::EXEC => What::Exec,
+        layout::EXIT => What::Exit,
+        layout::PI_SETPRIO => What::PiSetPrio { task: task(), old: prio(1), new: prio(2) },
+        layout::IRQ_ENTRY => What::IrqEntry { irq: n(0) as u32 },
+        layout::IRQ_EXIT => What::IrqExit { irq: n(0) as u32, handled: n(1) != 0 },
+        layout::VECTOR_ENTRY => What::VectorEntry { vector: n(0) as u8 },
+        layout::VECTOR_EXIT => What::VectorExit { vector: n(0) as u8 },
+        layout::SOFTIRQ_RAISE => What::SoftirqRaise { vector: n(0) as u8 },
+        layout::SOFTIRQ_ENTRY => What::SoftirqEntry { vector: n(0) as u8 },
+        layout::SOFTIRQ_EXIT => What::SoftirqExit { vector: n(0) as u8 },
+        layout::IPI_SEND => What::IpiSend { target: n(0) as u16 },
+        layout::HRTIMER_START => What::HrtimerStart { timer: n(0) as u64, expires: monotonic(n(1), wall) },
+        layout::HRTIMER_CANCEL => What::HrtimerCancel { timer: n(0) as u64 },
+        layout::HRTIMER_ENTRY => {
+            What::HrtimerExpireEntry { timer: n(0) as u64, now: monotonic(n(1), wall), expires: None }
+        }
+        layout::HRTIMER_EXIT => What::HrtimerExpireExit { timer: n(0) as u64 },
+        layout::TIMER_START => What::TimerStart { timer: n(0) as u64, expires: n(1) as u64 },
+        layout::TIMER_ENTRY => What::TimerExpireEntry { timer: n(0) as u64, function: n(1) as u64 },
+        layout::TIMER_EXIT => What::TimerExpireExit { timer: n(0) as u64 },
+        layout::CONTENTION_BEGIN => What::ContentionBegin { lock: n(0) as u64, flags: n(1) as u32 },
+        layout::CONTENTION_END => What::ContentionEnd { lock: n(0) as u64, result: n(1) as i32 },
+        layout::PAGE_FAULT => What::PageFault { address: n(0) as u64, ip: n(1) as u64, user: wants.user },
+        layout::PAGE_ALLOC => What::PageAlloc { order: n(0) as u8, page: n(1) as u64 },
+        layout::RECLAIM_BEGIN => What::ReclaimBegin { order: n(0) as u8 },
+        layout::RECLAIM_END => What::ReclaimEnd { reclaimed: n(0) as u64 },
+        layout::KMALLOC => What::Kmalloc { requested: n(0) as u64, allocated: n(1) as u64 },
+        layout::CACHE_ALLOC => What::CacheAlloc { requested: n(0) as u64, allocated: n(1) as u64 },
+        layout::BLOCK_ISSUE => {
+            let write = bytes(3).contains(&b'W');
+            What::BlockIssue { device: n(0) as u32, sector: n(1) as u64, bytes: n(2) as u32, write }
+        }
+        layout::BLOCK_COMPLETE => {
+            let bytes = (n(2) as u32).saturating_mul(512);
+            What::BlockComplete { device: n(0) as u32, sector: n(1) as u64, bytes, error: n(3) as i32 }
+        }
+        layout::JOURNAL_START => What::JournalStart { device: n(0) as u32, transaction: n(1) as u32 as u64 },
+        layout::JOURNAL_END => What::JournalEnd { device: n(0) as u32, transaction: n(1) as u32 as u64 },
+        layout::MMC_START => What::MmcStart { opcode: n(0) as u32, blocks: n(1) as u32 },
+        layout::MMC_DONE => What::MmcDone { opcode: n(0) as u32, error: n(1) as i32 },
+        layout::WORK_START => What::WorkStart { function: n(0) as u64 },
+        layout::WORK_END => What::WorkEnd { function: n(0) as u64 },
+        layout::NAPI_POLL => What::NapiPoll { work: n(0) as u32, budget: n(1) as u32 },
+        layout::IDLE if n(0) as u32 == u32::MAX => What::IdleExit,
+        layout::IDLE => What::IdleEnter { state: n(0) as u32 },
+        layout::FREQUENCY => What::Frequency { khz: n(0) as u32 },
+        _ => return None,
+    })
+}
+
+/// `prev_state` of sched_switch is not the kernel's state but a report of it (`__trace_sched_switch_state`, include/trace/events/sched.h): one bit, above
+/// which stands one for "preempted".
+fn task_state(state: i64) -> TaskState {
+    match state {
+        0 => TaskState::Preempted,
+        s if s & 0x100 != 0 => TaskState::Preempted,
+        s if s & 0x1 != 0 => TaskState::Sleeping,
+        s if s & 0x2 != 0 => TaskState::Blocked,
+        s if s & (0x4 | 0x8) != 0 => TaskState::Stopped,
+        s if s & (0x10 | 0x20) != 0 => TaskState::Dead,
+        // An idle kernel thread.
+        s if s & 0x80 != 0 => TaskState::Sleeping,
+        _ => TaskState::Other,
+    }
+}
+
+/// The record does not say on which clock a timer is. CLOCK_REALTIME is decades ahead of a machine's uptime.
+fn monotonic(instant: i64, wall: i64) -> MonotonicNs {
+    const YEAR: i64 = 365 * 86_400 * 1_000_000_000;
+    MonotonicNs(if wall > 2 * YEAR && instant > wall - YEAR && instant != i64::MAX { instant - wall } else { instant })
+}

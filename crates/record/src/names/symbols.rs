@@ -1,0 +1,78 @@
+//! Names of kernel functions, for those addresses that occur.
+
+use punctual_core::Fact;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+/// The functions that hold these addresses, as `function` or, away from its beginning, `function+0x1f`.
+///
+/// The kernel shows addresses of zero to those who may not know them (kernel.kptr_restrict, missing CAP_SYSLOG): that is a fact too.
+pub fn kernel_symbols(addresses: &BTreeSet<u64>) -> Fact<BTreeMap<u64, String>> {
+    if addresses.is_empty() {
+        return Fact::Known(BTreeMap::new());
+    }
+    match File::open("/proc/kallsyms") {
+        Ok(file) => find(addresses, BufReader::new(file)),
+        Err(why) => Fact::Unavailable(format!("/proc/kallsyms: {why}")),
+    }
+}
+
+/// One pass: for each wanted address the nearest symbol at or below it. The file is not sorted: modules come last.
+fn find(addresses: &BTreeSet<u64>, symbols: impl BufRead) -> Fact<BTreeMap<u64, String>> {
+    let mut nearest: BTreeMap<u64, (u64, String)> = BTreeMap::new();
+    let mut any = false;
+    for line in symbols.split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        let mut words = line.split_whitespace();
+        let (Some(Ok(start)), Some(kind), Some(name)) =
+            (words.next().map(|word| u64::from_str_radix(word, 16)), words.next(), words.next())
+        else {
+            continue;
+        };
+        any |= start != 0;
+        if start == 0 || !matches!(kind, "t" | "T" | "w" | "W") {
+            continue;
+        }
+        for address in addresses.range(start..start.saturating_add(LONGEST)) {
+            match nearest.get(address) {
+                Some((other, _)) if *other >= start => {}
+                _ => drop(nearest.insert(*address, (start, name.to_owned()))),
+            }
+        }
+    }
+    if !any {
+        return Fact::Unavailable(
+            "/proc/kallsyms hides its addresses: see kernel.kptr_restrict, or run as root".to_owned(),
+        );
+    }
+    let text = |(address, (start, name)): (u64, (u64, String))| match address - start {
+        0 => (address, name),
+        offset => (address, format!("{name}+{offset:#x}")),
+    };
+    Fact::Known(nearest.into_iter().map(text).collect())
+}
+
+/// No function of the kernel is longer; what is farther from any symbol is left a number.
+const LONGEST: u64 = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_goes_by_the_function_that_holds_it() {
+        let text = "ffffffff81000000 T _text\nffffffff81000200 t do_idle\nffffffff81000300 T schedule\nffffffff81000400 D data\nffffffffc0000000 t far\t[module]\n";
+        let wanted =
+            [0xffff_ffff_8100_0200, 0xffff_ffff_8100_0210, 0xffff_ffff_c000_0010, 0x1000].into_iter().collect();
+        let Fact::Known(names) = find(&wanted, text.as_bytes()) else { panic!() };
+        let names: Vec<&str> = names.values().map(String::as_str).collect();
+        assert_eq!(names, ["do_idle", "do_idle+0x10", "far+0x10"]);
+    }
+
+    #[test]
+    fn hidden_addresses_are_said_to_be_hidden() {
+        let text = "0000000000000000 T schedule\n";
+        assert!(matches!(find(&[1].into_iter().collect(), text.as_bytes()), Fact::Unavailable(_)));
+    }
+}

@@ -1,0 +1,95 @@
+//! Whichever backend runs.
+
+use super::bpf::BpfRecorder;
+use super::tracefs::{self, TracefsRecorder};
+use super::{Backend, Mode, Request, StartError};
+use punctual_core::event::Group;
+use punctual_core::{Finding, MonotonicNs};
+
+pub(super) enum Running {
+    Bpf(BpfRecorder),
+    Tracefs(TracefsRecorder),
+}
+
+macro_rules! each {
+    ($self:expr, $running:ident => $what:expr) => {
+        match $self {
+            Running::Bpf($running) => $what,
+            Running::Tracefs($running) => $what,
+        }
+    };
+}
+
+impl Running {
+    pub(super) fn start(request: &Request) -> Result<Running, StartError> {
+        match request.backend {
+            Backend::Auto => Running::first(request),
+            backend => Running::one(request, backend),
+        }
+    }
+
+    fn one(request: &Request, backend: Backend) -> Result<Running, StartError> {
+        match backend {
+            Backend::Tracefs if request.mode == Mode::Flight => Err(StartError::Backend {
+                backend: tracefs::NAME,
+                why: "the flight recorder needs BPF".to_owned(),
+                remedy: None,
+            }),
+            Backend::Tracefs => TracefsRecorder::start(request).map(Running::Tracefs),
+            _ => BpfRecorder::start(request, backend).map(Running::Bpf),
+        }
+    }
+
+    /// The first that works; what was tried before it is in its findings, and when none does the first one's reason is told with the others'.
+    fn first(request: &Request) -> Result<Running, StartError> {
+        let mut reasons: Vec<StartError> = Vec::new();
+        for backend in [Backend::Btf, Backend::Tracepoint, Backend::Tracefs] {
+            match Running::one(request, backend) {
+                Ok(mut running) => {
+                    let before = reasons.iter().map(super::findings::fallback);
+                    each!(&mut running, running => running.add_findings(before.collect()));
+                    return Ok(running);
+                }
+                Err(why) => reasons.push(why),
+            }
+        }
+        Err(StartError::None(reasons))
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Running::Bpf(running) => running.name(),
+            Running::Tracefs(_) => tracefs::NAME,
+        }
+    }
+    pub(super) fn groups(&self) -> &[Group] {
+        each!(self, running => running.groups())
+    }
+    pub(super) fn findings(&self) -> &[Finding] {
+        each!(self, running => running.findings())
+    }
+    pub(super) fn take(&mut self, slot: u32, to: &mut Vec<u8>) {
+        each!(self, running => running.take(slot, to));
+    }
+    pub(super) fn take_names(&mut self, to: &mut Vec<u8>) {
+        each!(self, running => running.take_names(to));
+    }
+    pub(super) fn lost(&self, slot: u32) -> u64 {
+        each!(self, running => running.lost(slot))
+    }
+    pub(super) fn detach(&mut self) {
+        each!(self, running => running.detach());
+    }
+    /// `None` where the backend cannot tell.
+    pub(super) fn fill(&self) -> Option<u64> {
+        match self {
+            Running::Bpf(running) => Some(running.fill()),
+            Running::Tracefs(_) => None,
+        }
+    }
+    pub(super) fn last_loss(&self, slot: u32, cpu: u16, at: MonotonicNs, to: &mut Vec<u8>) {
+        if let Running::Bpf(running) = self {
+            running.last_loss(slot, cpu, at, to);
+        }
+    }
+}

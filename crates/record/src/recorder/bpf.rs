@@ -1,0 +1,142 @@
+//! Recording with BPF programs: on tracepoints with BTF where the kernel describes its types, else on tracepoints whose records tracefs describes.
+
+use super::findings::{self, Missing};
+use super::{Backend, Mode, Request, StartError};
+use crate::bpf::{Attach, Buffers, LoadError, Shape};
+use crate::tracepoints::{self, NAMING, Tracepoint};
+use programs::Programs;
+use punctual_core::event::Group;
+use punctual_core::{Finding, MonotonicNs};
+use std::time::Duration;
+use untranslated::Untranslated;
+
+mod programs;
+mod untranslated;
+
+pub(super) struct BpfRecorder {
+    name: &'static str,
+    attached: Vec<(&'static Tracepoint, Attach)>,
+    naming: Vec<Attach>,
+    buffers: Buffers,
+    /// The buffer after those of the CPUs.
+    names_slot: u32,
+    groups: Vec<Group>,
+    findings: Vec<Finding>,
+    /// Records of tracepoints without BTF are translated on their way.
+    untranslated: Option<Untranslated>,
+}
+
+/// With BTF.
+pub(super) const BTF: &str = "BPF (BTF tracepoints)";
+/// Without.
+pub(super) const TRACEPOINT: &str = "BPF (tracepoint formats)";
+
+impl BpfRecorder {
+    /// `backend` is one of the two with BPF.
+    pub(super) fn start(request: &Request, backend: Backend) -> Result<BpfRecorder, StartError> {
+        let name = if backend == Backend::Btf { BTF } else { TRACEPOINT };
+        BpfRecorder::load(request, backend, name).map_err(|why| StartError::of(name, &why))
+    }
+
+    fn load(request: &Request, backend: Backend, name: &'static str) -> Result<BpfRecorder, LoadError> {
+        let shape = Shape::of(request.buffer, request.mode == Mode::Flight);
+        let names_slot = request.cpus.len() as u32;
+        let mut programs = Programs::prepare(request, shape, names_slot, backend)?;
+        let buffers = programs.buffers(shape, names_slot + 1)?;
+        // Names first: no task may turn up before they are watched. A task without a name is still a number.
+        let naming = NAMING.iter().filter_map(|tracepoint| programs.attach(tracepoint).ok()).collect();
+        let mut recorder = BpfRecorder {
+            name,
+            naming,
+            attached: Vec::new(),
+            buffers,
+            names_slot,
+            groups: Vec::new(),
+            findings: Vec::new(),
+            untranslated: None,
+        };
+        recorder.attach(&mut programs, &request.groups)?;
+        recorder.untranslated = programs.into_untranslated();
+        Ok(recorder)
+    }
+
+    /// Attaches what the groups want. One tracepoint that is missing is told; that all are missing is an error.
+    fn attach(&mut self, programs: &mut Programs<'_>, groups: &[Group]) -> Result<(), LoadError> {
+        let (mut first, mut missing) = (None, Missing::default());
+        for group in Group::ALL.iter().filter(|group| groups.contains(group)) {
+            let mut any = false;
+            for tracepoint in tracepoints::of_groups(&[*group]) {
+                if self.attached.iter().any(|(other, _)| other.full_name() == tracepoint.full_name()) {
+                    any = true; // Shared: system calls and futexes.
+                    continue;
+                }
+                match programs.attach(tracepoint) {
+                    Ok(attach) => {
+                        self.attached.push((tracepoint, attach));
+                        any = true;
+                    }
+                    Err(why) => {
+                        missing.add(tracepoint, why.to_string());
+                        first.get_or_insert(why);
+                    }
+                }
+            }
+            if any {
+                self.groups.push(*group);
+            }
+            self.findings.extend(missing.finding(*group, any));
+        }
+        match first {
+            Some(why) if self.attached.is_empty() => Err(why),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+    pub(super) fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+    pub(super) fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+    pub(super) fn add_findings(&mut self, findings: Vec<Finding>) {
+        self.findings.extend(findings);
+    }
+    pub(super) fn fill(&self) -> u64 {
+        self.buffers.fill()
+    }
+    pub(super) fn lost(&self, slot: u32) -> u64 {
+        self.buffers.lost(slot)
+    }
+
+    pub(super) fn take(&mut self, slot: u32, to: &mut Vec<u8>) {
+        match &mut self.untranslated {
+            None => self.buffers.take(slot, to),
+            Some(untranslated) => untranslated.take(&self.buffers, slot, to),
+        }
+    }
+    pub(super) fn take_names(&mut self, to: &mut Vec<u8>) {
+        match &mut self.untranslated {
+            None => self.buffers.take(self.names_slot, to),
+            Some(untranslated) => untranslated.take_names(&self.buffers, self.names_slot, to),
+        }
+    }
+
+    /// Detaches, and gives programs that are running the time to end.
+    pub(super) fn detach(&mut self) {
+        for (tracepoint, attach) in self.attached.drain(..) {
+            if let Some(count) = attach.misses().filter(|count| *count > 0) {
+                self.findings.push(findings::missed(tracepoint, count));
+            }
+        }
+        self.naming.clear();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+
+    /// A record of the losses that no later record told, for the end of a CPU's stream.
+    pub(super) fn last_loss(&self, slot: u32, cpu: u16, at: MonotonicNs, to: &mut Vec<u8>) {
+        self.buffers.last_loss(slot, cpu, at, to);
+    }
+}

@@ -1,0 +1,223 @@
+//! The programs of a request: configured, loaded and attached one by one.
+
+use super::super::{Backend, Mode, Request};
+use super::untranslated::Untranslated;
+use crate::bpf::sys::{self, MapShape};
+use crate::bpf::{Attach, Buffers, LoadError, Object, Shape};
+use crate::format::{Fields, Translator};
+use crate::tracefs::Tracefs;
+use crate::tracepoints::Tracepoint;
+use crate::wire::layout as wire;
+use aya_obj::btf::Btf;
+use punctual_core::event::Group;
+use std::os::fd::OwnedFd;
+
+static EVENTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/events.bpf.o.z"));
+static RAW: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/raw.bpf.o.z"));
+
+pub(super) struct Programs<'a> {
+    request: &'a Request,
+    shared: Shared,
+    constants: Vec<(&'static str, Vec<u8>)>,
+    /// Programs with BTF, where they are to be used.
+    events: Option<(Btf, Object)>,
+    /// What is needed for programs without; asked for once, when it is first needed.
+    tracefs: Option<Result<Tracefs, String>>,
+    translator: Translator,
+    translated: bool,
+}
+
+/// Maps that all programs of a recorder have in common.
+struct Shared {
+    maps: Vec<(&'static str, OwnedFd)>,
+}
+
+impl<'a> Programs<'a> {
+    pub(super) fn prepare(
+        request: &'a Request,
+        shape: Shape,
+        names_slot: u32,
+        backend: Backend,
+    ) -> Result<Programs<'a>, LoadError> {
+        let shared = Shared::create(shape, names_slot + 1)?;
+        shared.fill(request)?;
+        let mut programs = Programs {
+            request,
+            shared,
+            constants: constants(request, shape, names_slot),
+            events: None,
+            tracefs: None,
+            translator: Translator::new(request),
+            translated: false,
+        };
+        if backend == Backend::Btf {
+            let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
+            let flag = |is: bool| vec![u8::from(is)];
+            let mut constants = programs.constants.clone();
+            constants.push(("want_syscall", flag(request.groups.contains(&Group::Syscall))));
+            constants.push(("want_futex", flag(request.groups.contains(&Group::Futex))));
+            constants.push(("syscalls", bitmap(&request.syscalls)));
+            let mut object = Object::open(EVENTS, &borrowed(&constants))?;
+            programs.shared.share(&mut object)?;
+            object.prepare(Some(&kernel))?;
+            programs.events = Some((kernel, object));
+        }
+        Ok(programs)
+    }
+
+    pub(super) fn buffers(&self, shape: Shape, count: u32) -> Result<Buffers, LoadError> {
+        let bytes = u64::from(shape.value_size()) * u64::from(count);
+        Buffers::map(self.shared.map(BUFFERS)?, shape, count).map_err(|why| LoadError::Map { bytes, why })
+    }
+
+    /// Attaches the program for a tracepoint. Those of modules are not in the kernel's own BTF, but tracefs describes them too.
+    pub(super) fn attach(&mut self, tracepoint: &Tracepoint) -> Result<Attach, LoadError> {
+        let Some((kernel, object)) = &self.events else { return self.attach_raw(tracepoint) };
+        let mut result = Err(LoadError::NoTracepoint(tracepoint.full_name()));
+        for program in tracepoint.programs {
+            result = object.attach_btf_tracepoint(kernel, program, tracepoint.name);
+            if result.is_ok() {
+                return result;
+            }
+        }
+        match result {
+            Err(LoadError::NoTracepoint(_)) => self.attach_raw(tracepoint),
+            result => result,
+        }
+    }
+
+    fn attach_raw(&mut self, tracepoint: &Tracepoint) -> Result<Attach, LoadError> {
+        let tracefs = self.tracefs.get_or_insert_with(Tracefs::open).as_ref();
+        let format =
+            tracefs.map_err(|why| LoadError::NoTracefs(why.clone()))?.format(tracepoint.system, tracepoint.name);
+        let format = format.map_err(LoadError::NoTracefs)?;
+        let number = self.translator.add(tracepoint, &format);
+        // What stands in the first 8 bytes is not for programs to see.
+        let bytes = self.translator.size(number).saturating_sub(8).next_multiple_of(8);
+        if bytes > RECORD {
+            return Err(LoadError::Unfit(format!("the record of {} has {bytes} bytes", tracepoint.full_name())));
+        }
+        let offset =
+            |names: &[&str]| names.iter().find_map(|name| format.field(name)).map_or(0, |field| field.offset as u32);
+        let other = match u64::from(tracepoint.kind) {
+            wire::SWITCH..=wire::PI_SETPRIO => offset(&["next_pid", "child_pid", "pid"]),
+            _ => 0,
+        };
+        let child = if u64::from(tracepoint.kind) == wire::FORK { offset(&["child_pid"]) } else { 0 };
+        let is_syscall = tracepoint.system == "raw_syscalls";
+        let number32 = |number: u32| number.to_ne_bytes().to_vec();
+        let mut constants = self.constants.clone();
+        constants.extend([
+            ("which", number32(number as u32)),
+            ("bytes", number32(bytes as u32)),
+            ("other_offset", number32(other)),
+            ("child_offset", number32(child)),
+            ("syscall_offset", number32(if is_syscall { offset(&["id"]) } else { 0 })),
+            ("syscalls", bitmap(&wanted_calls(self.request))),
+            ("to_names", vec![u8::from(u64::from(tracepoint.kind) == wire::NAME)]),
+        ]);
+        let mut object = Object::open(RAW, &borrowed(&constants))?;
+        self.shared.share(&mut object)?;
+        object.prepare(None)?;
+        self.translated = true;
+        object.attach_tracepoint("record", &tracepoint.full_name(), format.id)
+    }
+
+    /// The translator, if any program needs it.
+    pub(super) fn into_untranslated(self) -> Option<Untranslated> {
+        self.translated.then(|| Untranslated::new(self.translator))
+    }
+}
+
+/// `struct wire_raw` has room for so much of a record.
+const RECORD: usize = wire::Raw::SIZE - 8;
+
+const BUFFERS: &str = "buffers";
+
+impl Shared {
+    fn create(shape: Shape, count: u32) -> Result<Shared, LoadError> {
+        const HASH: u32 = 1;
+        const ARRAY: u32 = 2;
+        const NO_PREALLOC: u32 = 1;
+        const MMAPABLE: u32 = 1 << 10;
+        let map = |name, kind, key, value, entries, flags| {
+            let shape = MapShape { kind, key, value, entries, flags };
+            let refused = |why| LoadError::Map { bytes: u64::from(value) * u64::from(entries), why };
+            sys::create_map(name, shape).map(|fd| (name, fd)).map_err(refused)
+        };
+        let maps = vec![
+            map(BUFFERS, ARRAY, 4, shape.value_size(), count, MMAPABLE)?,
+            map("pids", HASH, 4, 1, 65536, NO_PREALLOC)?,
+            map("comms", HASH, 16, 1, 64, 0)?,
+        ];
+        Ok(Shared { maps })
+    }
+
+    fn map(&self, name: &str) -> Result<&OwnedFd, LoadError> {
+        let map = self.maps.iter().find(|(other, _)| *other == name);
+        map.map(|(_, fd)| fd).ok_or_else(|| LoadError::Unfit(format!("there is no map {name}")))
+    }
+
+    fn fill(&self, request: &Request) -> Result<(), LoadError> {
+        let refused = |why| LoadError::Map { bytes: 0, why };
+        for pid in &request.pids {
+            sys::update_map(self.map("pids")?, &pid.to_ne_bytes(), &[1]).map_err(refused)?;
+        }
+        for comm in &request.comms {
+            let mut key = [0; 16];
+            key[..comm.len()].copy_from_slice(comm.as_bytes());
+            sys::update_map(self.map("comms")?, &key, &[1]).map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    fn share(&self, object: &mut Object) -> Result<(), LoadError> {
+        for (name, fd) in &self.maps {
+            object.adopt(name, fd.try_clone().map_err(|why| LoadError::Map { bytes: 0, why })?);
+        }
+        Ok(())
+    }
+}
+
+fn constants(request: &Request, shape: Shape, names_slot: u32) -> Vec<(&'static str, Vec<u8>)> {
+    let mut slots = vec![0xff; wire::MAX_CPUS as usize * 2];
+    for (slot, cpu) in request.cpus.iter().enumerate() {
+        slots[cpu * 2..cpu * 2 + 2].copy_from_slice(&(slot as u16).to_ne_bytes());
+    }
+    let flag = |is: bool| vec![u8::from(is)];
+    vec![
+        ("slots", slots),
+        ("names_slot", names_slot.to_ne_bytes().to_vec()),
+        ("mask", shape.mask().to_ne_bytes().to_vec()),
+        ("flight", flag(request.mode == Mode::Flight)),
+        ("by_pid", flag(!request.pids.is_empty())),
+        ("by_comm", flag(!request.comms.is_empty())),
+        ("follow", flag(request.follow_children)),
+    ]
+}
+
+fn borrowed<'a>(constants: &'a [(&'static str, Vec<u8>)]) -> Vec<(&'a str, &'a [u8])> {
+    constants.iter().map(|(name, value)| (*name, value.as_slice())).collect()
+}
+
+/// One bit for each wanted system call; all of them where none is named.
+fn bitmap(numbers: &[u32]) -> Vec<u8> {
+    let mut bits = vec![if numbers.is_empty() { 0xff } else { 0 }; wire::MAX_SYSCALLS as usize / 8];
+    for number in numbers {
+        if let Some(byte) = bits.get_mut(*number as usize / 8) {
+            *byte |= 1 << (number % 8);
+        }
+    }
+    bits
+}
+
+/// Those that a program must let through for both groups.
+fn wanted_calls(request: &Request) -> Vec<u32> {
+    let (syscall, futex) = (request.groups.contains(&Group::Syscall), request.groups.contains(&Group::Futex));
+    match (syscall, futex) {
+        (true, _) if request.syscalls.is_empty() => Vec::new(),
+        (true, false) => request.syscalls.clone(),
+        (true, true) => request.syscalls.iter().copied().chain([crate::format::NR_FUTEX]).collect(),
+        (false, _) => vec![crate::format::NR_FUTEX],
+    }
+}

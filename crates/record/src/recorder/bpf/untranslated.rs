@@ -1,0 +1,49 @@
+//! Records of tracepoints without BTF, on their way from a buffer to the wire.
+
+use crate::bpf::Buffers;
+use crate::format::{Recorded, Translator};
+use crate::wire::layout::{self as wire, Header, Raw};
+use punctual_core::MonotonicNs;
+
+pub(super) struct Untranslated {
+    translator: Translator,
+    bytes: Vec<u8>,
+    names: Vec<u8>,
+}
+
+impl Untranslated {
+    pub(super) fn new(translator: Translator) -> Untranslated {
+        Untranslated { translator, bytes: Vec::new(), names: Vec::new() }
+    }
+
+    pub(super) fn take(&mut self, buffers: &Buffers, slot: u32, to: &mut Vec<u8>) {
+        self.bytes.clear();
+        buffers.take(slot, &mut self.bytes);
+        let mut rest = self.bytes.as_slice();
+        while let Some((header, payload)) = rest.split_first_chunk() {
+            let head = Header::read(header);
+            let Some((payload, after)) = payload.split_at_checked(usize::from(head.words) * 8) else { return };
+            let record = payload.try_into().ok().filter(|_| u64::from(head.kind) == wire::RAW).map(Raw::read);
+            match record {
+                // The payload's first 8 bytes stand where the record's common fields stood, so that offsets agree.
+                Some(raw) => {
+                    let record = &payload[..payload.len().min(8 + raw.bytes as usize)];
+                    let at = MonotonicNs(head.ns as i64);
+                    let recorded = Recorded { at, cpu: head.cpu, tid: head.tid, record };
+                    self.translator.translate(raw.tracepoint as usize, recorded, to, &mut self.names);
+                }
+                None => {
+                    to.extend_from_slice(header);
+                    to.extend_from_slice(payload);
+                }
+            }
+            rest = after;
+        }
+    }
+
+    /// Names: those that came untranslated go the same way.
+    pub(super) fn take_names(&mut self, buffers: &Buffers, slot: u32, to: &mut Vec<u8>) {
+        self.take(buffers, slot, to);
+        to.append(&mut self.names);
+    }
+}

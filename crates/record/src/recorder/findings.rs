@@ -1,0 +1,74 @@
+//! What a recorder could not record, as findings.
+
+use super::StartError;
+use crate::tracepoints::Tracepoint;
+use punctual_core::event::Group;
+use punctual_core::{Finding, Severity};
+
+/// The tracepoints of a group that could not be had, and why.
+#[derive(Default)]
+pub(super) struct Missing {
+    these: Vec<(String, String)>,
+    first: Option<String>,
+}
+
+impl Missing {
+    pub(super) fn add(&mut self, tracepoint: &Tracepoint, why: String) {
+        self.first.get_or_insert_with(|| why.clone());
+        self.these.push((tracepoint.full_name(), why));
+    }
+
+    /// The reason of the first one ever.
+    pub(super) fn first(&self) -> String {
+        self.first.clone().unwrap_or_else(|| "nothing was asked for".to_owned())
+    }
+
+    /// A finding about the group, of which `any` tracepoint could be had, and an empty list for the next one.
+    pub(super) fn finding(&mut self, group: Group, any: bool) -> Option<Finding> {
+        let missing = std::mem::take(&mut self.these);
+        // Vectors come in many kinds, and every kernel lacks some.
+        if missing.is_empty() || any && group == Group::Vectors {
+            return None;
+        }
+        let (names, mut why): (Vec<String>, Vec<String>) = missing.into_iter().unzip();
+        why.dedup();
+        let message = match any {
+            true => format!("some events of group {} are not recorded: {}", group.word(), names.join(", ")),
+            false => format!("the group {} is not recorded", group.word()),
+        };
+        let severity = if any { Severity::Advice } else { Severity::Warning };
+        Some(Finding::new("events-unavailable", severity, "recorder", message).evidence(why.join("; ")))
+    }
+}
+
+/// Events for which a program did not run.
+pub(super) fn missed(tracepoint: &Tracepoint, count: u64) -> Finding {
+    let name = tracepoint.full_name();
+    let message =
+        format!("{count} events of {name} are missing: they happened while the same program was running on that CPU");
+    Finding::new("events-missed", Severity::Warning, "recorder", message).evidence("bpf_prog_info.recursion_misses")
+}
+
+/// Events that the kernel's trace buffer did not take.
+pub(super) fn dropped(count: u64) -> Finding {
+    let message = format!("{count} events are missing: the kernel's trace buffer did not take them");
+    Finding::new("events-missed", Severity::Warning, "recorder", message)
+        .evidence("`dropped events` of per_cpu/cpu*/stats")
+}
+
+/// tracefs cannot tell threads from children.
+pub(super) fn children() -> Finding {
+    let message =
+        "events of the children of the wanted processes are recorded too: tracefs cannot tell them from new threads";
+    Finding::new("children-recorded", Severity::Note, "recorder", message)
+}
+
+/// A better backend that does not work here.
+pub(super) fn fallback(why: &StartError) -> Finding {
+    let message = "kernel events are recorded in a costlier way than the cheapest";
+    let finding = Finding::new("recorder-fallback", Severity::Advice, "recorder", message).evidence(why.to_string());
+    match why {
+        StartError::Backend { remedy: Some(remedy), .. } => finding.remedy(remedy.clone()),
+        _ => finding,
+    }
+}

@@ -1,0 +1,274 @@
+//! Recording through tracefs, for kernels without BPF or who may not use it: the kernel's own buffers, in an instance of our own.
+
+use super::{Request, StartError};
+use crate::format::{Recorded, Translator};
+use crate::recorder::findings::{self, Missing};
+use crate::tracefs::{Instance, Item, PageShape, Tracefs, read_page};
+use crate::tracepoints::{self, NAMING, Tracepoint};
+use crate::wire;
+use punctual_core::event::{Event, Group, Tid, What};
+use punctual_core::{CpuSet, Finding, MonotonicNs};
+
+pub(super) const NAME: &str = "tracefs";
+
+pub(super) struct TracefsRecorder {
+    instance: Instance,
+    shape: PageShape,
+    translator: Translator,
+    cpus: Vec<Cpu>,
+    groups: Vec<Group>,
+    findings: Vec<Finding>,
+    /// Births and new names on all CPUs, whatever is recorded.
+    naming: Instance,
+    page: Vec<u8>,
+}
+
+struct Cpu {
+    number: u16,
+    last: MonotonicNs,
+    lost: u64,
+}
+
+impl TracefsRecorder {
+    pub(super) fn start(request: &Request) -> Result<TracefsRecorder, StartError> {
+        TracefsRecorder::open(request).map_err(|why| {
+            let remedy =
+                "run as root, on a kernel with CONFIG_EVENT_TRACING=y, without lockdown=confidentiality".to_owned();
+            StartError::Backend { backend: NAME, why, remedy: Some(remedy) }
+        })
+    }
+
+    fn open(request: &Request) -> Result<TracefsRecorder, String> {
+        let instance = prepared(request.buffer)?;
+        let naming = prepared(NAMES_BUFFER)?;
+        let shape = instance.tracefs().page_shape();
+        let mut recorder = TracefsRecorder {
+            instance,
+            shape,
+            translator: Translator::new(request),
+            cpus: Vec::new(),
+            groups: Vec::new(),
+            findings: Vec::new(),
+            naming,
+            page: Vec::new(),
+        };
+        recorder.watch_names();
+        recorder.filter(request)?;
+        recorder.enable(request)?;
+        for number in request.cpus.iter() {
+            recorder.instance.open_pipe(number)?;
+            recorder.cpus.push(Cpu { number: number as u16, last: MonotonicNs(0), lost: 0 });
+        }
+        recorder.instance.set("tracing_on", "1")?;
+        let now = super::now();
+        recorder.cpus.iter_mut().for_each(|cpu| cpu.last = now);
+        Ok(recorder)
+    }
+
+    /// A task without a name is still a number: what fails here is left out.
+    fn watch_names(&mut self) {
+        for tracepoint in NAMING {
+            if let Ok(format) = self.naming.tracefs().format(tracepoint.system, tracepoint.name) {
+                self.translator.add(tracepoint, &format);
+                let _ = self.naming.set(&format!("events/{}/{}/enable", tracepoint.system, tracepoint.name), "1");
+            }
+        }
+        let cpus = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+        for cpu in cpus.trim().parse::<CpuSet>().unwrap_or_default().iter() {
+            let _ = self.naming.open_pipe(cpu);
+        }
+        let _ = self.naming.set("tracing_on", "1");
+    }
+
+    fn filter(&mut self, request: &Request) -> Result<(), String> {
+        self.instance.set("tracing_cpumask", &request.cpus.to_mask())?;
+        if !request.pids.is_empty() {
+            // tracefs filters by thread.
+            let threads: Vec<String> =
+                request.pids.iter().flat_map(|pid| threads_of(*pid)).map(|tid| tid.to_string()).collect();
+            self.instance.set("set_event_pid", &threads.join(" "))?;
+            // New threads are followed with it, and children cannot be told from them.
+            self.instance.set("options/event-fork", "1")?;
+            if !request.follow_children {
+                self.findings.push(findings::children());
+            }
+        }
+        Ok(())
+    }
+
+    fn enable(&mut self, request: &Request) -> Result<(), String> {
+        let mut missing = Missing::default();
+        let mut enabled: Vec<String> = Vec::new();
+        for group in Group::ALL.iter().filter(|group| request.groups.contains(group)) {
+            let mut any = false;
+            for tracepoint in tracepoints::of_groups(&[*group]) {
+                if enabled.contains(&tracepoint.full_name()) {
+                    any = true;
+                    continue;
+                }
+                match self.enable_one(tracepoint, filter_of(request, tracepoint).as_deref()) {
+                    Ok(()) => {
+                        any = true;
+                        enabled.push(tracepoint.full_name());
+                    }
+                    Err(why) => missing.add(tracepoint, why),
+                }
+            }
+            if any {
+                self.groups.push(*group);
+            }
+            self.findings.extend(missing.finding(*group, any));
+        }
+        if enabled.is_empty() { Err(missing.first()) } else { Ok(()) }
+    }
+
+    fn enable_one(&mut self, tracepoint: &Tracepoint, filter: Option<&str>) -> Result<(), String> {
+        let format = self.instance.tracefs().format(tracepoint.system, tracepoint.name)?;
+        let events = format!("events/{}/{}", tracepoint.system, tracepoint.name);
+        if let Some(filter) = filter {
+            self.instance.set(&format!("{events}/filter"), filter)?;
+        }
+        self.translator.add(tracepoint, &format);
+        self.instance.set(&format!("{events}/enable"), "1")
+    }
+
+    pub(super) fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+    pub(super) fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+    pub(super) fn add_findings(&mut self, findings: Vec<Finding>) {
+        self.findings.extend(findings);
+    }
+    pub(super) fn lost(&self, slot: u32) -> u64 {
+        self.cpus.get(slot as usize).map_or(0, |cpu| cpu.lost)
+    }
+    pub(super) fn take_names(&mut self, to: &mut Vec<u8>) {
+        // A birth and the new name that follows it may stand in the buffers of two CPUs.
+        let mut told: Vec<(u64, Vec<u8>)> = Vec::new();
+        for pipe in 0..self.naming.pipes() {
+            while self.naming.read(pipe, &mut self.page) {
+                let translator = &mut self.translator;
+                let _ = read_page(&self.page, self.shape, &mut |item| {
+                    if let Item::Record(at, record) = item {
+                        let mut name = Vec::new();
+                        translate(translator, MonotonicNs(at as i64), 0, record, &mut Vec::new(), &mut name);
+                        told.push((at, name));
+                    }
+                });
+            }
+        }
+        told.sort_by_key(|(at, _)| *at);
+        told.iter().for_each(|(_, name)| to.extend_from_slice(name));
+    }
+
+    pub(super) fn take(&mut self, slot: u32, to: &mut Vec<u8>) {
+        let Some(cpu) = self.cpus.get_mut(slot as usize) else { return };
+        let mut before = 0;
+        // As much as the buffer holds, not for ever: events may come faster than they are read.
+        for _ in 0..MOST_PAGES {
+            if !self.instance.read(slot as usize, &mut self.page) {
+                break;
+            }
+            let translator = &mut self.translator;
+            let whole = read_page(&self.page, self.shape, &mut |item| match item {
+                Item::Lost(count) => before += count.unwrap_or(1),
+                Item::Record(at, record) => {
+                    let at = MonotonicNs(at as i64);
+                    if before > 0 {
+                        lose(cpu, at, std::mem::take(&mut before), to);
+                    }
+                    cpu.last = at;
+                    translate(translator, at, cpu.number, record, to, &mut Vec::new());
+                }
+            });
+            if whole.is_none() {
+                // No page that the kernel gives is like this; what it held is lost.
+                before += 1;
+            }
+        }
+        if before > 0 {
+            lose(cpu, super::now(), before, to);
+        }
+    }
+
+    pub(super) fn detach(&mut self) {
+        let _ = self.instance.set("tracing_on", "0");
+        let dropped = |cpu: &Cpu| self.instance.statistic(usize::from(cpu.number), "dropped events").unwrap_or(0);
+        let dropped: u64 = self.cpus.iter().map(dropped).sum();
+        if dropped > 0 {
+            self.findings.push(findings::dropped(dropped));
+        }
+    }
+}
+
+/// An instance that does not trace yet.
+fn prepared(buffer: usize) -> Result<Instance, String> {
+    let instance = Instance::create(Tracefs::open()?)?;
+    instance.set("tracing_on", "0")?;
+    instance.set("trace_clock", "mono")?;
+    instance.set("options/overwrite", "1")?;
+    instance.set("buffer_size_kb", &(buffer / 1024).clamp(64, 1 << 20).to_string())?;
+    Ok(instance)
+}
+
+/// A thousand births between two drains.
+const NAMES_BUFFER: usize = 64 << 10;
+
+/// A record begins with its tracepoint and, 4 bytes on, the thread (`struct trace_entry`).
+fn translate(
+    translator: &mut Translator,
+    at: MonotonicNs,
+    cpu: u16,
+    record: &[u8],
+    to: &mut Vec<u8>,
+    names: &mut Vec<u8>,
+) {
+    let id = record.get(..2).map_or(0, |id| u16::from_le_bytes([id[0], id[1]]));
+    let tid = record.get(4..8).and_then(|tid| tid.try_into().ok()).map_or(0, u32::from_le_bytes);
+    if let Some(tracepoint) = translator.by_id(id) {
+        translator.translate(tracepoint, Recorded { at, cpu, tid, record }, to, names);
+    }
+}
+
+fn lose(cpu: &mut Cpu, at: MonotonicNs, count: u64, to: &mut Vec<u8>) {
+    cpu.lost += count;
+    wire::encode(&Event { at, cpu: cpu.number, tid: Tid(0), what: What::Lost { count, since: cpu.last } }, to);
+}
+
+/// 64 MiB of the usual pages at one go.
+const MOST_PAGES: usize = 1 << 14;
+
+/// The threads of a process, or the thread itself.
+fn threads_of(pid: u32) -> Vec<u32> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut threads: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    if threads.is_empty() {
+        threads.push(pid);
+    }
+    threads
+}
+
+/// What tracefs shall check of each event, in its own language (Documentation/trace/events.rst).
+fn filter_of(request: &Request, tracepoint: &Tracepoint) -> Option<String> {
+    let mut parts = Vec::new();
+    if !request.comms.is_empty() {
+        // Quotation marks cannot be escaped there.
+        let plain = request.comms.iter().filter(|comm| !comm.contains(['"', '\\']));
+        let comms: Vec<String> = plain.map(|comm| format!("COMM == \"{comm}\"")).collect();
+        parts.push(format!("({})", comms.join(" || ")));
+    }
+    if tracepoint.system == "raw_syscalls" {
+        let mut numbers = request.syscalls.clone();
+        let all = request.syscalls.is_empty() && request.groups.contains(&Group::Syscall);
+        if request.groups.contains(&Group::Futex) {
+            numbers.push(crate::format::NR_FUTEX);
+        }
+        if !all {
+            let numbers: Vec<String> = numbers.iter().map(|number| format!("id == {number}")).collect();
+            parts.push(format!("({})", numbers.join(" || ")));
+        }
+    }
+    (!parts.is_empty()).then(|| parts.join(" && "))
+}

@@ -1,0 +1,93 @@
+//! A trace instance of our own: the system's one is left alone.
+
+use super::Tracefs;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// `instances/punctual-PID-N`. It goes away with this; what a killed punctual left goes away with the next one.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    path: PathBuf,
+    pipes: Vec<File>,
+    tracefs: Tracefs,
+}
+
+const PREFIX: &str = "punctual-";
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+impl Instance {
+    pub(crate) fn create(tracefs: Tracefs) -> Result<Instance, String> {
+        let instances = tracefs.root().join("instances");
+        remove_stale(&instances);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = instances.join(format!("{PREFIX}{}-{number}", std::process::id()));
+        fs::create_dir(&path).map_err(|why| format!("a trace instance cannot be made: {why}"))?;
+        Ok(Instance { path, pipes: Vec::new(), tracefs })
+    }
+
+    pub(crate) fn tracefs(&self) -> &Tracefs {
+        &self.tracefs
+    }
+
+    /// Writes a setting.
+    pub(crate) fn set(&self, file: &str, value: &str) -> Result<(), String> {
+        let write = || {
+            let mut open = OpenOptions::new().write(true).open(self.path.join(file))?;
+            io::Write::write_all(&mut open, value.as_bytes())
+        };
+        write().map_err(|why| format!("{file} of the trace instance refuses `{value}`: {why}"))
+    }
+
+    /// Opens the CPU's buffer for reading; it gets the next number.
+    pub(crate) fn open_pipe(&mut self, cpu: usize) -> Result<(), String> {
+        let path = self.path.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
+        let pipe = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
+        self.pipes.push(pipe.map_err(|why| format!("the trace buffer of CPU {cpu}: {why}"))?);
+        Ok(())
+    }
+
+    /// How many were opened.
+    pub(crate) fn pipes(&self) -> usize {
+        self.pipes.len()
+    }
+
+    /// Reads the next page into `page`; `false` when there is none.
+    pub(crate) fn read(&mut self, pipe: usize, page: &mut Vec<u8>) -> bool {
+        page.resize(LARGEST_PAGE, 0);
+        let read = self.pipes.get_mut(pipe).map_or(0, |pipe| pipe.read(page).unwrap_or(0));
+        page.truncate(read);
+        read > 0
+    }
+
+    /// A number in `per_cpu/cpuN/stats`.
+    pub(crate) fn statistic(&self, cpu: usize, name: &str) -> Option<u64> {
+        let text = fs::read_to_string(self.path.join(format!("per_cpu/cpu{cpu}/stats"))).ok()?;
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.parse().ok())
+    }
+}
+
+/// A sub-buffer is a page, or more since 6.8, at most this (kernel/trace/ring_buffer.c); a read gives one at a time.
+const LARGEST_PAGE: usize = 64 << 10;
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.pipes.clear();
+        // Nobody is left to hear of a failure; the next run tries again.
+        let _ = self.set("tracing_on", "0");
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+/// Removes the instances of those punctuals that are no more.
+fn remove_stale(instances: &Path) {
+    for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
