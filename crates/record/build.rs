@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-const PROGRAMS: [&str; 3] = ["events", "raw", "probe"];
+const PROGRAMS: [&str; 4] = ["events", "raw", "probe", "count"];
 /// Objects of targets that BPF programs were not written for hold nothing, and the recorder says so.
 const ARCHITECTURES: [&str; 2] = ["x86_64", "aarch64"];
 
@@ -91,14 +91,20 @@ fn structure(name: &str, fields: &[Field]) -> String {
         let range = format!("{offset}..{}", offset + size * count);
         offset += size * count;
         let (kind, read, write) = if *count > 1 {
-            (format!("[u8; {count}]"), "RANGE".to_owned(), format!("self.{name}"))
+            let place = format!("bytes[{offset}..][i * {size}..][..{size}]", offset = offset - size * count);
+            let read =
+                format!("std::array::from_fn(|i| {kind}::from_le_bytes(*{place}.first_chunk().unwrap_or(&[0; _])))");
+            let write = format!(
+                "for (i, item) in self.{name}.iter().enumerate() {{ {place}.copy_from_slice(&item.to_le_bytes()); }}"
+            );
+            (format!("[{kind}; {count}]"), read, write)
         } else {
-            (kind.clone(), format!("{kind}::from_le_bytes(RANGE)"), format!("self.{name}.to_le_bytes()"))
+            let read = format!("{kind}::from_le_bytes(*bytes[{range}].first_chunk().unwrap_or(&[0; _]))");
+            (kind.clone(), read, format!("bytes[{range}].copy_from_slice(&self.{name}.to_le_bytes());"))
         };
         writeln!(members, "pub {name}: {kind},").expect("a String takes it");
-        let bytes = format!("*bytes[{range}].first_chunk().unwrap_or(&[0; _])");
-        writeln!(reads, "{name}: {},", read.replace("RANGE", &bytes)).expect("a String takes it");
-        writeln!(writes, "bytes[{range}].copy_from_slice(&{write});").expect("a String takes it");
+        writeln!(reads, "{name}: {read},").expect("a String takes it");
+        writeln!(writes, "{write}").expect("a String takes it");
     }
     assert_eq!(offset % 8, 0, "struct wire_{name} is not made of whole words");
     format!(

@@ -2,7 +2,7 @@
  *
  * A record is a header and `words` further 8-byte words, little-endian, everything naturally aligned. build.rs makes the Rust
  * reader and writer from this file (src/wire.rs includes them), so it keeps to `#define WIRE_X n`, and to
- * `struct wire_x { type name; … };` with one field a line and the types u8 … u64, i8 … i64 and arrays of u8.
+ * `struct wire_x { type name; … };` with one field a line and the types u8 … u64, i8 … i64 and arrays of them.
  * A number once given to a kind keeps its meaning: recordings are read by later versions.
  */
 #ifndef PUNCTUAL_WIRE_H
@@ -250,6 +250,19 @@ struct wire_buffer {
 	u8 writers_line[88];
 	u64 tail; /* what the reader has taken; the reader's to write */
 	u8 readers_line[120];
+};
+
+/* What is counted, on one CPU; never in a recording. */
+struct wire_counts {
+	u64 syscalls[1024]; /* WIRE_MAX_SYSCALLS */
+	u64 voluntary;
+	u64 preempted;
+	u64 pages;
+	u64 faults_user;
+	u64 faults_kernel;
+	u64 irqs;
+	u64 softirqs;
+	u64 kmalloc_bytes;
 };
 
 /* Room that is never used on purpose: several writers may stand between their check and their reservation. */

@@ -1,6 +1,7 @@
 //! Recorders: kernel events and the test points of applications, on one clock.
 
 mod bpf;
+pub mod count;
 mod format;
 pub mod merge;
 mod names;

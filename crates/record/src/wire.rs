@@ -13,7 +13,7 @@ pub use decode::{Decode, Survey, WireError, count, decode, survey};
 pub use encode::encode;
 
 /// The structures and numbers of `bpf/wire.h`.
-#[allow(missing_docs)]
+#[allow(missing_docs, clippy::identity_op)] // Generated.
 pub mod layout {
     include!(concat!(env!("OUT_DIR"), "/wire_generated.rs"));
 }

@@ -1,8 +1,6 @@
 //! Every backend of the recorder on the kernel that runs, as root.
 
-mod common;
-
-use common::{a_cpu, gettid, online, record, start, switches};
+use crate::common::{a_cpu, gettid, online, record, start, switches};
 use punctual_core::event::{Event, Group, TaskState, Tid, What};
 use punctual_record::{Backend, Recorder, Request};
 use std::process::Command;
@@ -98,7 +96,7 @@ fn only_the_wanted_tasks_and_cpus_are_recorded(backend: Backend) {
     wanted.comms = vec!["wanted-one".to_owned()];
     let Some((events, stopped)) = record(wanted, || {
         for name in ["wanted-one", "another-one"] {
-            common::named_thread_on(cpu, name, || {
+            crate::common::named_thread_on(cpu, name, || {
                 for _ in 0..20 {
                     std::thread::sleep(Duration::from_micros(50));
                 }
@@ -150,7 +148,7 @@ fn a_stalled_reader_loses_a_known_number(backend: Backend) {
     let mut bytes = Vec::new();
     let mut tid = Tid(0);
     let mut call = |times: usize| {
-        common::named_thread_on(cpu, "caller", || {
+        crate::common::named_thread_on(cpu, "caller", || {
             tid = gettid();
             for _ in 0..times {
                 // SAFETY: takes nothing, cannot fail.

@@ -1,0 +1,65 @@
+//! Counters in the kernel against what is known.
+
+use crate::common::switches;
+use punctual_record::count::{Counters, Counts, Kind, Tasks};
+use std::time::Duration;
+
+fn count(kinds: &[Kind], work: impl FnOnce()) -> Option<Counts> {
+    // SAFETY: takes nothing, cannot fail.
+    let me = unsafe { libc::gettid() } as u32;
+    let counters = match Counters::start(&Tasks::Processes(vec![me]), kinds) {
+        Ok(counters) => counters,
+        Err(why) => {
+            println!("SKIPPED: {why}");
+            return None;
+        }
+    };
+    let before = counters.read().unwrap();
+    work();
+    Some(counters.read().unwrap().since(&before))
+}
+
+#[test]
+fn system_calls_and_switches_are_exact() {
+    let mut kernel = (0, 0);
+    let Some(counts) = count(&[Kind::Syscalls, Kind::Switches], || {
+        let before = switches();
+        for _ in 0..100 {
+            // SAFETY: takes nothing, cannot fail.
+            unsafe { libc::getppid() };
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        let after = switches();
+        kernel = (after.0 - before.0, after.1 - before.1);
+    }) else {
+        return;
+    };
+    assert_eq!(counts.syscalls[&(libc::SYS_getppid as u32)], 100);
+    assert!(counts.all_syscalls() >= 200);
+    assert!((kernel.0 as u64..kernel.0 as u64 + 20).contains(&counts.voluntary), "{counts:?} {kernel:?}");
+    assert!((kernel.1 as u64..kernel.1 as u64 + 20).contains(&counts.preempted), "{counts:?} {kernel:?}");
+    assert_eq!(counts.pages, 0, "not asked for");
+}
+
+#[test]
+fn memory_that_is_touched_is_allocated_and_faulted_in() {
+    const PAGES: usize = 200;
+    let Some(counts) = count(&[Kind::Pages, Kind::Faults], || {
+        // SAFETY: a new mapping, written within its bounds, and unmapped.
+        unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let size = PAGES * 4096;
+            let memory = libc::mmap(std::ptr::null_mut(), size, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+            assert_ne!(memory, libc::MAP_FAILED);
+            libc::madvise(memory, size, libc::MADV_NOHUGEPAGE);
+            for page in 0..PAGES {
+                memory.cast::<u8>().add(page * 4096).write_volatile(1);
+            }
+            libc::munmap(memory, size);
+        }
+    }) else {
+        return;
+    };
+    assert!(counts.pages >= PAGES as u64, "{counts:?}");
+    assert!(counts.faults_user >= PAGES as u64, "{counts:?}");
+}

@@ -1,0 +1,5 @@
+//! What is recorded and counted of the kernel that runs, as root.
+
+mod common;
+mod counting;
+mod recording;
