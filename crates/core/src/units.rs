@@ -72,6 +72,23 @@ impl Nanos {
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
+    /// The span for people, in the unit in which it is from 1 to 999, with four digits: `10.87 ms`, `992 ns`, `-1.5 us`.
+    /// [`Display`](fmt::Display) is exact.
+    pub fn readable(self) -> String {
+        const UNITS: [(&str, f64); 3] = [("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
+        let ns = self.0 as f64;
+        // What rounds up to 1000 belongs to the next unit.
+        let fits = |(_, size): &(&str, f64)| ns.abs() >= size * 0.99995;
+        let (unit, size) = match ns.abs() >= 1e9 * 0.99995 {
+            true => ("s", 1e9),
+            false => UNITS.into_iter().find(fits).unwrap_or(("ns", 1.0)),
+        };
+        let number = ns / size;
+        let decimals = if size == 1.0 { 0 } else { 3 - (number.abs().log10().floor() as i32).clamp(0, 3) };
+        let text = format!("{number:.*}", decimals as usize);
+        let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+        format!("{text} {unit}")
+    }
     /// The same span as the standard library's type; a negative span becomes zero.
     pub fn to_std(self) -> std::time::Duration {
         std::time::Duration::from_nanos(self.0.max(0) as u64)
@@ -261,6 +278,22 @@ mod tests {
             ("1_000us", 1_000_000),
         ] {
             assert_eq!(text.parse(), Ok(Nanos(ns)), "{text}");
+        }
+    }
+
+    #[test]
+    fn people_read_four_digits() {
+        for (ns, text) in [
+            (0, "0 ns"),
+            (992, "992 ns"),
+            (-1_500, "-1.5 us"),
+            (999_999, "1 ms"),
+            (10_873_000, "10.87 ms"),
+            (123_456_789, "123.5 ms"),
+            (90_000_000_000, "90 s"),
+            (i64::MIN, "-9223372037 s"),
+        ] {
+            assert_eq!(Nanos(ns).readable(), text);
         }
     }
 

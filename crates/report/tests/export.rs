@@ -304,7 +304,7 @@ fn verdicts_for_ci() {
             </testcase>
             <testcase name="p99 &lt; 100us" classname="main/overruns"/>
             <testcase name="overruns == 0" classname="main/overruns">
-                <failure message="measured 10 count" type="not-met"/>
+                <failure message="measured 10" type="not-met"/>
             </testcase>
             <testcase name="corrected p99 &lt; 100us" classname="main/overruns"/>
             <testcase name="p99.999 &lt; 1ms" classname="main/overruns">
@@ -314,7 +314,7 @@ fn verdicts_for_ci() {
                 <error message="130 samples were lost: they could have been anything" type="undecided"/>
             </testcase>
             <testcase name="lost == 0" classname="main/dropped">
-                <failure message="measured 130 count" type="not-met"/>
+                <failure message="measured 130" type="not-met"/>
             </testcase>
             <testcase name="max &lt; 10ms" classname="main/time-sharing">
                 <error message="it ran as SCHED_OTHER, not with the real-time scheduling asked for" type="undecided"/>

@@ -169,19 +169,20 @@ fn every_loss_in_ascii_on_a_narrow_terminal() {
       warning  events came before they were due: the clock was stepped or is not
                sound
                main/negative: 2 negative latencies on CLOCK_REALTIME, the smallest
-               -1ms
+               -1 ms
                > measure on CLOCK_MONOTONIC, which is never stepped, or stop what
                  sets the clock meanwhile
       advice   latencies lie beyond the range of the exact histogram; every other
                figure includes them
-               main/overruns: 3 of 3000 samples from 1001us on, the largest 7300us
-               main/negative: 24 of 1000 samples from 21us on, the largest
-                 146340ns
+               main/overruns: 3 of 3000 samples from 1.001 ms on, the largest 7.3
+                 ms
+               main/negative: 24 of 1000 samples from 21 us on, the largest 146.3
+                 us
                > set histogram.range (cyclictest: -h) to at least 7300us to see them
                  in it (for the first; the figures of the others differ)
       advice   latencies come in coarse steps: the clock, or the tool that wrote the
                figures, resolves no less
-               main/time-sharing: no two different latencies are closer than 4us
+               main/time-sharing: no two different latencies are closer than 4 us
                > take no figure for more exact than one such step; see
                  clock_getres(2) and the current_clocksource
       note     the run ended before its planned end
@@ -219,14 +220,14 @@ fn an_import() {
                imported/thread 1: 11 of 1000 cycles; percentiles above p98.900
                → let the tool keep a larger histogram (cyclictest: -h)
       advice   latencies lie beyond the range of the exact histogram; every other figure includes them
-               imported/thread 0: 7 of 1000 samples from 60us on, the largest 10873us
-               imported/thread 1: 11 of 1000 samples from 60us on, the largest 11535us
+               imported/thread 0: 7 of 1000 samples from 60 us on, the largest 10.87 ms
+               imported/thread 1: 11 of 1000 samples from 60 us on, the largest 11.54 ms
                → set histogram.range (cyclictest: -h) to at least 10873us to see them in it (for the
                  first; the figures of the others differ)
       advice   latencies come in coarse steps: the clock, or the tool that wrote the figures, resolves
                no less
-               imported/thread 0: no two different latencies are closer than 992ns
-               imported/thread 1: no two different latencies are closer than 992ns
+               imported/thread 0: no two different latencies are closer than 992 ns
+               imported/thread 1: no two different latencies are closer than 992 ns
                → take no figure for more exact than one such step; see clock_getres(2) and the
                  current_clocksource
       note     these figures were imported: single samples, standard deviation, overruns and losses are

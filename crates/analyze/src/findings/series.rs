@@ -108,7 +108,7 @@ impl About<'_> {
             let corrected = self.summary.corrected.as_ref().and_then(|c| of(&c.percentiles));
             let figures = match (plain, corrected) {
                 (Some(plain), Some(corrected)) => {
-                    format!("; p99.9 is {} plain and {} corrected", Nanos(plain), Nanos(corrected))
+                    format!("; p99.9 is {} plain and {} corrected", Nanos(plain).readable(), Nanos(corrected).readable())
                 }
                 _ => String::new(),
             };
@@ -125,7 +125,7 @@ impl About<'_> {
                 Clock::Monotonic => "look for a failing clocksource in the kernel's log (dmesg)",
                 _ => "measure on CLOCK_MONOTONIC, which is never stepped, or stop what sets the clock meanwhile",
             };
-            let min = self.summary.min.map_or("?".into(), |min| Nanos(min).to_string());
+            let min = self.summary.min.map_or("?".into(), |min| Nanos(min).readable());
             self.finding(
                 "negative-latency",
                 Severity::Warning,
@@ -140,10 +140,10 @@ impl About<'_> {
         let max = self.summary.max.filter(|max| *max as i128 > i128::from(HDR_MAX))?;
         let message = "latencies are too long to be true: the clock was stepped, or the bundle was altered";
         let found = self.finding("clock-stepped", Severity::Bad, message);
-        let limit = Nanos(HDR_MAX as i64);
+        let limit = Nanos(HDR_MAX as i64).readable();
         Some(
             found
-                .evidence(format!("max {}; percentiles beyond {limit} are left out", Nanos(max)))
+                .evidence(format!("max {}; percentiles beyond {limit} are left out", Nanos(max).readable()))
                 .remedy("measure again on CLOCK_MONOTONIC"),
         )
     }
@@ -160,7 +160,11 @@ impl About<'_> {
                 Severity::Advice,
                 "latencies lie beyond the range of the exact histogram; every other figure includes them",
             )
-            .evidence(format!("{above} of {count} samples from {end} on, the largest {}", Nanos(max)))
+            .evidence(format!(
+                "{above} of {count} samples from {} on, the largest {}",
+                end.readable(),
+                Nanos(max).readable()
+            ))
             .remedy(format!("set histogram.range (cyclictest: -h) to at least {wanted} to see them in it"))
         })
     }
@@ -228,7 +232,7 @@ impl About<'_> {
         let step = Distribution::of(&self.state.data).step().filter(|step| *step >= COARSE)?;
         let message = "latencies come in coarse steps: the clock, or the tool that wrote the figures, resolves no less";
         let found = self.finding("coarse-resolution", Severity::Advice, message);
-        Some(found.evidence(format!("no two different latencies are closer than {step}")).remedy(
+        Some(found.evidence(format!("no two different latencies are closer than {}", step.readable())).remedy(
             "take no figure for more exact than one such step; see clock_getres(2) and the current_clocksource",
         ))
     }

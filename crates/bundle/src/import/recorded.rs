@@ -174,8 +174,11 @@ impl Thread {
                     "the file's histogram and its minimum or maximum disagree",
                 )
                 .evidence(format!(
-                    "stated {} to {}, histogram {min} to {max}: the wider range is taken",
-                    stated.0, stated.1
+                    "stated {} to {}, histogram {} to {}: the wider range is taken",
+                    stated.0.readable(),
+                    stated.1.readable(),
+                    min.readable(),
+                    max.readable()
                 ))
                 .remedy("look whether the file was edited or put together from several"),
             );

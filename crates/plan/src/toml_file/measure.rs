@@ -1,6 +1,6 @@
 //! `[[measure]]`: the keys of every measure, then those of its kind.
 
-use super::table::{Table, integer, mismatch, text};
+use super::table::{Table, integer, mismatch, span, text};
 use crate::experiment::{MeasureSpec, SystressSpec, WorkloadSpec};
 use crate::limits::{
     MAX_DURATION, MAX_LATENCY, MAX_PERIOD, MAX_REQUIREMENTS, MAX_SAMPLES, MAX_SYSTRESS_INDEX, MAX_THREADS, MIN_RUNTIME,
@@ -27,9 +27,9 @@ pub(super) fn measure(notes: &mut Notes, mut t: Table) -> Option<MeasureSpec> {
         threads: t.take(notes, "threads", threads),
         policy: t.take(notes, "policy", |v| values::policy(text(v)?)),
         priority: t.take(notes, "priority", |v| values::priority(integer(v)?)),
-        runtime: t.take(notes, "runtime", |v| values::duration(text(v)?, MIN_RUNTIME, MAX_PERIOD)),
-        deadline: t.take(notes, "deadline", |v| values::duration(text(v)?, MIN_RUNTIME, MAX_PERIOD)),
-        duration: t.take(notes, "duration", |v| values::duration(text(v)?, Nanos::MICRO, MAX_DURATION)),
+        runtime: t.take(notes, "runtime", |v| values::duration(span(v)?, MIN_RUNTIME, MAX_PERIOD)),
+        deadline: t.take(notes, "deadline", |v| values::duration(span(v)?, MIN_RUNTIME, MAX_PERIOD)),
+        duration: t.take(notes, "duration", |v| values::duration(span(v)?, Nanos::MICRO, MAX_DURATION)),
         samples: t.take(notes, "samples", |v| values::count(integer(v)?, 1, MAX_SAMPLES)),
         range,
         resolution,
@@ -74,7 +74,7 @@ fn systress(notes: &mut Notes, t: &mut Table) -> Option<SystressSpec> {
 }
 
 fn latency(notes: &mut Notes, t: &mut Table, key: &'static str) -> Setting<Nanos> {
-    t.take(notes, key, |v| values::duration(text(v)?, Nanos(1), MAX_LATENCY))
+    t.take(notes, key, |v| values::duration(span(v)?, Nanos(1), MAX_LATENCY))
 }
 
 fn threads(value: &DeValue<'_>) -> Read<Placement> {

@@ -47,7 +47,23 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
         warnings: Vec::new(),
     };
     file.finish(&mut notes);
-    (experiment, notes.problems)
+    (experiment, without_consequences(notes.problems))
+}
+
+/// Without what follows from an error of syntax: from its line on values and headers are not what was meant, and what is missing may
+/// stand there.
+fn without_consequences(problems: Problems) -> Problems {
+    let syntax = problems.iter().filter(|problem| problem.kind == ProblemKind::Syntax);
+    let Some(first) = syntax.filter_map(|problem| problem.span).map(|span| span.start).min() else { return problems };
+    let line = problems.source().text[..first].rfind('\n').map_or(0, |end| end + 1);
+    if problems.is_full() {
+        return problems;
+    }
+    problems.filtered(|problem| match problem.kind {
+        ProblemKind::Syntax => true,
+        ProblemKind::Combination | ProblemKind::Reference => false,
+        _ => problem.span.is_some_and(|span| span.start < line),
+    })
 }
 
 /// The parser's words, with the one message that its users stumble over made plain.

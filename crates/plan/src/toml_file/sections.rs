@@ -1,6 +1,6 @@
 //! `[experiment]`, `[partition]`, `[record]`, `[[load]]` and `[[phase]]`.
 
-use super::table::{Table, boolean, integer, mismatch, text};
+use super::table::{Table, boolean, integer, mismatch, span, text};
 use crate::experiment::{LoadSpec, PartitionSpec, PhaseSpec, RecordSpec, Settings};
 use crate::limits::{MAX_DURATION, MAX_KEPT_SAMPLES, MAX_PIDS, MAX_REFRESH, MIN_REFRESH};
 use crate::notes::Notes;
@@ -24,7 +24,7 @@ pub(super) fn settings(notes: &mut Notes, mut t: Table) -> Settings {
     let settings = Settings {
         name: t.take(notes, "name", |v| values::name(text(v)?)),
         cpus: t.take(notes, "cpus", |v| values::cpu_choice(text(v)?)),
-        refresh: t.take(notes, "refresh", |v| values::duration(text(v)?, MIN_REFRESH, MAX_REFRESH)),
+        refresh: t.take(notes, "refresh", |v| values::duration(span(v)?, MIN_REFRESH, MAX_REFRESH)),
         memory_lock: t.take(notes, "memory_lock", boolean),
         dma_latency: t.take(notes, "dma_latency", |v| values::dma_latency(text(v)?)),
         seed: t.take(notes, "seed", |v| values::count(integer(v)?, 0, i64::MAX as u64)),
@@ -76,7 +76,7 @@ pub(super) fn load(notes: &mut Notes, mut t: Table) -> LoadSpec {
         stderr: t.take(notes, "stderr", |v| values::output(text(v)?)),
         on_success: on_exit(notes, &mut t, "on_success"),
         on_failure: on_exit(notes, &mut t, "on_failure"),
-        start_delay: t.take(notes, "start_delay", |v| values::duration(text(v)?, Nanos::ZERO, MAX_DURATION)),
+        start_delay: t.take(notes, "start_delay", |v| values::duration(span(v)?, Nanos::ZERO, MAX_DURATION)),
     };
     needs(notes, &t, "command", "this load has no command", "write `command = \"stress-ng --fork 2\"`");
     t.finish(notes);
@@ -87,7 +87,7 @@ pub(super) fn phase(notes: &mut Notes, mut t: Table) -> PhaseSpec {
     let phase = PhaseSpec {
         span: t.span,
         name: t.take(notes, "name", |v| values::name(text(v)?)),
-        duration: t.take(notes, "duration", |v| values::duration(text(v)?, Nanos::MICRO, MAX_DURATION)),
+        duration: t.take(notes, "duration", |v| values::duration(span(v)?, Nanos::MICRO, MAX_DURATION)),
         loads: t.take_list(notes, "loads", values::name).map(|list| list.value).unwrap_or_default(),
     };
     t.finish(notes);

@@ -172,6 +172,19 @@ pub(crate) fn text<'v>(value: &'v DeValue<'_>) -> Read<&'v str> {
     }
 }
 
+/// The text of a duration.
+pub(crate) fn span<'v>(value: &'v DeValue<'_>) -> Read<&'v str> {
+    let number = match value {
+        DeValue::Integer(number) => number.as_str(),
+        DeValue::Float(number) => number.as_str(),
+        other => return text(other),
+    };
+    let number = clipped(number);
+    let units =
+        format!("put a unit behind it and both in quotes: `\"{number}s\"`, `\"{number}ms\"` or `\"{number}us\"`");
+    Err(mismatch(value, "a duration").help(units))
+}
+
 /// An integer.
 pub(crate) fn integer(value: &DeValue<'_>) -> Read<i64> {
     let DeValue::Integer(number) = value else { return Err(mismatch(value, "an integer")) };
