@@ -6,6 +6,16 @@ const volatile u64 syscalls[WIRE_MAX_SYSCALLS / 64] = {}; /* the wanted numbers 
 const volatile bool want_syscall = false;
 const volatile bool want_futex = false;
 
+const volatile bool want_stacks = false;
+
+/* Kernel stacks by number. The number of a stack does not change: where two would have the same, the second is not told. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(max_entries, 1); /* the loader says more where stacks are wanted */
+	__uint(key_size, 4);
+	__uint(value_size, WIRE_STACK_DEPTH * 8);
+} stacks SEC(".maps");
+
 #define PROGRAM(name) SEC("tp_btf/" #name) int name(__attribute__((unused)) u64 *ctx)
 
 INLINE u8 wire_prio(int prio)
@@ -43,6 +53,21 @@ INLINE int emit_about(struct task_struct *task, u8 kind, const void *payload, u3
 	return 0;
 }
 
+/* What the thread that runs, or is interrupted, does in the kernel. */
+INLINE void emit_stack(u64 *ctx)
+{
+	struct wire_number record = {};
+	long stack;
+
+	if (!want_stacks)
+		return;
+	stack = bpf_get_stackid(ctx, &stacks, BPF_F_FAST_STACK_CMP);
+	if (stack < 0)
+		return;
+	record.number = stack;
+	emit(WIRE_STACK, &record, sizeof(record));
+}
+
 #define EMIT(kind, payload) emit(kind, &(payload), sizeof(payload))
 #define EMIT_ABOUT(task, kind, payload) emit_about(task, kind, &(payload), sizeof(payload))
 
@@ -67,6 +92,8 @@ INLINE int switch_of(u64 *ctx, u32 state)
 	record.next_prio = wire_prio(next->prio);
 	record.prev_state = (u8)ctx[0] ? 0 : state;
 	emit_to(buffer, bpf_ktime_get_ns(), prev->pid, WIRE_SWITCH, cpu, (const u64 *)&record, 1);
+	if (record.prev_state & TASK_UNINTERRUPTIBLE)
+		emit_stack(ctx);
 	return 0;
 }
 
@@ -185,7 +212,9 @@ PROGRAM(irq_entry)
 {
 	struct wire_irq record = { .irq = ctx[0] };
 
-	return EMIT(WIRE_IRQ_ENTRY, record);
+	EMIT(WIRE_IRQ_ENTRY, record);
+	emit_stack(ctx);
+	return 0;
 }
 
 PROGRAM(irq_exit)
@@ -203,7 +232,15 @@ PROGRAM(irq_exit)
 		return EMIT(kind, record);                \
 	}
 
-NUMBER(vector_entry, WIRE_VECTOR_ENTRY, 0)
+PROGRAM(vector_entry)
+{
+	struct wire_number record = { .number = ctx[0] };
+
+	EMIT(WIRE_VECTOR_ENTRY, record);
+	emit_stack(ctx);
+	return 0;
+}
+
 NUMBER(vector_exit, WIRE_VECTOR_EXIT, 0)
 NUMBER(softirq_raise, WIRE_SOFTIRQ_RAISE, 0)
 NUMBER(softirq_entry, WIRE_SOFTIRQ_ENTRY, 0)

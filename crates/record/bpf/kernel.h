@@ -27,6 +27,8 @@ typedef _Bool bool;
 #define BPF_MAP_TYPE_STACK_TRACE 7
 #define BPF_MAP_TYPE_LRU_HASH 9
 #define BPF_F_NO_PREALLOC 1
+#define BPF_F_FAST_STACK_CMP (1 << 9)
+#define TASK_UNINTERRUPTIBLE 2
 #define BPF_F_MMAPABLE (1 << 10)
 
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;

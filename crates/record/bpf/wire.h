@@ -270,6 +270,7 @@ struct wire_counts {
 /* Flight mode: for each block of so many words, where its first record begins. */
 #define WIRE_BLOCK_WORDS 512
 #define WIRE_MAX_CPUS 8192
+#define WIRE_STACK_DEPTH 64
 #define WIRE_NO_SLOT 0xffff
 #define WIRE_MAX_SYSCALLS 1024
 

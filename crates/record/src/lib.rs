@@ -13,4 +13,4 @@ mod tracepoints;
 pub mod wire;
 
 pub use names::kernel_symbols;
-pub use recorder::{Backend, Mode, Recorder, Request, StartError, Stopped};
+pub use recorder::{Backend, Mode, Recorder, Request, StartError, Stopped, Window};

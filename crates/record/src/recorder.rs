@@ -7,16 +7,20 @@
 mod backend;
 mod bpf;
 mod findings;
+mod flight;
 mod request;
+mod seen;
 mod tracefs;
 
+pub use flight::Window;
 pub use request::{Backend, Mode, Request, StartError};
 
-use crate::names::Collector;
+use crate::names::{Collector, kernel_symbols};
 use crate::wire;
 use backend::Running;
-use punctual_core::event::{Names, Recorded, Source};
+use punctual_core::event::{Group, Names, Recorded, Source};
 use punctual_core::{Finding, MonotonicNs};
+use seen::Seen;
 
 /// A running recorder.
 pub struct Recorder {
@@ -26,6 +30,7 @@ pub struct Recorder {
     began: MonotonicNs,
     /// Records handed over, by CPU.
     counts: Vec<u64>,
+    seen: Seen,
     bytes: Vec<u8>,
 }
 
@@ -45,7 +50,7 @@ impl Recorder {
         let names = Collector::start();
         let running = Running::start(&request)?;
         let counts = vec![0; request.cpus.len()];
-        Ok(Recorder { running, names, request, began: now(), counts, bytes: Vec::new() })
+        Ok(Recorder { running, names, request, began: now(), counts, seen: Seen::default(), bytes: Vec::new() })
     }
 
     /// What could not be recorded of what was asked for, and why.
@@ -54,13 +59,17 @@ impl Recorder {
     }
 
     /// Hands over all whole records that have come since: for each CPU that has any, its number and the records, in the order in which
-    /// they were begun. Never blocks.
+    /// they were begun. Never blocks. In [`Mode::Flight`] it only learns new names: call it now and then all the same.
     pub fn drain(&mut self, sink: &mut dyn FnMut(u16, &[u8])) {
-        for (index, cpu) in self.request.cpus.iter().enumerate() {
+        let streamed = if self.request.mode == Mode::Stream { usize::MAX } else { 0 };
+        for (index, cpu) in self.request.cpus.iter().enumerate().take(streamed) {
             self.bytes.clear();
             self.running.take(index as u32, &mut self.bytes);
             if !self.bytes.is_empty() {
                 self.counts[index] += wire::count(&self.bytes);
+                if self.names_occur() {
+                    self.seen.look(&self.bytes);
+                }
                 sink(cpu as u16, &self.bytes);
             }
         }
@@ -93,7 +102,17 @@ impl Recorder {
             }
         }
         let recorded = self.covers(ended);
-        Stopped { recorded, names: self.names.finish() }
+        let mut names = self.names.finish();
+        names.stacks = self.seen.stacks(|stack| self.running.stack(stack));
+        // Hidden addresses stay numbers; `punctual check` says why they are hidden.
+        names.symbols = kernel_symbols(&self.seen.functions).known().cloned().unwrap_or_default();
+        Stopped { recorded, names }
+    }
+
+    /// Whether records may hold addresses or stacks.
+    fn names_occur(&self) -> bool {
+        let groups = &self.request.groups;
+        self.request.stacks || groups.contains(&Group::Workqueue) || groups.contains(&Group::Timer)
     }
 
     /// What the recording covers and lost so far.
@@ -101,7 +120,7 @@ impl Recorder {
         self.covers(now())
     }
 
-    /// The tasks that are known so far.
+    /// The names that are known so far, without those of kernel functions.
     pub fn names(&self) -> Names {
         self.names.so_far()
     }

@@ -131,6 +131,60 @@ impl Buffers {
         tail.store(end, Ordering::Release);
     }
 
+    /// Flight mode: appends the records between the last place known to begin at or before `from` and now, without stopping anybody. What
+    /// writers may have overwritten meanwhile is left out. The result's first record begins where the buffer's oldest does, if that is later.
+    pub(crate) fn newest(&self, slot: u32, from: MonotonicNs, to: &mut Vec<u8>) -> Option<()> {
+        let end = self.settled(slot)?;
+        let begin = self.begin(slot, from, self.oldest(end), end);
+        let mark = to.len();
+        self.copy(slot, begin, end, to);
+        fence(Ordering::SeqCst);
+        // Whatever is reserved by now may be written in, and lies where the words a buffer's length before lay.
+        let safe = self.oldest(self.control(slot, HEAD).load(Ordering::Acquire));
+        if safe > begin {
+            let begin_again = self.begin(slot, MonotonicNs(i64::MIN), safe, end).min(end);
+            to.drain(mark..mark + (begin_again - begin) as usize * 8);
+        }
+        Some(())
+    }
+
+    /// The first position that a buffer with this head still holds.
+    fn oldest(&self, head: u64) -> u64 {
+        head.saturating_sub(self.shape.words)
+    }
+
+    /// Where the newest block that begins at or before `from` begins; else the oldest one from `least` on.
+    fn begin(&self, slot: u32, from: MonotonicNs, least: u64, end: u64) -> u64 {
+        let mut begin = end;
+        let mut block = end / wire::BLOCK_WORDS;
+        loop {
+            let first = self.word(slot, self.shape.words + (block & (self.shape.mask() / wire::BLOCK_WORDS)));
+            if first < least {
+                break;
+            }
+            // An entry of another round, or of a block in which no record begins.
+            if first / wire::BLOCK_WORDS == block && first < end {
+                begin = first;
+                if self.word(slot, first & self.shape.mask()) as i64 <= from.0 {
+                    break;
+                }
+            }
+            match block.checked_sub(1) {
+                Some(before) if before * wire::BLOCK_WORDS + wire::BLOCK_WORDS > least => block = before,
+                _ => break,
+            }
+        }
+        begin
+    }
+
+    /// A word of the data, or behind it of the index.
+    fn word(&self, slot: u32, at: u64) -> u64 {
+        let at = slot as usize * self.shape.value_size() as usize + Buffer::SIZE + at as usize * 8;
+        assert!(at + 8 <= self.length);
+        // SAFETY: within the mapping and aligned; writers may write it meanwhile, whole.
+        unsafe { &*self.base.as_ptr().add(at).cast::<AtomicU64>() }.load(Ordering::Relaxed)
+    }
+
     /// Copies the words between two positions.
     fn copy(&self, slot: u32, begin: u64, end: u64, to: &mut Vec<u8>) {
         let (words, mask) = (self.shape.words, self.shape.mask());

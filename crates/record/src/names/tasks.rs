@@ -62,7 +62,9 @@ impl Collector {
 
     /// What is known by now.
     pub(crate) fn so_far(&self) -> Names {
-        Names { tasks: self.tasks.clone(), ..Names::default() }
+        let mut names = Names { tasks: self.tasks.clone(), ..Names::default() };
+        super::name_machine(&mut names);
+        names
     }
 
     /// Everything that is known, with the names and scheduling that living threads have now.

@@ -3,7 +3,7 @@
 use super::bpf::BpfRecorder;
 use super::tracefs::{self, TracefsRecorder};
 use super::{Backend, Mode, Request, StartError};
-use punctual_core::event::Group;
+use punctual_core::event::{Group, StackId};
 use punctual_core::{Finding, MonotonicNs};
 
 pub(super) enum Running {
@@ -71,8 +71,21 @@ impl Running {
     pub(super) fn take(&mut self, slot: u32, to: &mut Vec<u8>) {
         each!(self, running => running.take(slot, to));
     }
+    pub(super) fn newest(&mut self, slot: u32, from: MonotonicNs, to: &mut Vec<u8>) -> Option<()> {
+        match self {
+            Running::Bpf(running) => running.newest(slot, from, to),
+            Running::Tracefs(_) => None,
+        }
+    }
     pub(super) fn take_names(&mut self, to: &mut Vec<u8>) {
         each!(self, running => running.take_names(to));
+    }
+    /// The addresses of a kernel stack, innermost first.
+    pub(super) fn stack(&self, stack: StackId) -> Vec<u64> {
+        match self {
+            Running::Bpf(running) => running.stack(stack),
+            Running::Tracefs(_) => Vec::new(),
+        }
     }
     pub(super) fn lost(&self, slot: u32) -> u64 {
         each!(self, running => running.lost(slot))

@@ -5,12 +5,14 @@ use super::{Backend, Mode, Request, StartError};
 use crate::bpf::{Attach, Buffers, LoadError, Shape};
 use crate::tracepoints::{self, NAMING, Tracepoint};
 use programs::Programs;
-use punctual_core::event::Group;
+use punctual_core::event::{Group, StackId};
 use punctual_core::{Finding, MonotonicNs};
+use stacks::Stacks;
 use std::time::Duration;
 use untranslated::Untranslated;
 
 mod programs;
+mod stacks;
 mod untranslated;
 
 pub(super) struct BpfRecorder {
@@ -24,6 +26,7 @@ pub(super) struct BpfRecorder {
     findings: Vec<Finding>,
     /// Records of tracepoints without BTF are translated on their way.
     untranslated: Option<Untranslated>,
+    stacks: Option<Stacks>,
 }
 
 /// With BTF.
@@ -54,8 +57,10 @@ impl BpfRecorder {
             groups: Vec::new(),
             findings: Vec::new(),
             untranslated: None,
+            stacks: None,
         };
         recorder.attach(&mut programs, &request.groups)?;
+        recorder.stacks = programs.stacks();
         recorder.untranslated = programs.into_untranslated();
         Ok(recorder)
     }
@@ -117,11 +122,21 @@ impl BpfRecorder {
             Some(untranslated) => untranslated.take(&self.buffers, slot, to),
         }
     }
+    pub(super) fn newest(&mut self, slot: u32, from: MonotonicNs, to: &mut Vec<u8>) -> Option<()> {
+        match &mut self.untranslated {
+            None => self.buffers.newest(slot, from, to),
+            Some(untranslated) => untranslated.newest(&self.buffers, slot, from, to),
+        }
+    }
     pub(super) fn take_names(&mut self, to: &mut Vec<u8>) {
         match &mut self.untranslated {
             None => self.buffers.take(self.names_slot, to),
             Some(untranslated) => untranslated.take_names(&self.buffers, self.names_slot, to),
         }
+    }
+
+    pub(super) fn stack(&self, stack: StackId) -> Vec<u64> {
+        self.stacks.as_ref().map(|stacks| stacks.addresses(stack)).unwrap_or_default()
     }
 
     /// Detaches, and gives programs that are running the time to end.

@@ -45,6 +45,9 @@ pub struct Request {
     pub syscalls: Vec<u32>,
     /// Bytes for each CPU, made a power of two.
     pub buffer: usize,
+    /// Kernel stacks too: of what an interrupt interrupted, and of tasks that block uninterruptibly. About a microsecond each; with
+    /// [`Backend::Btf`] alone.
+    pub stacks: bool,
     /// Where from.
     pub backend: Backend,
     /// Streamed or kept.
@@ -62,6 +65,7 @@ impl Request {
             comms: Vec::new(),
             syscalls: Vec::new(),
             buffer: 8 << 20,
+            stacks: false,
             backend: Backend::Auto,
             mode: Mode::Stream,
         }

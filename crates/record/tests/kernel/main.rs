@@ -2,4 +2,5 @@
 
 mod common;
 mod counting;
+mod flight;
 mod recording;

@@ -34,7 +34,9 @@ fn of(events: &[Event], tid: Tid, wanted: impl Fn(&What) -> bool) -> usize {
 fn switches_are_those_that_the_kernel_counts(backend: Backend) {
     let me = gettid();
     let mut kernel = (0, 0);
-    let Some((events, stopped)) = record(request(&[Group::Sched], backend), || {
+    let mut wanted = request(&[Group::Sched], backend);
+    wanted.pids = vec![me.0];
+    let Some((events, stopped)) = record(wanted, || {
         let before = switches();
         for _ in 0..300 {
             std::thread::sleep(Duration::from_micros(20));
@@ -141,14 +143,16 @@ fn a_stalled_reader_loses_a_known_number(backend: Backend) {
     let mut wanted = Request::new(&[Group::Syscall], punctual_core::CpuSet::single(cpu));
     wanted.backend = backend;
     wanted.syscalls = vec![libc::SYS_getppid as u32];
-    wanted.pids = vec![std::process::id()];
+    // Other tests make system calls meanwhile.
+    let name = format!("caller-{backend:?}");
+    wanted.comms = vec![name.chars().take(15).collect()];
     wanted.buffer = 64 << 10;
     const CALLS: usize = 20_000;
     let Some(mut recorder) = start(wanted) else { return };
     let mut bytes = Vec::new();
     let mut tid = Tid(0);
     let mut call = |times: usize| {
-        crate::common::named_thread_on(cpu, "caller", || {
+        crate::common::named_thread_on(cpu, &name[..name.len().min(15)], || {
             tid = gettid();
             for _ in 0..times {
                 // SAFETY: takes nothing, cannot fail.
@@ -178,7 +182,9 @@ fn a_stalled_reader_loses_a_known_number(backend: Backend) {
 }
 
 fn every_group_is_recorded_or_said_not_to_be(backend: Backend) {
-    let Some((events, stopped)) = record(request(Group::ALL, backend), || {
+    let mut wanted = request(Group::ALL, backend);
+    wanted.pids = vec![std::process::id()];
+    let Some((events, stopped)) = record(wanted, || {
         Command::new("true").status().unwrap();
     }) else {
         return;
@@ -196,6 +202,31 @@ fn every_group_is_recorded_or_said_not_to_be(backend: Backend) {
     let evidence: Vec<&str> =
         stopped.recorded.findings.iter().filter_map(|finding| finding.evidence.as_deref()).collect();
     assert!(!evidence.iter().any(|why| why.contains("refused the program")), "{evidence:?}");
+}
+
+#[test]
+fn stacks_and_functions_have_names() {
+    let mut wanted = request(&[Group::Sched, Group::Vectors, Group::Irq, Group::Workqueue], Backend::Btf);
+    wanted.stacks = true;
+    let Some((events, stopped)) = record(wanted, || {
+        let until = std::time::Instant::now() + Duration::from_millis(50);
+        while std::time::Instant::now() < until {
+            std::fs::read_to_string("/proc/self/maps").unwrap();
+        }
+    }) else {
+        return;
+    };
+    let Some(stack) =
+        events.iter().find_map(|event| if let What::Stack { stack } = event.what { Some(stack) } else { None })
+    else {
+        println!("SKIPPED: no interrupt came in 50 ms");
+        return;
+    };
+    let functions = stopped.names.stack(stack);
+    assert!(!functions.is_empty());
+    if punctual_record::kernel_symbols(&[u64::MAX].into_iter().collect()).known().is_some() {
+        assert!(functions.iter().any(|function| !function.starts_with("0x")), "{functions:?}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The programs of a request: configured, loaded and attached one by one.
 
 use super::super::{Backend, Mode, Request};
+use super::stacks::Stacks;
 use super::untranslated::Untranslated;
 use crate::bpf::sys::{self, MapShape};
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape};
@@ -57,7 +58,11 @@ impl<'a> Programs<'a> {
             constants.push(("want_syscall", flag(request.groups.contains(&Group::Syscall))));
             constants.push(("want_futex", flag(request.groups.contains(&Group::Futex))));
             constants.push(("syscalls", bitmap(&request.syscalls)));
+            constants.push(("want_stacks", flag(request.stacks)));
             let mut object = Object::open(EVENTS, &borrowed(&constants))?;
+            if request.stacks {
+                object.shape("stacks", wire::STACK_DEPTH as u32 * 8, STACKS);
+            }
             programs.shared.share(&mut object)?;
             object.prepare(Some(&kernel))?;
             programs.events = Some((kernel, object));
@@ -123,11 +128,20 @@ impl<'a> Programs<'a> {
         object.attach_tracepoint("record", &tracepoint.full_name(), format.id)
     }
 
+    /// Where kernel stacks are kept, if they are.
+    pub(super) fn stacks(&self) -> Option<Stacks> {
+        let (_, object) = self.events.as_ref().filter(|_| self.request.stacks)?;
+        Stacks::of(object.map("stacks").ok()?)
+    }
+
     /// The translator, if any program needs it.
     pub(super) fn into_untranslated(self) -> Option<Untranslated> {
         self.translated.then(|| Untranslated::new(self.translator))
     }
 }
+
+/// Different kernel stacks that are kept: 8 MiB.
+const STACKS: u32 = 1 << 14;
 
 /// `struct wire_raw` has room for so much of a record.
 const RECORD: usize = wire::Raw::SIZE - 8;

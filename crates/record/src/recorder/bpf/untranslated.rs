@@ -19,6 +19,17 @@ impl Untranslated {
     pub(super) fn take(&mut self, buffers: &Buffers, slot: u32, to: &mut Vec<u8>) {
         self.bytes.clear();
         buffers.take(slot, &mut self.bytes);
+        self.translate(to);
+    }
+
+    pub(super) fn newest(&mut self, buffers: &Buffers, slot: u32, from: MonotonicNs, to: &mut Vec<u8>) -> Option<()> {
+        self.bytes.clear();
+        buffers.newest(slot, from, &mut self.bytes)?;
+        self.translate(to);
+        Some(())
+    }
+
+    fn translate(&mut self, to: &mut Vec<u8>) {
         let mut rest = self.bytes.as_slice();
         while let Some((header, payload)) = rest.split_first_chunk() {
             let head = Header::read(header);

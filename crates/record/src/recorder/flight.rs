@@ -1,0 +1,53 @@
+//! The flight recorder: windows out of what the kernel keeps.
+
+use super::{Mode, Recorder};
+use crate::wire::{self, WireError};
+use punctual_core::MonotonicNs;
+
+/// What one CPU did in a span of time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Window {
+    /// The CPU.
+    pub cpu: u16,
+    /// Records from before the beginning to the end, as many as were kept: see [`crate::wire::decode`].
+    pub records: Vec<u8>,
+    /// The first instant from which nothing is missing: later than the window's beginning where the buffer was too small for it.
+    pub whole_from: MonotonicNs,
+}
+
+impl Recorder {
+    /// In [`Mode::Flight`]: what happened on the CPU from `from` to `to`, copied while recording goes on. Records a little before `from` are given
+    /// too, so that what ran then is known.
+    ///
+    /// `None` where the CPU is not recorded, the mode is another, or a writer was interrupted for so long that no instant without one was found: ask again then.
+    /// Nothing after the call's own beginning can be missing at the end if `to` lies before it.
+    pub fn window(&mut self, cpu: u16, from: MonotonicNs, to: MonotonicNs) -> Option<Window> {
+        if self.request.mode != Mode::Flight {
+            return None;
+        }
+        let slot = self.request.cpus.iter().position(|other| other == usize::from(cpu))?;
+        let mut records = Vec::new();
+        self.running.newest(slot as u32, from, &mut records)?;
+        let first = wire::decode(&records).flatten().next().map(|event| event.at);
+        // Nothing was ever overwritten in a buffer whose first record is its very first.
+        let whole_from = first.map_or(self.began, |first| if first <= from { from } else { first.max(self.began) });
+        let end = end_of(&records, to);
+        records.truncate(end);
+        self.seen.look(&records);
+        Some(Window { cpu, records, whole_from })
+    }
+}
+
+/// Where the first record begins that is so late that all after it are too: those of one CPU are out of order by an interrupt's length at most.
+fn end_of(records: &[u8], to: MonotonicNs) -> usize {
+    const DISORDER: i64 = 10_000_000;
+    let mut events = wire::decode(records);
+    loop {
+        let at = events.position();
+        match events.next() {
+            Some(Ok(event)) if event.at.0 > to.0.saturating_add(DISORDER) => return at,
+            Some(Ok(_)) | Some(Err(WireError::UnknownKind { .. })) => {}
+            Some(Err(_)) | None => return at,
+        }
+    }
+}
