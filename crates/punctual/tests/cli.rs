@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 23] = [
     "",
     "run",
     "show",
     "report",
     "compare",
+    "pairs",
+    "occupancy",
     "export",
     "import",
     "trace",

@@ -21,7 +21,9 @@ pub fn occupancy(document: &OccupancyDocument, threads: bool, options: &ShowOpti
     write_tasks(&mut out, document, threads, span);
     write_interrupts(&mut out, &document.interrupts, span);
     write_doubts(&mut out, document);
-    super::findings::write(&mut out, &document.findings);
+    if !document.findings.is_empty() {
+        super::findings::write(&mut out, &document.findings);
+    }
     out.finish()
 }
 

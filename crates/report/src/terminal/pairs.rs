@@ -37,7 +37,9 @@ pub fn pairs(document: &PairsDocument, worst: usize, options: &ShowOptions) -> S
     write_values(&mut out, document);
     write_limits(&mut out, document);
     write_losses(&mut out, document);
-    super::findings::write(&mut out, &document.findings);
+    if !document.findings.is_empty() {
+        super::findings::write(&mut out, &document.findings);
+    }
     out.finish()
 }
 
