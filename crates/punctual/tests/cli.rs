@@ -165,6 +165,19 @@ fn every_fixture_is_shown_without_a_control_character() {
 }
 
 #[test]
+fn every_fixture_with_a_recording_tells_its_intervals_and_its_occupancy() {
+    for bundle in fixtures() {
+        let name = bundle.display().to_string();
+        for line in ["pairs", "pairs --json", "pairs --calls", "occupancy", "occupancy --json"] {
+            let told = ask(line, &name);
+            let none = told.status.code() == Some(2) && text(&told).contains("no recording");
+            assert!(none || told.status.code() == Some(0), "{line} {name}: {}", text(&told));
+            assert_eq!(harmful(&text(&told)), None, "{line} {name}");
+        }
+    }
+}
+
+#[test]
 fn every_fixture_is_compared_with_every_other() {
     let place = Place::with("");
     let all: Vec<String> = fixtures().iter().map(|path| path.display().to_string()).collect();
