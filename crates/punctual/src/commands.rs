@@ -9,8 +9,6 @@ pub mod import;
 pub mod isolate;
 pub mod man;
 pub mod measure;
-pub mod occupancy;
-pub mod pairs;
 pub mod report;
 pub mod run;
 pub mod show;

@@ -5,6 +5,7 @@ pub mod count;
 mod format;
 pub mod merge;
 mod names;
+pub mod points;
 pub mod probe;
 mod recorder;
 pub mod symbols;

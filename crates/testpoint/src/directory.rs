@@ -50,6 +50,13 @@ fn enter(parent: i32, name: &CStr, uid: u32, forbidden: u32) -> Result<Fd, Refus
     if stat.st_uid != uid || stat.st_mode & forbidden != 0 { Err(Refusal::NotPrivate) } else { Ok(directory) }
 }
 
+/// Whether a collector records in this directory: it holds a lock, which goes with it.
+pub fn collected(directory: &Fd) -> bool {
+    let file = open_at(directory.0, c".collector", libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    // SAFETY: no pointers. A lock that was free is given back when the file closes.
+    file.is_some_and(|file| unsafe { libc::flock(file.0, libc::LOCK_SH | libc::LOCK_NB) } != 0 && crate::sys::errno() == libc::EWOULDBLOCK)
+}
+
 /// When this process began, as field 22 of /proc/PID/stat says; none if there is no such process, or no /proc.
 pub fn start_time(pid: u32) -> Option<u64> {
     let mut path = Text::new();

@@ -11,6 +11,8 @@ pub const MAGIC: u64 = u64::from_ne_bytes(*b"PNCTLPT1");
 pub const VERSION: u32 = 1;
 /// How a file's name ends: `PID.START.N.points`, START being field 22 of /proc/PID/stat.
 pub const SUFFIX: &str = ".points";
+/// A file beside them that a collector holds a lock on (flock(2)) while it records: a process that starts meanwhile records from its first point on.
+pub const COLLECTOR: &str = ".collector";
 
 /// What the table of names, and every ring, is a multiple of: the largest page size of any supported machine.
 pub const ALIGN: u64 = 65_536;
@@ -162,8 +164,10 @@ pub struct Ring {
     pub limit: AtomicU64,
     /// Points that a collector is done with: the next to be read. The collector writes it.
     pub read: AtomicU64,
+    /// How many of `dropped` a collector has told of. The collector writes it.
+    pub reported: AtomicU64,
     /// 0.
-    pub reserved_3: [AtomicU64; 6],
+    pub reserved_3: [AtomicU64; 5],
 }
 
 /// One point. Position `p` (the `head` before it) lies in slot `p & mask`.

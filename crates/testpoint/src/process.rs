@@ -120,8 +120,14 @@ impl Process {
             control.pair_monotonic.store(pair.monotonic, Ordering::Relaxed);
             control.pair_error.store(pair.error, Ordering::Relaxed);
         }
+        if directory::collected(&directory) {
+            control.mode.store(STREAM, Ordering::Relaxed);
+            control.recording.store(1, Ordering::Relaxed);
+        }
         control.magic.store(MAGIC, Ordering::Release);
-        self.ask(wish.mode);
+        if wish.mode != 0 {
+            self.ask(wish.mode);
+        }
         Ok(())
     }
 

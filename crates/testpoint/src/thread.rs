@@ -59,6 +59,7 @@ fn take(control: &Control) -> Option<(&'static Ring, u32)> {
     }
     let flight = control.mode.load(Ordering::Relaxed) == FLIGHT;
     ring.read.store(0, Ordering::Relaxed);
+    ring.reported.store(0, Ordering::Relaxed);
     ring.dropped.store(0, Ordering::Relaxed);
     ring.head.store(0, Ordering::Relaxed);
     ring.limit.store(if flight { u64::MAX } else { u64::from(slots) - MARGIN }, Ordering::Relaxed);

@@ -1,0 +1,33 @@
+//! Test points of applications: finding their files, reading them while they run and after they died.
+//!
+//! ```no_run
+//! use punctual_record::points::{Collector, Options};
+//! let mut collector = Collector::start(Options::record())?; // from here on, points are recorded
+//! loop {
+//!     let poll = collector.poll(&mut |source, events| println!("{} events of source {source}", events.len()));
+//!     # let enough = true;
+//!     if enough { break }
+//!     // The rings hold what is recorded meanwhile; `poll.fullest` tells how close that was.
+//!     std::thread::sleep(std::time::Duration::from_millis(5));
+//! }
+//! let collected = collector.finish(&mut |source, events| println!("{} events of source {source}", events.len()));
+//! # Ok::<(), punctual_record::points::StartError>(())
+//! ```
+//!
+//! The files belong to strangers. They are read by pread(2), never mapped: a file that shrinks under a mapping kills its reader with SIGBUS. Every number
+//! in them is checked before it is used, every loop is bounded by a constant, and what is written to them goes to fixed places of the control page and of a
+//! ring's header that lie within the file.
+
+mod alive;
+mod clock;
+mod collector;
+mod directories;
+mod file;
+mod process;
+mod ring;
+mod tally;
+
+pub use clock::Clock;
+pub use collector::{Collected, Collector, Options, Poll, Sink, StartError};
+pub use file::{Access, Header, Refused, Whole, read_whole};
+pub use tally::{PointSource, Points};

@@ -1,0 +1,76 @@
+//! Whether a file's process still runs, and still the program that made the file.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
+
+/// The PID namespace of this process; 0 where it cannot be read.
+pub fn namespace() -> u64 {
+    std::fs::metadata("/proc/self/ns/pid").map_or(0, |metadata| metadata.ino())
+}
+
+/// Whether the process that began at `start` (field 22 of /proc/PID/stat) under this number runs and has a file of this name mapped. What cannot be told
+/// counts as yes: its file stays.
+pub fn holds(pid: u32, start: u64, name: &[u8]) -> bool {
+    let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return false };
+    let Some((state, began)) = state_and_start(&stat) else { return true };
+    if start != 0 && began != start {
+        return false;
+    }
+    // The leader of threads that run is a zombie too, if it ended before them.
+    let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).map_or(1, Iterator::count);
+    if matches!(state, b'Z' | b'X') && threads() <= 1 {
+        return false;
+    }
+    // execve(2) leaves number and start time, and takes the mappings.
+    match std::fs::File::open(format!("/proc/{pid}/maps")) {
+        Ok(maps) => mapped(BufReader::new(maps), name).unwrap_or(true),
+        Err(_) => true,
+    }
+}
+
+/// State and start time; the name before them is in parentheses and may hold anything.
+fn state_and_start(stat: &[u8]) -> Option<(u8, u64)> {
+    let behind = stat.iter().rposition(|&byte| byte == b')')?;
+    let mut fields = stat.get(behind + 2..)?.split(|&byte| byte == b' ');
+    let state = *fields.next()?.first()?;
+    Some((state, std::str::from_utf8(fields.nth(18)?).ok()?.parse().ok()?))
+}
+
+/// `None`: nothing is mapped at all, or it cannot be read.
+fn mapped(maps: impl BufRead, name: &[u8]) -> Option<bool> {
+    let mut any = None;
+    for line in maps.split(b'\n') {
+        let line = line.ok()?;
+        any = Some(false);
+        let path = line.strip_suffix(b" (deleted)").unwrap_or(&line);
+        if path.rsplit(|&byte| byte == b'/').next() == Some(name) {
+            return Some(true);
+        }
+    }
+    any
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_told_from_another_of_its_number() {
+        let stat = std::fs::read("/proc/self/stat").unwrap();
+        let (state, start) = state_and_start(&stat).unwrap();
+        assert!(b"RSD".contains(&state) && start > 0);
+        assert_eq!(state_and_start(b"12 (a) b) S 1 2 3"), None);
+        assert!(!holds(std::process::id(), start + 1, b"x"));
+        assert!(!holds(std::process::id(), start, b"a file that nobody has mapped"));
+        assert!(!holds(u32::MAX, 0, b"x"));
+    }
+
+    #[test]
+    fn a_mapping_is_found_by_its_name() {
+        let maps =
+            b"7f00-7f01 rw-s 00000000 00:1a 77 /run/punctual/points/1.2.0.points (deleted)\n7f02-7f03 r--p 0 0 0\n";
+        assert_eq!(mapped(&maps[..], b"1.2.0.points"), Some(true));
+        assert_eq!(mapped(&maps[..], b"2.2.0.points"), Some(false));
+        assert_eq!(mapped(&b""[..], b"1.2.0.points"), None);
+    }
+}

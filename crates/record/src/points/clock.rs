@@ -1,0 +1,224 @@
+//! From the processor's counter to CLOCK_MONOTONIC.
+//!
+//! The kernel steers CLOCK_MONOTONIC: its rate against the counter changes by parts per million, now and then. So both are read together all the time
+//! ([`pair`]), and an instant is converted by the two pairs around it. Between two pairs that are exact, the line through them is off by at most the
+//! deviation of the rate from its mean times the distance to the nearer pair. The deviation is taken from how the rate differs between neighbouring
+//! segments: that bounds it if the rate changes at most once in three segments, and 300 ms is less than any NTP client waits between two corrections. Where
+//! there is no neighbour, it is what the kernel may do at most.
+
+use punctual_core::{MonotonicNs, Nanos};
+use punctual_testpoint::counter::{self, Pair};
+
+/// Pairs closer together than this replace one another: 100 ms.
+const SPACING: i64 = 100_000_000;
+/// Pairs kept. Points are converted within seconds; only those of a writer that was stopped meanwhile need old ones.
+const KEPT: usize = 8_192;
+/// What adjtimex(2) allows at most: 500 ppm.
+const MOST_STEERED: f64 = 500e-6;
+/// The kernel dithers the rate by one unit of its multiplier (timekeeping_adjust() in kernel/time/timekeeping.c): well below this.
+const DITHER: f64 = 0.25e-6;
+
+/// Pairs of readings, in the order of time.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    pairs: Vec<Pair>,
+}
+
+/// Between two pairs.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment {
+    from: u64,
+    to: u64,
+    began: i64,
+    /// ns a tick.
+    rate: f64,
+    /// How far an instant of this segment may be off.
+    pub error: Nanos,
+}
+
+impl Segment {
+    /// The instant, if the counter stood within this segment then.
+    #[inline]
+    pub fn convert(&self, ticks: u64) -> Option<MonotonicNs> {
+        (self.from <= ticks && ticks <= self.to)
+            .then(|| MonotonicNs(self.began + ((ticks - self.from) as f64 * self.rate) as i64))
+    }
+}
+
+impl Clock {
+    /// Begins with a reading.
+    pub fn start() -> Clock {
+        Clock::of(counter::pair())
+    }
+
+    /// Begins with this pair.
+    pub fn of(pair: Pair) -> Clock {
+        Clock { pairs: vec![pair] }
+    }
+
+    /// Reads both clocks again: what the counter says now is the end of what can be converted.
+    pub fn read(&mut self) {
+        self.add(counter::pair());
+    }
+
+    /// Adds a pair that is later than all before.
+    pub fn add(&mut self, pair: Pair) {
+        let last = self.pairs[self.pairs.len() - 1];
+        if pair.ticks <= last.ticks {
+            return;
+        }
+        // The newest stands for now; it stays only if it is far enough from the one before.
+        if self.pairs.len() > 1 && last.monotonic - self.pairs[self.pairs.len() - 2].monotonic < SPACING {
+            self.pairs.pop();
+        }
+        if self.pairs.len() == KEPT {
+            self.pairs.drain(1..KEPT / 2);
+        }
+        self.pairs.push(pair);
+    }
+
+    /// The first and the last reading of the counter.
+    pub fn covers(&self) -> (u64, u64) {
+        (self.pairs[0].ticks, self.pairs[self.pairs.len() - 1].ticks)
+    }
+
+    /// The first pair.
+    pub fn first(&self) -> Pair {
+        self.pairs[0]
+    }
+
+    /// The last pair.
+    pub fn last(&self) -> Pair {
+        self.pairs[self.pairs.len() - 1]
+    }
+
+    /// The segment that holds this reading of the counter; `None` outside of what the pairs cover.
+    pub fn segment(&self, ticks: u64) -> Option<Segment> {
+        let (first, last) = self.covers();
+        if ticks < first || ticks > last || self.pairs.len() < 2 {
+            return None;
+        }
+        let place = self.pairs.partition_point(|pair| pair.ticks <= ticks).clamp(1, self.pairs.len() - 1) - 1;
+        let rate = |place: usize| self.rate(place);
+        let mine = rate(place)?;
+        let differs = |other: f64| (other / mine - 1.0).abs();
+        let deviation = match (place.checked_sub(1).and_then(rate).map(differs), rate(place + 1).map(differs)) {
+            (Some(before), Some(after)) => before.max(after),
+            // If the rate changes near the end that has a neighbour, the difference is nearly all of the change; if near the other, it is little of it.
+            (Some(one), None) | (None, Some(one)) => 2.0 * one,
+            (None, None) => MOST_STEERED,
+        };
+        let (a, b) = (self.pairs[place], self.pairs[place + 1]);
+        let half = (b.ticks - a.ticks) as f64 * mine / 2.0;
+        let reading = a.error.max(b.error) as f64 * mine;
+        let error = reading + half * (deviation + DITHER) + 1.0;
+        Some(Segment { from: a.ticks, to: b.ticks, began: a.monotonic, rate: mine, error: Nanos(error.ceil() as i64) })
+    }
+
+    /// ns a tick between this pair and the next.
+    fn rate(&self, place: usize) -> Option<f64> {
+        let (a, b) = (self.pairs.get(place)?, self.pairs.get(place + 1)?);
+        Some((b.monotonic - a.monotonic) as f64 / (b.ticks - a.ticks) as f64)
+    }
+
+    /// This clock begun earlier, by the pair that a process left when it began. `None` if that pair cannot be one of this machine's since it was started:
+    /// the process lies, or its file comes from elsewhere.
+    pub fn since(&self, birth: Pair) -> Option<Clock> {
+        let first = self.first();
+        if birth.ticks > self.covers().1 {
+            return None;
+        }
+        let rate = self.rate(0)?;
+        let expected = first.monotonic as f64 - (first.ticks as f64 - birth.ticks as f64) * rate;
+        let distance = (first.monotonic as f64 - expected).abs();
+        let slack = distance * 2.0 * MOST_STEERED + birth.error as f64 * rate + 1e6;
+        if (birth.monotonic as f64 - expected).abs() > slack || birth.error as f64 * rate > 1e6 {
+            return None;
+        }
+        let mut pairs = vec![birth];
+        pairs.extend(self.pairs.iter().filter(|pair| pair.ticks > birth.ticks && pair.monotonic > birth.monotonic));
+        Some(Clock { pairs })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A counter of 2.6 GHz against a clock that is steered by other `ppm` every 500 ms.
+    fn steered(ppm: &[i64]) -> (Clock, impl Fn(u64) -> f64) {
+        let step = 1_300_000_000_u64;
+        let mut pairs = vec![(1_000_u64, 5e9_f64)];
+        for ppm in ppm {
+            let (ticks, at) = pairs[pairs.len() - 1];
+            pairs.push((ticks + step, at + step as f64 / 2.6 * (1.0 + *ppm as f64 * 1e-6)));
+        }
+        let mut clock = Clock::of(Pair { ticks: pairs[0].0, monotonic: pairs[0].1 as i64, error: 26 });
+        // Three pairs between two changes of rate.
+        let truth = move |ticks: u64| {
+            let place = pairs.partition_point(|pair| pair.0 <= ticks).clamp(1, pairs.len() - 1);
+            let ((t0, n0), (t1, n1)) = (pairs[place - 1], pairs[place]);
+            n0 + (ticks as f64 - t0 as f64) * (n1 - n0) / (t1 - t0) as f64
+        };
+        for i in 0..3 * ppm.len() as u64 {
+            let ticks = 1_000 + i * (step / 3) + step / 5;
+            clock.add(Pair { ticks, monotonic: truth(ticks) as i64, error: 26 });
+        }
+        (clock, truth)
+    }
+
+    proptest! {
+        #[test]
+        fn a_converted_instant_is_no_further_off_than_it_says(ppm in prop::collection::vec(-40_i64..40, 3..12), at in 0.0_f64..1.0) {
+            let (clock, truth) = steered(&ppm);
+            let (first, last) = clock.covers();
+            let ticks = first + ((last - first) as f64 * at) as u64;
+            let segment = clock.segment(ticks).unwrap();
+            let off = segment.convert(ticks).unwrap().ns() as f64 - truth(ticks);
+            prop_assert!(off.abs() <= segment.error.ns() as f64, "off by {off}, error {}", segment.error.ns());
+        }
+
+        #[test]
+        fn nothing_that_a_process_claims_panics(ticks: u64, monotonic: i64, error: u64, at: u64) {
+            let (clock, _) = steered(&[1, 2, 3]);
+            let segment = clock.since(Pair { ticks, monotonic, error }).and_then(|clock| clock.segment(at));
+            let _ = segment.and_then(|segment| segment.convert(at));
+        }
+    }
+
+    #[test]
+    fn outside_of_the_pairs_nothing_is_known() {
+        let (clock, _) = steered(&[0, 0, 0]);
+        let (first, last) = clock.covers();
+        assert!(clock.segment(first - 1).is_none() && clock.segment(last + 1).is_none());
+        assert!(clock.segment(first).is_some() && clock.segment(last).is_some());
+    }
+
+    #[test]
+    fn the_machines_own_clocks_agree_with_it() {
+        let mut clock = Clock::start();
+        let mut readings = Vec::new();
+        for _ in 0..5 {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            readings.push(counter::pair());
+            clock.read();
+        }
+        for reading in readings {
+            let segment = clock.segment(reading.ticks).expect("read in between");
+            let off = (segment.convert(reading.ticks).expect("in it").ns() - reading.monotonic).abs();
+            // A virtual machine may be stopped within a reading; then the reading says so.
+            assert!(off <= segment.error.ns() + reading.error as i64 + 1, "off by {off} ns, error {:?}", segment.error);
+        }
+    }
+
+    #[test]
+    fn a_pair_from_elsewhere_is_refused() {
+        let (clock, truth) = steered(&[0, 0, 0]);
+        let (_, last) = clock.covers();
+        let pair = |ticks: u64, off: i64| Pair { ticks, monotonic: truth(ticks) as i64 + off, error: 26 };
+        assert!(clock.since(pair(500, 0)).is_some());
+        assert!(clock.since(pair(500, 3_000_000_000)).is_none());
+        assert!(clock.since(pair(last + 10, 0)).is_none());
+    }
+}

@@ -1,0 +1,389 @@
+//! All applications at once.
+
+use super::alive;
+use super::clock::Clock;
+use super::directories::{Closed, Directory, text, usual};
+use super::file::{Access, Refused, State};
+use super::process::{Begin, Gathered, How, Look, Process};
+use super::ring::Torn;
+use super::tally::PointSource;
+use punctual_core::{Event, Finding, Nanos, Severity};
+use punctual_testpoint::layout::{Control, FLIGHT, STREAM};
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::mem::offset_of;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How often new applications are looked for. They record from their start; this only keeps their rings from filling.
+const SCAN_EVERY: Duration = Duration::from_millis(10);
+/// How often it is looked whether applications live.
+const ALIVE_EVERY: Duration = Duration::from_millis(250);
+/// How long the last points of threads that are just writing them are waited for at the end.
+const LAST_POINTS: Duration = Duration::from_millis(50);
+/// Applications read at once.
+const PROCESSES: usize = 1_024;
+
+/// What is collected.
+#[derive(Clone, Debug)]
+pub struct Options {
+    directories: Vec<PathBuf>,
+    pids: Vec<u32>,
+    record: bool,
+    remove: bool,
+}
+
+impl Options {
+    /// What running applications pass from now on, and those that start meanwhile from their first point on. Files of applications that end
+    /// meanwhile are read and removed.
+    pub fn record() -> Options {
+        Options { directories: usual(), pids: Vec::new(), record: true, remove: true }
+    }
+    /// What applications left that are dead, and what flight recorders of running ones hold. Nothing is switched on. Files stay; see [`Options::remove`].
+    pub fn harvest() -> Options {
+        Options { record: false, remove: false, ..Options::record() }
+    }
+    /// Whether files of dead applications are removed after they were read.
+    pub fn remove(mut self, remove: bool) -> Options {
+        self.remove = remove;
+        self
+    }
+    /// In this directory only (`PUNCTUAL_POINTS_DIR` of the applications).
+    pub fn in_directory(mut self, directory: impl Into<PathBuf>) -> Options {
+        self.directories = vec![directory.into()];
+        self
+    }
+    /// Of these processes only; empty: of all.
+    pub fn only(mut self, pids: &[u32]) -> Options {
+        self.pids = pids.to_vec();
+        self
+    }
+}
+
+/// Why collecting cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// There is one already.
+    #[error("another punctual collects test points in {}: end it first", .0.display())]
+    Busy(PathBuf),
+    /// The directory cannot be used.
+    #[error("test points in {path}: {why}", path = .0.display(), why = .1)]
+    Directory(PathBuf, String),
+}
+
+/// How a round of reading went.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Poll {
+    /// Points that were read.
+    pub points: u64,
+    /// How full the fullest ring was, from 0 to 1. At 1 points are dropped: read more often.
+    pub fullest: f64,
+    /// Applications that are being read.
+    pub processes: usize,
+}
+
+/// What was collected.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Collected {
+    /// Each thread's ring, in the order of the numbers that the sink was given.
+    pub sources: Vec<PointSource>,
+    /// The names of points; a `PointId` is a place in here.
+    pub names: Vec<String>,
+    /// How far an instant may be off CLOCK_MONOTONIC; `None` without points.
+    pub clock_error: Option<Nanos>,
+    /// What could not be read, and why.
+    pub findings: Vec<Finding>,
+}
+
+struct Application {
+    directory: usize,
+    name: Vec<u8>,
+    file: File,
+    process: Process,
+    begin: Begin,
+    /// When it was last looked whether it lives.
+    looked_alive: Option<Instant>,
+    dead: bool,
+    /// Nothing more is to be read: dead and read to the end, or unreadable.
+    done: bool,
+}
+
+/// Reads the points of all applications. See the module's example.
+pub struct Collector {
+    options: Options,
+    directories: Vec<Directory>,
+    applications: Vec<Application>,
+    /// Files that were seen: read, refused, or not wanted.
+    known: HashSet<(usize, Vec<u8>)>,
+    all: Gathered,
+    scanned: Instant,
+    namespace: u64,
+    finished: bool,
+}
+
+/// What takes the events: a source's number, and what it gave next, nearly in the order of time.
+pub type Sink<'a> = dyn FnMut(usize, &[Event]) + 'a;
+
+impl Collector {
+    /// Finds the applications, and switches recording on if that is wanted.
+    pub fn start(options: Options) -> Result<Collector, StartError> {
+        let mut all = Gathered::new(Clock::start());
+        let mut directories = Vec::new();
+        for (place, path) in options.directories.iter().enumerate() {
+            match Directory::open(path, options.record) {
+                Ok(directory) => directories.extend(directory),
+                // One's own directory has to work; of others' it is told.
+                Err(Closed::Busy) if place == 0 => return Err(StartError::Busy(path.clone())),
+                Err(error) if place == 0 => return Err(StartError::Directory(path.clone(), error.to_string())),
+                Err(error) => all.find(unread(&path.to_string_lossy(), &error.to_string())),
+            }
+        }
+        // The rate of the clock is taken from pairs; these two are for the very first points.
+        std::thread::sleep(Duration::from_millis(1));
+        all.clock.read();
+        let mut collector = Collector {
+            options,
+            directories,
+            applications: Vec::new(),
+            known: HashSet::new(),
+            all,
+            scanned: Instant::now(),
+            namespace: alive::namespace(),
+            finished: false,
+        };
+        collector.scan(true);
+        Ok(collector)
+    }
+
+    /// Reads what came since the last time. To be called every few milliseconds.
+    pub fn poll(&mut self, sink: &mut Sink) -> Poll {
+        if self.scanned.elapsed() >= SCAN_EVERY {
+            self.scan(false);
+        }
+        self.round(Torn::Wait, sink).0
+    }
+
+    /// What the threads gave so far.
+    pub fn sources(&self) -> &[PointSource] {
+        &self.all.sources
+    }
+
+    /// The names of the points so far.
+    pub fn names(&self) -> &[String] {
+        self.all.points.names()
+    }
+
+    /// Switches recording off and reads the rest.
+    pub fn finish(mut self, sink: &mut Sink) -> Collected {
+        self.scan(false);
+        self.switch_off();
+        let patience = Instant::now() + LAST_POINTS;
+        let mut torn = Torn::Wait;
+        loop {
+            // Whoever saw that recording is on writes its point within this time, unless it is preempted just there.
+            std::thread::sleep(Duration::from_millis(1));
+            self.applications.iter_mut().for_each(|application| application.looked_alive = None);
+            // A flight recorder that runs on is read once: its second reading would begin behind a gap.
+            if self.round(torn, sink).1 || torn == Torn::Count {
+                break;
+            }
+            if Instant::now() > patience {
+                torn = Torn::Count;
+            }
+        }
+        self.give_back();
+        Collected {
+            sources: std::mem::take(&mut self.all.sources),
+            names: self.all.points.names().to_vec(),
+            clock_error: self.all.error,
+            findings: std::mem::take(&mut self.all.findings),
+        }
+    }
+
+    /// Looks at all rings, then at the clock, then reads up to where the rings were: so the clock covers every point. Whether all of it could be read.
+    fn round(&mut self, torn: Torn, sink: &mut Sink) -> (Poll, bool) {
+        let before = self.all.count;
+        let mut fullest = 0.0_f64;
+        let mut looks: Vec<Option<Look>> = Vec::with_capacity(self.applications.len());
+        for application in &mut self.applications {
+            // Whoever is dead now has written all that it ever will.
+            if application.looked_alive.is_none_or(|looked| looked.elapsed() >= ALIVE_EVERY) {
+                application.looked_alive = Some(Instant::now());
+                application.dead = application.is_dead(self.namespace);
+            }
+            let look = application.process.look(&application.file);
+            if let Err(error) = &look {
+                self.all.find(unread(&text(&application.name), &error.to_string()));
+            }
+            fullest = fullest.max(look.as_ref().map_or(0.0, |look| look.fullest(&application.process)));
+            looks.push(look.ok());
+        }
+        self.all.clock.read();
+        let mut whole = true;
+        for (application, look) in self.applications.iter_mut().zip(&looks) {
+            let Some(look) = look else {
+                application.done = true;
+                continue;
+            };
+            let torn = if application.dead { Torn::Count } else { torn };
+            let how = How { torn, claim: self.options.record, begin: application.begin };
+            let read = application.process.drain(&application.file, look, how, &mut self.all, sink);
+            application.begin = Begin::First;
+            whole &= read;
+            if application.dead && read {
+                application.done = true;
+                if self.options.remove {
+                    self.directories[application.directory].remove(&application.name);
+                }
+            }
+        }
+        self.applications.retain(|application| !application.done);
+        (Poll { points: self.all.count - before, fullest, processes: self.applications.len() }, whole)
+    }
+
+    /// Takes up applications that it does not know yet.
+    fn scan(&mut self, first: bool) {
+        self.scanned = Instant::now();
+        for place in 0..self.directories.len() {
+            let names = match self.directories[place].names() {
+                Ok(names) => names,
+                Err(error) => {
+                    let path = self.directories[place].path.to_string_lossy().into_owned();
+                    self.all.find(unread(&path, &error.to_string()));
+                    continue;
+                }
+            };
+            for name in names {
+                if !self.known.contains(&(place, name.clone())) && self.applications.len() < PROCESSES {
+                    self.take_up(place, name, first);
+                }
+            }
+        }
+    }
+
+    fn take_up(&mut self, place: usize, name: Vec<u8>, first: bool) {
+        let opened = self.directories[place].file(&name).map_err(Refused::from).and_then(|file| {
+            let process = Process::open(&file)?;
+            let state = State::read(&file)?;
+            Ok((file, process, state))
+        });
+        match opened {
+            Err(Refused::NotReady) => {}
+            Err(refused) => {
+                self.all.find(unread(&text(&name), &refused.to_string()));
+                self.known.insert((place, name));
+            }
+            Ok((file, process, state)) => {
+                self.known.insert((place, name.clone()));
+                let mut application = Application {
+                    directory: place,
+                    name,
+                    file,
+                    process,
+                    begin: Begin::First,
+                    looked_alive: None,
+                    dead: false,
+                    done: false,
+                };
+                if !self.options.pids.is_empty() && !self.options.pids.contains(&application.process.header.pid) {
+                    // It records because this collector has the lock.
+                    if self.options.record && !first && state.requested == 0 {
+                        let _ = application.set(0, state.mode);
+                    }
+                    return;
+                }
+                application.dead = application.is_dead(self.namespace);
+                let wanted = if self.options.record {
+                    !(first && application.dead)
+                } else {
+                    application.dead || state.recording
+                };
+                if wanted {
+                    self.begin(application, &state, first);
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, mut application: Application, state: &State, first: bool) {
+        if !self.options.record {
+            application.begin = Begin::Unread;
+        } else if first {
+            application.begin = if state.requested == STREAM { Begin::Unread } else { Begin::Now };
+            application.process.forgive_ringless(state);
+            // A look that reads nothing, so that "now" is now, and flight recorders become streams before they are switched on.
+            let look = application.process.look(&application.file);
+            if let (Ok(look), Begin::Now) = (look, application.begin) {
+                let how = How { torn: Torn::Wait, claim: true, begin: Begin::Now };
+                application.process.drain(&application.file, &look, how, &mut self.all, &mut |_, _| {});
+                application.begin = Begin::First;
+            }
+        }
+        if self.options.record
+            && !application.dead
+            && let Err(error) = application.set(1, STREAM)
+        {
+            self.all.find(unread(&text(&application.name), &error.to_string()));
+            return;
+        }
+        self.applications.push(application);
+    }
+
+    /// Recording goes back to what the applications asked for themselves.
+    fn switch_off(&mut self) {
+        if !self.options.record || self.finished {
+            return;
+        }
+        self.finished = true;
+        for application in &mut self.applications {
+            if let Ok(state) = State::read(&application.file) {
+                let recording = u32::from(matches!(state.requested, STREAM | FLIGHT));
+                // A file that cannot be written any more has no writer either.
+                let _ = application.set(recording, if recording == 1 { state.requested } else { STREAM });
+            }
+        }
+    }
+
+    /// Streams become flight recorders again where they were.
+    fn give_back(&mut self) {
+        for application in self.applications.iter().filter(|_| self.options.record) {
+            if State::read(&application.file).is_ok_and(|state| state.requested == FLIGHT) {
+                application.process.lift_limits(&application.file);
+            }
+        }
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        self.switch_off();
+        self.give_back();
+    }
+}
+
+impl Application {
+    /// Switches recording. The mode first: threads that get their ring meanwhile go by it.
+    fn set(&self, recording: u32, mode: u32) -> io::Result<()> {
+        self.file.write(offset_of!(Control, mode) as u64, &mode.to_ne_bytes())?;
+        self.file.write(offset_of!(Control, recording) as u64, &recording.to_ne_bytes())
+    }
+
+    fn is_dead(&self, namespace: u64) -> bool {
+        let header = &self.process.header;
+        if header.namespace != namespace {
+            // Its number means another process here. That it ended in order it says itself.
+            return State::read(&self.file).is_ok_and(|state| state.ended);
+        }
+        !alive::holds(header.pid, header.start_time, &self.name)
+    }
+}
+
+fn unread(what: &str, why: &str) -> Finding {
+    Finding::new(
+        "points-unread",
+        Severity::Warning,
+        "test points",
+        format!("Test points in {what} were not read: {why}."),
+    )
+}

@@ -1,0 +1,159 @@
+//! Where applications' files are, and which of them may be trusted to be files at all.
+
+use punctual_testpoint::layout::{COLLECTOR, SUFFIX};
+use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags};
+use rustix::process::geteuid;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Files of one directory that are looked at: more than processes use points.
+const FILES_LOOKED_AT: usize = 4_096;
+/// `f_type` of tmpfs (linux/magic.h).
+const TMPFS: u64 = 0x0102_1994;
+
+/// Directories that this user's and, for root, every user's applications use.
+pub fn usual() -> Vec<PathBuf> {
+    let user = geteuid();
+    if let Some(chosen) = std::env::var_os("PUNCTUAL_POINTS_DIR").filter(|chosen| !chosen.is_empty()) {
+        return vec![chosen.into()];
+    }
+    if !user.is_root() {
+        let base = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|base| base.is_absolute());
+        return vec![base.unwrap_or_else(|| format!("/run/user/{}", user.as_raw()).into()).join("punctual/points")];
+    }
+    let users =
+        std::fs::read_dir("/run/user").into_iter().flatten().flatten().map(|user| user.path().join("punctual/points"));
+    std::iter::once(PathBuf::from("/run/punctual/points")).chain(users).collect()
+}
+
+/// A directory of points, locked.
+pub struct Directory {
+    pub path: PathBuf,
+    directory: File,
+    owner: u32,
+    _lock: Option<File>,
+}
+
+/// Why a directory is not read.
+#[derive(Debug, thiserror::Error)]
+pub enum Closed {
+    #[error("another collector is recording there")]
+    Busy,
+    #[error("it belongs to user {0} and is open to others: applications do not use it")]
+    NotPrivate(u32),
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+impl Directory {
+    /// Opens a directory, made if it is this user's and missing; `None` if it is another's and missing. With the lock, applications that start record.
+    pub fn open(path: &Path, locked: bool) -> Result<Option<Directory>, Closed> {
+        let own = geteuid().as_raw();
+        // The last two names lie in a directory of a user who may put a link there.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let under_user = path.starts_with("/run/user");
+        if !under_user || path.starts_with(format!("/run/user/{own}")) {
+            make(path)?;
+        }
+        let opened = match path.strip_prefix("/run/user") {
+            Ok(below) => {
+                let base = fs::open("/run/user", flags, Mode::empty()).map(File::from);
+                below
+                    .components()
+                    .fold(base, |parent, name| Ok(fs::openat(parent?, name.as_os_str(), flags, Mode::empty())?.into()))
+            }
+            Err(_) => fs::open(path, flags, Mode::empty()).map(File::from),
+        };
+        let directory = match opened {
+            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            other => other.map_err(io::Error::from)?,
+        };
+        let metadata = directory.metadata()?;
+        if metadata.mode() & 0o077 != 0 || (own != 0 && metadata.uid() != own) {
+            return Err(Closed::NotPrivate(metadata.uid()));
+        }
+        let lock = if locked { Some(lock(&directory, metadata.uid())?) } else { None };
+        Ok(Some(Directory { path: path.to_owned(), directory, owner: metadata.uid(), _lock: lock }))
+    }
+
+    /// The names of the files of points in it.
+    pub fn names(&self) -> io::Result<Vec<Vec<u8>>> {
+        let mut names = Vec::new();
+        for entry in fs::Dir::read_from(&self.directory).map_err(io::Error::from)?.take(FILES_LOOKED_AT) {
+            let entry = entry.map_err(io::Error::from)?;
+            if entry.file_name().to_bytes().ends_with(SUFFIX.as_bytes()) {
+                names.push(entry.file_name().to_bytes().to_vec());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Opens one: a file of the directory's owner without another name, which reading cannot make wait.
+    pub fn file(&self, name: &[u8]) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = File::from(fs::openat(&self.directory, name, flags, Mode::empty())?);
+        let metadata = file.metadata()?;
+        // Another user's file system may be one that answers when it likes (FUSE).
+        let foreign = self.owner != geteuid().as_raw() && fs::fstatfs(&file)?.f_type as u64 != TMPFS;
+        if !metadata.is_file() || metadata.uid() != self.owner || metadata.nlink() != 1 || foreign {
+            return Err(io::Error::other("it is not a plain file of its directory's owner, under one name, in memory"));
+        }
+        Ok(file)
+    }
+
+    /// Removes a file that was read.
+    pub fn remove(&self, name: &[u8]) {
+        // If it is gone, that is what was wanted.
+        let _ = fs::unlinkat(&self.directory, name, AtFlags::empty());
+    }
+}
+
+/// Makes the directory and the one above it.
+fn make(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.mode(0o700);
+    for path in path.parent().into_iter().chain([path]) {
+        match builder.create(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// Takes the lock that makes applications record from their start.
+fn lock(directory: &File, owner: u32) -> Result<File, Closed> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = match fs::openat(directory, COLLECTOR, flags | OFlags::CREATE | OFlags::EXCL, Mode::from_raw_mode(0o600))
+    {
+        Ok(file) => {
+            let file = File::from(file);
+            // The owner's applications have to open it, whoever made it.
+            std::os::unix::fs::fchown(&file, Some(owner), None)?;
+            file
+        }
+        Err(rustix::io::Errno::EXIST) => {
+            File::from(fs::openat(directory, COLLECTOR, flags, Mode::empty()).map_err(io::Error::from)?)
+        }
+        Err(error) => return Err(io::Error::from(error).into()),
+    };
+    for _ in 0..20 {
+        match fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            // An application that starts looks at the lock by sharing it for a moment.
+            Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(std::time::Duration::from_millis(2)),
+            Err(error) => return Err(io::Error::from(error).into()),
+        }
+    }
+    Err(Closed::Busy)
+}
+
+/// A name as text.
+pub fn text(name: &[u8]) -> String {
+    std::ffi::OsStr::from_bytes(name).to_string_lossy().into_owned()
+}

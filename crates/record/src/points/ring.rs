@@ -1,0 +1,289 @@
+//! One ring: what it gave so far, and how more is taken from it.
+
+use super::file::{Access, comm, eight, four};
+use super::process::Reading;
+use punctual_core::event::{Event, PointKind, Tid, What};
+use punctual_testpoint::layout::{
+    COUNT_SHIFT, ID_MASK, KIND_BEGIN, KIND_END, KIND_MASK, KIND_POINT, MARGIN, Ring, SLOTS_AT, Slot,
+};
+use std::io;
+use std::mem::offset_of;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+const SLOT_BYTES: usize = size_of::<Slot>();
+/// Slots that are read at once.
+const CHUNK: u64 = 8_192;
+/// How long a point of a living thread may stay half written before it is given up: its thread may be preempted just there, or have left it by longjmp(3).
+const PATIENCE: Duration = Duration::from_secs(1);
+/// No ring gets as far: 22 years of 100 million points a second.
+const FARTHEST: u64 = 1 << 56;
+
+/// The header of a ring at one moment.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct RingState {
+    pub state: u32,
+    pub generation: u32,
+    pub tid: u32,
+    pub slots: u32,
+    pub comm: String,
+    pub head: u64,
+    pub dropped: u64,
+    pub limit: u64,
+    pub read: u64,
+    pub reported: u64,
+}
+
+impl RingState {
+    pub fn read(file: &impl Access, at: u64) -> io::Result<RingState> {
+        let mut header = [0; size_of::<Ring>()];
+        file.read(at, &mut header)?;
+        Ok(RingState {
+            state: four(&header, offset_of!(Ring, state)),
+            generation: four(&header, offset_of!(Ring, generation)),
+            tid: four(&header, offset_of!(Ring, tid)),
+            slots: four(&header, offset_of!(Ring, slots)),
+            comm: comm(&header, offset_of!(Ring, comm)),
+            head: eight(&header, offset_of!(Ring, head)),
+            dropped: eight(&header, offset_of!(Ring, dropped)),
+            limit: eight(&header, offset_of!(Ring, limit)),
+            read: eight(&header, offset_of!(Ring, read)),
+            reported: eight(&header, offset_of!(Ring, reported)),
+        })
+    }
+}
+
+/// What is done about points that are not whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Torn {
+    /// Their writer may be about to complete them: come back later.
+    Wait,
+    /// Nobody will: count them.
+    Count,
+}
+
+/// A slot, looked at.
+enum Seen {
+    Point(Event),
+    /// Not (or not yet) written to the end.
+    Incomplete,
+    /// Written to the end, and senseless.
+    Malformed,
+}
+
+/// How far a ring was read.
+#[derive(Debug)]
+pub struct RingReader {
+    /// Where it begins in the file.
+    at: u64,
+    slots: u64,
+    /// Which of its threads this is about.
+    pub generation: u32,
+    /// Where that thread's counts are.
+    pub source: usize,
+    /// The next position.
+    pub position: u64,
+    /// Drops that happened before, and are not ours to tell.
+    dropped_before: u64,
+    /// The position that reading waits at, and since when.
+    waits: Option<(u64, Instant)>,
+}
+
+impl RingReader {
+    pub fn new(
+        at: u64,
+        state: &RingState,
+        slots: u32,
+        source: usize,
+        position: u64,
+        dropped_before: u64,
+    ) -> RingReader {
+        RingReader {
+            at,
+            slots: u64::from(slots),
+            generation: state.generation,
+            source,
+            position,
+            dropped_before,
+            waits: None,
+        }
+    }
+
+    /// Gives everything up to `state.head` to `reading`, and with `claim` tells the writer that it was read. Whether all of it could be read; or why this ring
+    /// is given up.
+    pub fn drain(
+        &mut self,
+        file: &impl Access,
+        state: &RingState,
+        torn: Torn,
+        claim: bool,
+        reading: &mut Reading,
+    ) -> Result<bool, String> {
+        if u64::from(state.slots) != self.slots || state.head < self.position || state.head > FARTHEST {
+            return Err(format!(
+                "its ring says {} points of {} slots after {} were read",
+                state.head, state.slots, self.position
+            ));
+        }
+        let dropped = state.dropped.saturating_sub(self.dropped_before).min(FARTHEST);
+        let source = reading.source(self.source);
+        source.dropped = source.dropped.max(dropped);
+        let mut flow = ControlFlow::Continue(());
+        while flow.is_continue() && self.position < state.head {
+            flow = self.chunk(file, state, torn, reading).map_err(|error| error.to_string())?;
+            if claim {
+                self.claim(file, state).map_err(|error| error.to_string())?;
+            }
+        }
+        if claim && state.dropped != state.reported {
+            self.claim(file, state).map_err(|error| error.to_string())?;
+        }
+        Ok(flow.break_value().unwrap_or(true))
+    }
+
+    /// Tells the writer how far it may go.
+    pub fn claim(&self, file: &impl Access, state: &RingState) -> io::Result<()> {
+        let mut bytes = [0; 24];
+        let limit = self.position.min(FARTHEST) + self.slots - MARGIN;
+        for (place, number) in bytes.chunks_exact_mut(8).zip([limit, self.position, state.dropped]) {
+            place.copy_from_slice(&number.to_ne_bytes());
+        }
+        file.write(self.at + offset_of!(Ring, limit) as u64, &bytes)
+    }
+
+    /// Reads a part and gives it on. Breaks where an incomplete point stands in the way, or when it is another process's turn; with whether there is
+    /// nothing to come back for.
+    fn chunk(
+        &mut self,
+        file: &impl Access,
+        state: &RingState,
+        torn: Torn,
+        reading: &mut Reading,
+    ) -> io::Result<ControlFlow<bool>> {
+        self.skip(state.head.saturating_sub(self.slots), reading);
+        // What overwrites is read in one go, so that what it overwrites meanwhile is missing at the beginning and not in between.
+        let most = if state.limit == u64::MAX { self.slots } else { CHUNK };
+        let count = most.min(state.head - self.position);
+        if reading.budget < count {
+            return Ok(ControlFlow::Break(false));
+        }
+        reading.budget -= count;
+        let first = self.position;
+        let mut bytes = std::mem::take(&mut reading.buffer);
+        let fetched = self.fetch(file, count, &mut bytes, reading);
+        let flow = fetched.map(|()| {
+            let unread = bytes.chunks_exact(SLOT_BYTES).take(count as usize).skip((self.position - first) as usize);
+            self.give(file, unread, state, torn, reading)
+        });
+        reading.buffer = bytes;
+        flow
+    }
+
+    /// Reads `count` slots into `bytes`, and counts those that were overwritten meanwhile.
+    fn fetch(&mut self, file: &impl Access, count: u64, bytes: &mut Vec<u8>, reading: &mut Reading) -> io::Result<()> {
+        let size = count as usize * SLOT_BYTES;
+        if bytes.len() < size {
+            bytes.resize(size, 0);
+        }
+        let index = self.position & (self.slots - 1);
+        let (before_end, from_begin) = bytes[..size].split_at_mut(count.min(self.slots - index) as usize * SLOT_BYTES);
+        file.read(self.at + SLOTS_AT + index * SLOT_BYTES as u64, before_end)?;
+        file.read(self.at + SLOTS_AT, from_begin)?;
+        // The head of a writer goes on before it touches a slot.
+        let mut head = [0; 8];
+        file.read(self.at + offset_of!(Ring, head) as u64, &mut head)?;
+        let overwritten = u64::from_ne_bytes(head).saturating_sub(self.slots);
+        self.skip(overwritten.min(self.position + count), reading);
+        Ok(())
+    }
+
+    /// Gives on what is whole, up to the first point that is not.
+    fn give<'b>(
+        &mut self,
+        file: &impl Access,
+        slots: impl Iterator<Item = &'b [u8]>,
+        state: &RingState,
+        torn: Torn,
+        reading: &mut Reading,
+    ) -> ControlFlow<bool> {
+        let mut flow = ControlFlow::Continue(());
+        let mut events = std::mem::take(&mut reading.events);
+        for slot in slots {
+            match self.look(file, slot, reading) {
+                Seen::Point(event) => events.push(event),
+                Seen::Malformed => reading.source(self.source).torn += 1,
+                Seen::Incomplete if torn == Torn::Count || self.given_up(state) => {
+                    reading.source(self.source).torn += 1
+                }
+                Seen::Incomplete => {
+                    // Coming back to a flight recorder, one would find a gap: its last points are left.
+                    flow = ControlFlow::Break(state.limit == u64::MAX);
+                    break;
+                }
+            }
+            self.position += 1;
+            if events.len() == CHUNK as usize {
+                self.pass_on(&mut events, reading);
+            }
+        }
+        self.pass_on(&mut events, reading);
+        reading.events = events;
+        flow
+    }
+
+    fn pass_on(&self, events: &mut Vec<Event>, reading: &mut Reading) {
+        if !events.is_empty() {
+            reading.source(self.source).recorded += events.len() as u64;
+            reading.all.count += events.len() as u64;
+            (reading.sink)(self.source, events);
+            events.clear();
+        }
+    }
+
+    /// Counts what is before this position as overwritten.
+    fn skip(&mut self, to: u64, reading: &mut Reading) {
+        if to > self.position {
+            let source = reading.source(self.source);
+            source.overwritten = source.overwritten.saturating_add(to - self.position);
+            self.position = to;
+        }
+    }
+
+    #[inline]
+    fn look(&self, file: &impl Access, slot: &[u8], reading: &mut Reading) -> Seen {
+        let word = eight(slot, 8);
+        if (word >> 32) as u32 != (self.position + 1) as u32 {
+            return Seen::Incomplete;
+        }
+        let bits = word as u32;
+        let kind = match bits & KIND_MASK {
+            KIND_POINT => PointKind::Point,
+            KIND_BEGIN => PointKind::Begin,
+            KIND_END => PointKind::End,
+            _ => return Seen::Malformed,
+        };
+        let count = (bits >> COUNT_SHIFT) as u8;
+        let (Some(at), Some(point), 0..=2) =
+            (reading.instant(eight(slot, 0)), reading.point(file, bits & ID_MASK), count)
+        else {
+            return Seen::Malformed;
+        };
+        let value = |place: u8| if place < count { eight(slot, 16 + 8 * usize::from(place)) as i64 } else { 0 };
+        let what = What::Point { point, kind, count, values: [value(0), value(1)] };
+        Seen::Point(Event { at, cpu: Event::NO_CPU, tid: Tid(reading.source(self.source).tid), what })
+    }
+
+    /// Whether the point that is incomplete here will stay so: it was seen long ago, or so many came after it that its writer left it.
+    fn given_up(&mut self, state: &RingState) -> bool {
+        if state.limit == u64::MAX {
+            return state.head - self.position > MARGIN;
+        }
+        match self.waits {
+            Some((position, since)) if position == self.position => since.elapsed() >= PATIENCE,
+            _ => {
+                self.waits = Some((self.position, Instant::now()));
+                false
+            }
+        }
+    }
+}

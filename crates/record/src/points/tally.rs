@@ -1,0 +1,74 @@
+//! What came from where, and what was lost.
+
+use punctual_core::event::{PointId, Source};
+use std::collections::HashMap;
+
+/// What a thread's ring gave. `recorded + dropped + overwritten + torn` is how many points it passed while they were recorded.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PointSource {
+    /// The process's name.
+    pub process: String,
+    /// The process.
+    pub pid: u32,
+    /// The thread's name when it passed its first point; empty for [`PointSource::ringless`].
+    pub comm: String,
+    /// The thread; 0 for [`PointSource::ringless`].
+    pub tid: u32,
+    /// Points that were read.
+    pub recorded: u64,
+    /// Points that found the ring full.
+    pub dropped: u64,
+    /// Points that newer ones overwrote before they were read.
+    pub overwritten: u64,
+    /// Points whose writer did not complete them, or that make no sense.
+    pub torn: u64,
+    /// This is no ring, but the threads of a process that could have none: there were too many, or no space.
+    pub ringless: bool,
+}
+
+impl PointSource {
+    /// Whether anything is lost.
+    pub fn lost(&self) -> u64 {
+        self.dropped.saturating_add(self.overwritten)
+    }
+
+    /// In the words of a recording.
+    pub fn to_source(&self) -> Source {
+        let name = match self {
+            PointSource { ringless: true, process, pid, .. } => {
+                format!("points of {process} (pid {pid}), threads without a ring")
+            }
+            PointSource { comm, tid, .. } => format!("points of {comm} (tid {tid})"),
+        };
+        Source { name, cpu: None, recorded: self.recorded, lost: self.lost(), torn: self.torn }
+    }
+}
+
+/// The names of points, each once, whichever processes use it.
+#[derive(Debug, Default)]
+pub struct Points {
+    names: Vec<String>,
+    ids: HashMap<String, PointId>,
+}
+
+/// Names kept: 64 processes with as many as they can have. Further ones share a name that says so.
+const NAMES_KEPT: usize = 65_536;
+
+impl Points {
+    /// The id of this name.
+    pub fn id(&mut self, name: String) -> PointId {
+        if let Some(&id) = self.ids.get(&name) {
+            return id;
+        }
+        let name = if self.names.len() < NAMES_KEPT { name } else { "(more names than are kept)".to_owned() };
+        *self.ids.entry(name).or_insert_with_key(|name| {
+            self.names.push(name.clone());
+            PointId((self.names.len() - 1) as u32)
+        })
+    }
+
+    /// All names; an id is a place in here.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+}

@@ -1,0 +1,172 @@
+//! The record outlives its writer.
+
+use crate::roles::witness;
+use crate::support::{Running, amount, collect, files, harvest, passed, private, program};
+use punctual_core::event::What;
+use punctual_record::points::{Collector, Options};
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+/// What a program told that it has counted.
+fn counted(told: &std::path::Path) -> u64 {
+    let mut bytes = [0; 8];
+    std::fs::File::open(told).unwrap().read_exact(&mut bytes).unwrap();
+    u64::from_ne_bytes(bytes)
+}
+
+/// A program that counts, killed after a random while; what it told by other means that it had counted.
+fn count_and_kill(directory: &std::path::Path, mode: &str, round: u64, mut meanwhile: impl FnMut()) -> u64 {
+    let mut told = tempfile::NamedTempFile::new().unwrap();
+    told.write_all(&[0; 4_096]).unwrap();
+    let settings = [
+        ("TOLD", told.path().to_str().unwrap().to_owned()),
+        ("PUNCTUAL_POINTS", mode.to_owned()),
+        ("PUNCTUAL_POINTS_SLOTS", if round.is_multiple_of(2) { "1024" } else { "65536" }.to_owned()),
+    ];
+    let mut program = Running::start(program(directory, "count forever", &settings));
+    let read = || counted(told.path());
+    let patience = Instant::now() + Duration::from_secs(20);
+    while read() == 0 {
+        assert!(Instant::now() < patience && program.0.try_wait().unwrap().is_none(), "the program does not count");
+        meanwhile();
+    }
+    // Without a random generator: the low digits of the clock are random enough.
+    let until =
+        Instant::now() + Duration::from_nanos(u64::from(std::time::SystemTime::now().elapsed_digits()) % 2_000_000);
+    while Instant::now() < until {
+        meanwhile();
+    }
+    program.end();
+    read()
+}
+
+trait Digits {
+    fn elapsed_digits(&self) -> u32;
+}
+impl Digits for std::time::SystemTime {
+    fn elapsed_digits(&self) -> u32 {
+        self.duration_since(std::time::UNIX_EPOCH).unwrap().subsec_nanos().wrapping_mul(2_654_435_761)
+    }
+}
+
+/// `POINTS_KILLS=1000` for the full number.
+#[test]
+fn after_a_kill_at_any_instant_every_completed_point_is_there_and_no_torn_one() {
+    let directory = private();
+    let kills = amount("POINTS_KILLS", 45);
+    let (mut total, mut torn) = (0, 0);
+    for round in 0..kills {
+        let mode = ["flight", "stream", "collected"][(round % 3) as usize];
+        let collector =
+            (mode == "collected").then(|| Collector::start(Options::record().in_directory(directory.path())).unwrap());
+        let mut kept = crate::support::Kept::default();
+        let (told, collected) = match collector {
+            Some(mut collector) => {
+                let told = count_and_kill(directory.path(), "", round, || {
+                    collector.poll(&mut |source, events| kept.take(source, events));
+                });
+                (told, collector.finish(&mut |source, events| kept.take(source, events)))
+            }
+            None => {
+                let told = count_and_kill(directory.path(), mode, round, || {});
+                let (collected, harvest) = harvest(directory.path());
+                kept = harvest;
+                (told, collected)
+            }
+        };
+        assert_eq!((collected.sources.len(), collected.findings.len()), (1, 0), "{collected:?}");
+        let source = &collected.sources[0];
+        let values = &kept.values(&collected, "counted")[0];
+        // One may be complete and not told yet; one may have been begun.
+        assert!((told..=told + 2).contains(&passed(source)), "round {round} {mode}: told {told}, {source:?}");
+        assert!(source.torn <= 1 && source.recorded == values.len() as u64, "{source:?}");
+        assert!(values.iter().all(|[n, check]| *check == witness(*n)), "a torn point was taken for a whole one");
+        assert!(values.is_sorted_by(|a, b| a[0] < b[0]));
+        match mode {
+            "flight" => {
+                // The last ones, without a gap, and none that was told is missing at the end.
+                assert!(values.windows(2).all(|pair| pair[0][0] + 1 == pair[1][0]));
+                assert!(values.last().is_some_and(|last| last[0] + 1 >= told as i64), "{source:?}");
+            }
+            "stream" => assert!(
+                values.iter().enumerate().all(|(place, value)| value[0] == place as i64),
+                "the first ones, without a gap"
+            ),
+            _ => {}
+        }
+        assert_eq!(files(directory.path()), 0);
+        total += passed(source);
+        torn += source.torn;
+    }
+    println!("{kills} kills, {total} points accounted for, {torn} torn ones recognised");
+}
+
+#[test]
+fn a_program_that_executes_another_leaves_its_points() {
+    let directory = private();
+    let mut program = Running::start(program(directory.path(), "exec", &[]));
+    let patience = Instant::now() + Duration::from_secs(20);
+    while std::fs::read(format!("/proc/{}/comm", program.0.id())).is_ok_and(|comm| comm != b"sleep\n") {
+        assert!(Instant::now() < patience);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let (collected, kept) = harvest(directory.path());
+    program.end();
+    assert_eq!(collected.names, ["before exec"]);
+    assert_eq!(kept.events.concat().len(), 1);
+    assert_eq!(files(directory.path()), 0);
+}
+
+#[test]
+fn a_running_flight_recorder_is_read_and_goes_on() {
+    let directory = private();
+    let told = tempfile::NamedTempFile::new().unwrap();
+    told.as_file().set_len(4_096).unwrap();
+    let settings = [("TOLD", told.path().to_str().unwrap().to_owned()), ("PUNCTUAL_POINTS", "flight".to_owned())];
+    let mut program = Running::start(program(directory.path(), "count forever", &settings));
+    while counted(told.path()) < 100_000 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let mut before = -1;
+    for _ in 0..3 {
+        let (collected, kept) = harvest(directory.path());
+        let values = &kept.values(&collected, "counted")[0];
+        assert!(values.windows(2).all(|pair| pair[0][0] + 1 == pair[1][0]), "a window without gaps");
+        assert!(values.iter().all(|[n, check]| *check == witness(*n)));
+        let newest = values.last().expect("it counts")[0];
+        assert!(newest > before, "it goes on");
+        before = newest;
+        while counted(told.path()) as i64 <= newest + 1 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    // A collector makes a stream of it for a while.
+    let mut collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
+    let mut kept = crate::support::Kept::default();
+    for _ in 0..20 {
+        collector.poll(&mut |source, events| kept.take(source, events));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let collected = collector.finish(&mut |source, events| kept.take(source, events));
+    let source = &collected.sources[0];
+    let values = &kept.values(&collected, "counted")[0];
+    assert!(values.is_sorted_by(|a, b| a[0] < b[0]) && values.iter().all(|[n, check]| *check == witness(*n)));
+    let span = (values.last().unwrap()[0] - values[0][0]) as u64 + 1;
+    assert!(span <= passed(source), "between first and last every point is accounted for: {span}, {source:?}");
+    std::thread::sleep(Duration::from_millis(100));
+    let (_, again) = harvest(directory.path());
+    let newest = again
+        .events
+        .concat()
+        .iter()
+        .map(|event| match event.what {
+            What::Point { values, .. } => values[0],
+            _ => 0,
+        })
+        .max();
+    assert!(newest > values.last().map(|value| value[0]), "it is a flight recorder again");
+    program.end();
+    let collector = Collector::start(Options::harvest().remove(true).in_directory(directory.path())).unwrap();
+    let _ = collect(collector, &mut [], Duration::ZERO);
+    assert_eq!(files(directory.path()), 0);
+}

@@ -1,0 +1,151 @@
+//! Threads and processes that come and go.
+
+use crate::roles::witness;
+use crate::support::{Running, collect, files, harvest, passed, private, program};
+use punctual_core::event::{PointKind, What};
+use punctual_record::points::{Collector, Options, StartError};
+use std::time::Duration;
+
+#[test]
+fn a_forked_child_has_a_record_of_its_own() {
+    let directory = private();
+    let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
+    let mut programs = [Running::start(program(directory.path(), "fork", &[("POINTS", "5000".to_owned())]))];
+    let (collected, kept) = collect(collector, &mut programs, Duration::from_millis(1));
+    let parent = programs[0].0.id();
+    assert_eq!(collected.sources.len(), 2);
+    for ((source, values), events) in collected.sources.iter().zip(kept.values(&collected, "in both")).zip(&kept.events)
+    {
+        assert_eq!(
+            (source.pid == parent, source.recorded),
+            if source.pid == parent { (true, 5_001) } else { (false, 5_001) }
+        );
+        assert_eq!(passed(source), source.recorded);
+        assert_eq!(values.len(), 5_000);
+        assert!(values.iter().enumerate().all(|(n, value)| *value == [n as i64, witness(n as i64)]));
+        let other = if source.pid == parent { 0 } else { events.len() - 1 };
+        let What::Point { point, .. } = events[other].what else { unreachable!("only points") };
+        assert_eq!(
+            collected.names[point.0 as usize],
+            if source.pid == parent { "before the fork" } else { "in the child" }
+        );
+    }
+    assert_eq!(files(directory.path()), 0);
+}
+
+#[test]
+fn rings_of_threads_that_ended_are_used_again() {
+    let directory = private();
+    let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
+    let settings = [
+        ("THREADS", "400".to_owned()),
+        ("POINTS", "50".to_owned()),
+        ("PAUSE_US", "200".to_owned()),
+        ("PUNCTUAL_POINTS_SLOTS", "1024".to_owned()),
+    ];
+    let mut programs = [Running::start(program(directory.path(), "short threads", &settings))];
+    let (collected, _) = collect(collector, &mut programs, Duration::from_micros(500));
+    let rings: Vec<_> = collected.sources.iter().filter(|source| !source.ringless).collect();
+    assert_eq!(rings.len(), 400, "{:?}", collected.sources.iter().find(|source| source.ringless));
+    assert!(rings.iter().all(|source| (source.recorded, passed(source)) == (50, 50)));
+}
+
+#[test]
+fn points_of_more_threads_than_there_are_rings_are_counted() {
+    let directory = private();
+    let settings = [
+        ("THREADS", "300".to_owned()),
+        ("POINTS", "3".to_owned()),
+        ("PAUSE_US", "0".to_owned()),
+        ("PUNCTUAL_POINTS", "stream".to_owned()),
+        ("PUNCTUAL_POINTS_SLOTS", "1024".to_owned()),
+    ];
+    assert!(program(directory.path(), "short threads", &settings).status().unwrap().success());
+    let (collected, _) = harvest(directory.path());
+    let (ringless, rings): (Vec<_>, Vec<_>) = collected.sources.iter().partition(|source| source.ringless);
+    assert_eq!((rings.len(), ringless.len(), ringless[0].dropped), (256, 1, 44 * 3));
+    assert!(rings.iter().all(|source| source.recorded == 3));
+}
+
+#[test]
+fn every_kind_of_point_arrives_as_it_was_passed() {
+    let directory = private();
+    assert!(program(directory.path(), "kinds", &[]).status().unwrap().success());
+    let (collected, kept) = harvest(directory.path());
+    let seen: Vec<(String, PointKind, Vec<i64>)> = kept.events[0]
+        .iter()
+        .map(|event| match event.what {
+            What::Point { point, kind, count, values } => (
+                collected.names[point.0 as usize].chars().take(20).collect(),
+                kind,
+                values[..usize::from(count)].to_vec(),
+            ),
+            _ => unreachable!("only points"),
+        })
+        .collect();
+    let odd = "odd \u{1b}[31m name";
+    let expected: Vec<(&str, PointKind, Vec<i64>)> = vec![
+        (odd, PointKind::Point, vec![]),
+        (odd, PointKind::Point, vec![-1]),
+        (odd, PointKind::Point, vec![i64::MIN, i64::MAX]),
+        ("work", PointKind::Begin, vec![1]),
+        ("work", PointKind::End, vec![2, 3]),
+        ("scope", PointKind::Begin, vec![]),
+        (odd, PointKind::Begin, vec![5]),
+        ("scope", PointKind::End, vec![]),
+        (odd, PointKind::End, vec![6, 7]),
+        ("\0", PointKind::Point, vec![]),
+        ("a name that is longe", PointKind::Point, vec![]),
+    ];
+    assert_eq!(
+        seen,
+        expected.into_iter().map(|(name, kind, values)| (name.to_owned(), kind, values)).collect::<Vec<_>>()
+    );
+    assert_eq!(collected.names.iter().map(String::len).max(), Some(120));
+}
+
+#[test]
+fn there_is_one_collector_and_without_it_nothing_is_recorded() {
+    let directory = private();
+    let settings = [("THREADS", "1".to_owned()), ("POINTS", "1000".to_owned())];
+    let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
+    assert!(matches!(Collector::start(Options::record().in_directory(directory.path())), Err(StartError::Busy(_))));
+    drop(collector);
+    assert!(program(directory.path(), "threads", &settings).status().unwrap().success());
+    let (collected, _) = harvest(directory.path());
+    assert_eq!(collected.sources, []);
+    assert_eq!(files(directory.path()), 0);
+    // Processes that are not wanted are left alone.
+    let collector = Collector::start(Options::record().in_directory(directory.path()).only(&[1])).unwrap();
+    let mut programs = [Running::start(program(directory.path(), "threads", &settings))];
+    let (collected, _) = collect(collector, &mut programs, Duration::from_millis(1));
+    assert_eq!(collected.sources, []);
+}
+
+#[test]
+fn what_lies_in_the_directory_and_is_no_file_of_points_is_not_touched() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let directory = private();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::write(path("1.1.0.points"), vec![7; 300_000]).unwrap();
+    std::fs::write(path("1.1.1.points"), b"PNCTLPT1 but short").unwrap();
+    symlink("/etc/passwd", path("1.1.2.points")).unwrap();
+    std::fs::hard_link(path("1.1.0.points"), path("1.1.3.points")).unwrap();
+    std::fs::create_dir(path("1.1.4.points")).unwrap();
+    std::fs::write(path("1.1.5.points"), b"").unwrap();
+    let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
+    let collected = collector.finish(&mut |_, _| panic!("there are no points"));
+    assert_eq!(collected.sources, []);
+    assert!(
+        collected.findings.len() >= 3 && collected.findings.iter().all(|finding| finding.id == "points-unread"),
+        "{:?}",
+        collected.findings
+    );
+    assert_eq!(std::fs::read(path("1.1.0.points")).unwrap(), vec![7; 300_000]);
+    assert_eq!(files(directory.path()), 6);
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(matches!(
+        Collector::start(Options::record().in_directory(directory.path())),
+        Err(StartError::Directory(..))
+    ));
+}

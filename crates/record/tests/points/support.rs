@@ -1,0 +1,102 @@
+//! Starting programs with points, and keeping what a collector reads of them.
+
+use punctual_core::event::{Event, What};
+use punctual_record::points::{Collected, Collector, Options, PointSource};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A number for a test: `small` in ordinary runs, what the environment says in a full one.
+pub fn amount(variable: &str, small: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(small)
+}
+
+/// A program that plays `role` (see `roles.rs`), with its points in `directory`.
+pub fn program(directory: &Path, role: &str, settings: &[(&str, String)]) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this test"));
+    command.args(["--exact", "roles::play", "--ignored", "--nocapture", "--test-threads=1"]);
+    command.env("POINTS_ROLE", role).env("PUNCTUAL_POINTS_DIR", directory).stdout(Stdio::null()).stdin(Stdio::null());
+    command.envs(settings.iter().map(|(name, value)| (name, value.as_str())));
+    command
+}
+
+/// A program that does not outlive its test.
+pub struct Running(pub Child);
+
+impl Running {
+    pub fn start(mut command: Command) -> Running {
+        Running(command.spawn().expect("this test"))
+    }
+    pub fn end(&mut self) {
+        // It may have ended before.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What a collector gave, by source.
+#[derive(Default)]
+pub struct Kept {
+    pub events: Vec<Vec<Event>>,
+}
+
+impl Kept {
+    pub fn take(&mut self, source: usize, events: &[Event]) {
+        self.events.resize_with(self.events.len().max(source + 1), Vec::new);
+        self.events[source].extend_from_slice(events);
+    }
+    /// The values of points of this name, source by source.
+    pub fn values(&self, collected: &Collected, name: &str) -> Vec<Vec<[i64; 2]>> {
+        let is = |point: usize| collected.names.get(point).is_some_and(|known| known == name);
+        let value = |event: &Event| match event.what {
+            What::Point { point, values, .. } if is(point.0 as usize) => Some(values),
+            _ => None,
+        };
+        self.events.iter().map(|events| events.iter().filter_map(value).collect()).collect()
+    }
+}
+
+/// Collects until the programs end, every `pause`.
+pub fn collect(mut collector: Collector, programs: &mut [Running], pause: Duration) -> (Collected, Kept) {
+    let mut kept = Kept::default();
+    while !programs.iter_mut().all(|program| program.0.try_wait().expect("a child").is_some()) {
+        collector.poll(&mut |source, events| kept.take(source, events));
+        std::thread::sleep(pause);
+    }
+    for program in programs {
+        assert!(program.0.wait().expect("a child").success());
+    }
+    let collected = collector.finish(&mut |source, events| kept.take(source, events));
+    (collected, kept)
+}
+
+/// What dead programs left, read and removed.
+pub fn harvest(directory: &Path) -> (Collected, Kept) {
+    let mut kept = Kept::default();
+    let collector =
+        Collector::start(Options::harvest().remove(true).in_directory(directory)).expect("a private directory");
+    let collected = collector.finish(&mut |source, events| kept.take(source, events));
+    (collected, kept)
+}
+
+/// All points that a source accounts for.
+pub fn passed(source: &PointSource) -> u64 {
+    source.recorded + source.dropped + source.overwritten + source.torn
+}
+
+pub fn files(directory: &Path) -> usize {
+    let points = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().ends_with(".points");
+    std::fs::read_dir(directory).expect("a directory").flatten().filter(points).count()
+}
+
+/// A directory that is nobody else's.
+pub fn private() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o700)).tempdir().expect("a directory")
+}
