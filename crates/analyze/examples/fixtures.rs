@@ -10,6 +10,7 @@ use punctual_bundle::load::{CpuLoad, Shares};
 use punctual_bundle::meta::{LoadMeta, MeasureMeta};
 use punctual_bundle::state::{State, ThreadUsage};
 use punctual_bundle::{Bundle, BundleWriter, Completeness, Ending, Outcome, PhaseMeta, SeriesMeta};
+use punctual_core::notes::Absent;
 use punctual_core::{
     Cell, Clock, ClockCost, ClockNs, Column, CpuSet, Fact, Figure, Finding, Nanos, Notes, Sample, SeriesData,
     SeriesShape, Severity, Table, Validation, Window,
@@ -359,16 +360,18 @@ fn workloads(directory: &Path, host: &Path) -> Made {
     maker.environment(host)?;
     let mut main = phase(&maker, "main", 0, 0.3, Vec::new());
     maker.phase(0, &main)?;
-    let kinds: [(&str, &str, &[&str]); 3] = [
+    let kinds: [(&str, &str, &[&str]); 4] = [
         ("getpid", "syscall", &["getpid"]),
         ("heap", "heap", &["heap/malloc", "heap/touch", "heap/free"]),
+        ("points", "testpoint-cost", &["points/clock", "points/lttng"]),
         (HOSTILE, "storage", &[HOSTILE]),
     ];
     let (mut noise, mut number) = (Noise(99), 0);
     for (name, kind, series) in kinds {
         let parameters: BTreeMap<String, String> = [("call".to_owned(), name.to_owned())].into();
         for one in series {
-            let latencies: Vec<i64> = (0..2_000).map(|_| noise.latency(140, 60.0, 0.001)).collect();
+            let count = if *one == "points/lttng" { 0 } else { 2_000 };
+            let latencies: Vec<i64> = (0..count).map(|_| noise.latency(140, 60.0, 0.001)).collect();
             let mut made = Series::new(meta(one, 2, &["p99 < 1us"]), latencies.into_iter());
             (made.meta.measure, made.meta.workload, made.meta.period) = (name.into(), kind.into(), None);
             made.meta.details = parameters.clone();
@@ -403,6 +406,10 @@ fn notes_of(kind: &str) -> Notes {
                     .explain("the call that ends the counting is one more"),
             ],
             clock_cost: Fact::Known(cost("CLOCK_MONOTONIC (clock_gettime in the vDSO)")),
+            ..Notes::default()
+        },
+        "testpoint-cost" => Notes {
+            absent: vec![Absent { series: "points/lttng".into(), why: "LTTng-UST is not installed".into() }],
             ..Notes::default()
         },
         "heap" => Notes {

@@ -5,11 +5,11 @@
 mod run;
 mod series;
 
-pub use run::{of_phase, of_run};
+pub use run::{of_absent, of_phase, of_run};
 pub use series::of_series;
 
 /// Every finding that figures can raise, with one line on what it means; docs/json.md lists the same.
-pub const IDS: [(&str, &str); 21] = [
+pub const IDS: [(&str, &str); 22] = [
     ("cut-off", "the run never said how it ended"),
     ("ended-early", "the run was interrupted or stopped before its end"),
     ("bundle-damaged", "a part of the bundle could not be read"),
@@ -17,6 +17,7 @@ pub const IDS: [(&str, &str); 21] = [
     ("validation-differs", "a workload claims something else than an independent count says"),
     ("load-failed", "a program that should have loaded the system failed"),
     ("no-samples", "nothing was measured"),
+    ("series-absent", "a series could not be measured on this system"),
     ("not-real-time", "the measuring thread did not run with the real-time scheduling asked for"),
     ("time-sharing", "the measuring thread was asked to run without real-time scheduling"),
     ("scheduling-unknown", "the source does not say how the measuring thread was scheduled"),

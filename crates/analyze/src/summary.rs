@@ -4,7 +4,8 @@ use crate::requirements::{self, Evidence};
 use crate::{Distribution, findings, percentiles};
 use punctual_bundle::state::State;
 use punctual_bundle::summary::{
-    CorrectedSummary, PhaseSummary, RequirementSummary, SCHEMA, SeriesSummary, Summary, VerdictWord, WorstSample,
+    CorrectedSummary, MechanismSummary, PhaseSummary, RequirementSummary, SCHEMA, SeriesSummary, Summary,
+    TESTPOINT_COST, VerdictWord, WorstSample,
 };
 use punctual_bundle::{Bundle, Completeness, Manifest, Outcome, Phase, PhaseMeta, Series, SeriesMeta};
 use punctual_core::{Finding, Nanos};
@@ -67,7 +68,10 @@ pub fn summarize_run(manifest: &Manifest, phases: &[PhaseView], found: &[Finding
         let mut series = Vec::new();
         for view in &phase.series {
             let summary = summarize_as(view, completeness);
-            born.extend(findings::of_series(name, view.meta, view.state, &summary));
+            match absent(phase.meta, &view.meta.name).filter(|_| summary.count == 0) {
+                Some(why) => born.push(findings::of_absent(name, &view.meta.name, why)),
+                None => born.extend(findings::of_series(name, view.meta, view.state, &summary)),
+            }
             series.push(summary);
         }
         let duration = phase.meta.duration.map(Nanos::ns);
@@ -82,10 +86,36 @@ pub fn summarize_run(manifest: &Manifest, phases: &[PhaseView], found: &[Finding
         created: manifest.created,
         ending: manifest.ending.clone(),
         verdict: overall(requirements, whole),
+        mechanisms: mechanisms(&summaries),
         phases: summaries,
         findings: merge(found, born),
         recording: None,
     }
+}
+
+/// Why a series could not be measured on that system, where its measure says so.
+fn absent<'a>(phase: &'a PhaseMeta, series: &str) -> Option<&'a str> {
+    let mut all = phase.measures.iter().flat_map(|measure| &measure.notes.absent);
+    all.find(|absent| absent.series == series).map(|absent| absent.why.as_str())
+}
+
+/// What test points cost by the way they are written, where that was measured.
+fn mechanisms(phases: &[PhaseSummary]) -> Vec<MechanismSummary> {
+    let series = phases.iter().flat_map(|phase| phase.series.iter().map(move |series| (phase, series)));
+    let points = series.filter(|(_, series)| series.workload == TESTPOINT_COST);
+    let of = |(phase, series): (&PhaseSummary, &SeriesSummary)| {
+        let mut absent = phase.measures.iter().flat_map(|measure| &measure.notes.absent);
+        MechanismSummary {
+            name: series.name.rsplit('/').next().unwrap_or_default().to_owned(),
+            count: series.count,
+            min_ns: series.min,
+            median_ns: series.median,
+            p99_ns: series.percentiles.get("99").copied(),
+            max_ns: series.max,
+            unavailable: absent.find(|absent| absent.series == series.name).map(|absent| absent.why.clone()),
+        }
+    };
+    points.map(of).collect()
 }
 
 fn failed(manifest: &Manifest) -> bool {

@@ -25,6 +25,9 @@ pub struct Summary {
     pub ending: Option<Ending>,
     /// The phases in order.
     pub phases: Vec<PhaseSummary>,
+    /// What test points cost, by the way they are written; not there unless that was measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mechanisms: Vec<MechanismSummary>,
     /// What makes figures doubtful.
     pub findings: Vec<Finding>,
     /// All requirements together: `met`, `not-met`, `undecided`, or `null` where none was stated.
@@ -48,6 +51,29 @@ pub struct RecordingSummary {
     pub calls: u64,
     /// Everything lost, from all sources.
     pub lost: u64,
+}
+
+/// The word of the workload whose series are ways to write a test point.
+pub const TESTPOINT_COST: &str = "testpoint-cost";
+
+/// What writing a test point costs in one way: the distance in time of two of them directly after one another.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct MechanismSummary {
+    /// `clock`, `ring`, `syscall`, ….
+    pub name: String,
+    /// How many were measured.
+    pub count: u64,
+    /// The smallest.
+    pub min_ns: Option<i64>,
+    /// The median.
+    pub median_ns: Option<i64>,
+    /// The 99th percentile, where the count supports it.
+    pub p99_ns: Option<i64>,
+    /// The largest.
+    pub max_ns: Option<i64>,
+    /// Why it could not be measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
 }
 
 /// A phase.

@@ -18,9 +18,21 @@ pub struct Notes {
     /// Figures that belong together in rows.
     #[serde(default)]
     pub tables: Vec<Table>,
+    /// Series that could not be measured here, with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<Absent>,
     /// What the reader must know. The conductor moves these to the findings of the run; in a bundle there are none here.
     #[serde(skip)]
     pub findings: Vec<Finding>,
+}
+
+/// A series that could not be measured here: it is in the bundle, with nothing in it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Absent {
+    /// Its name.
+    pub series: String,
+    /// What is missing.
+    pub why: String,
 }
 
 /// A claim and what somebody else counted.

@@ -6,7 +6,9 @@
 mod clock_cost;
 pub mod course;
 pub mod perf;
+pub mod raw;
 mod syscall;
+mod testpoint_cost;
 mod timer;
 pub mod tracefs;
 
@@ -133,6 +135,7 @@ fn parts(order: &Order) -> Result<Parts, PrepareError> {
     match &order.workload {
         Workload::Timer(plan) => Ok(timer::parts(order, plan)),
         Workload::Syscall(plan) => syscall::parts(order, plan),
+        Workload::TestpointCost(plan) => Ok(testpoint_cost::parts(order, plan)),
         other => Err(not_built(other.kind())),
     }
 }
@@ -206,6 +209,7 @@ fn merge(all: &mut Notes, more: Notes) {
     all.figures.extend(more.figures);
     all.tables.extend(more.tables);
     all.findings.extend(more.findings);
+    all.absent.extend(more.absent);
     if !matches!(all.clock_cost, Fact::Known(_)) {
         all.clock_cost = more.clock_cost;
     }

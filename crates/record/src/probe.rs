@@ -5,6 +5,9 @@
 
 pub mod cost;
 mod empty;
+mod own;
+
+pub use own::OwnProbe;
 
 use crate::bpf::uprobe::{At, Place, Scope};
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, sys};

@@ -36,6 +36,8 @@ mod process;
 mod slow;
 #[cfg(all(feature = "enabled", not(feature = "c")))]
 mod start;
+#[cfg(all(feature = "enabled", not(feature = "c")))]
+pub use start::start;
 #[cfg(feature = "enabled")]
 mod sys;
 #[cfg(feature = "enabled")]

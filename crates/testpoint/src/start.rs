@@ -1,13 +1,26 @@
-//! Before `main`.
+//! Before `main`, or when the program asks for it.
 
+use crate::mode::{Off, status};
 use crate::point::CONTROL;
 use crate::process::PROCESS;
+use std::path::PathBuf;
+use std::sync::Once;
 
 /// The dynamic loader and static programs' start code call what is in this section.
+#[cfg(feature = "constructor")]
 #[used]
 #[unsafe(link_section = ".init_array")]
-static START: extern "C" fn() = start;
+static START: extern "C" fn() = first;
 
-extern "C" fn start() {
-    PROCESS.start((&raw const CONTROL.control).cast_mut(), None);
+static STARTED: Once = Once::new();
+
+extern "C" fn first() {
+    STARTED.call_once(|| PROCESS.start((&raw const CONTROL.control).cast_mut(), None));
+}
+
+/// Makes points ready in a program that was built without the feature `constructor`: does nothing where they are. To be called before any thread
+/// passes a point or asks for [`status`](crate::status). Answers as that.
+pub fn start() -> Result<PathBuf, Off> {
+    first();
+    status()
 }

@@ -65,6 +65,12 @@ pub fn of_phase(phase: &PhaseMeta) -> Vec<Finding> {
     steal.into_iter().chain(loads).chain(claims).collect()
 }
 
+/// A series that the system has nothing for.
+pub fn of_absent(phase: &str, series: &str, why: &str) -> Finding {
+    let message = "this could not be measured here";
+    Finding::new("series-absent", Severity::Note, format!("{phase}/{series}"), message).evidence(why)
+}
+
 fn differs(phase: &str, measure: &str, one: &Validation) -> Option<Finding> {
     let counted = one.counted.known().filter(|_| one.agrees == Some(false))?;
     let message = format!("the workload claims other {} than were counted from outside", one.what);

@@ -11,7 +11,8 @@ pub fn clock_cost(ticks: &impl Ticks) -> ClockCost {
     let mut spans: Vec<i64> = vec![0; PAIRS];
     for span in &mut spans {
         let begin = ticks.now();
-        *span = ticks.now() - begin;
+        let end = ticks.now();
+        *span = ticks.ns(end) - ticks.ns(begin);
     }
     spans.sort_unstable();
     let at = |share: f64| Nanos(spans[((PAIRS - 1) as f64 * share) as usize]);

@@ -9,11 +9,16 @@ use punctual_host::task::clock;
 
 /// A clock that a loop is compiled for.
 pub trait Ticks {
-    /// Now, in ns.
+    /// Now, as the clock counts.
     fn now(&self) -> i64;
+    /// Such a reading on CLOCK_MONOTONIC, in ns. Not between two readings.
+    #[inline(always)]
+    fn ns(&self, reading: i64) -> i64 {
+        reading
+    }
     /// What is read, and how.
     fn name(&self) -> &'static str;
-    /// Sleeps until this instant, or until a signal comes.
+    /// Sleeps until this instant on CLOCK_MONOTONIC, or until a signal comes.
     fn sleep_until(&self, at: i64);
 }
 
@@ -121,22 +126,22 @@ impl Course {
         let mut taken = Taken::default();
         let end_at = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
         let mut next = start;
-        let mut now = ticks.now();
+        let mut now = ticks.ns(ticks.now());
         while now < start && !stop.is_asked() {
             ticks.sleep_until(start);
-            now = ticks.now();
+            now = ticks.ns(ticks.now());
         }
         let mut burst_end = now.saturating_add(Pace::BURST.ns());
         while taken.samples < self.samples && now < end_at && !stop.is_asked() {
             match self.pace {
                 Pace::BackToBack { rest } if rest > Nanos::ZERO && now >= burst_end => {
                     ticks.sleep_until(now + rest.ns());
-                    burst_end = ticks.now() + Pace::BURST.ns();
+                    burst_end = ticks.ns(ticks.now()) + Pace::BURST.ns();
                 }
                 Pace::Periodic(period) => {
                     if now < next {
                         ticks.sleep_until(next.min(end_at));
-                        now = ticks.now();
+                        now = ticks.ns(ticks.now());
                         // A signal came, or the end did.
                         if now < next {
                             continue;
@@ -152,6 +157,7 @@ impl Course {
             let begin = ticks.now();
             act();
             let end = ticks.now();
+            let (begin, end) = (ticks.ns(begin), ticks.ns(end));
             sink.put(begin, end, self.only_cpu.unwrap_or_else(current_cpu));
             taken.samples += 1;
             now = end;

@@ -4,7 +4,8 @@
 //! is not timed. The loop is the same for all.
 
 use super::course::{Course, Monotonic, Pace, Taken};
-use super::perf::{Counter, Whom};
+use super::perf::Counter;
+use super::raw::{Raw, checked, pipe};
 use super::{Nobody, Order, Parts, PrepareError, clock_cost};
 use crate::sink::{self, Sink};
 use crate::stop::Stop;
@@ -43,30 +44,6 @@ pub(super) fn parts(order: &Order, plan: &SyscallPlan) -> Result<Parts, PrepareE
         parts.feeds.push(feed);
     }
     Ok(parts)
-}
-
-/// A system call with its arguments.
-#[derive(Clone, Copy)]
-struct Raw {
-    number: libc::c_long,
-    arguments: [libc::c_long; 6],
-}
-
-impl Raw {
-    fn new(number: libc::c_long, arguments: &[libc::c_long]) -> Raw {
-        let mut six = [0; 6];
-        six.iter_mut().zip(arguments).for_each(|(place, argument)| *place = *argument);
-        Raw { number, arguments: six }
-    }
-
-    /// Calls it; −1 with errno where it fails.
-    #[inline(always)]
-    fn call(&self) -> libc::c_long {
-        let [a, b, c, d, e, f] = self.arguments;
-        // SAFETY: those that have names here are given descriptors and memory of `Calls`, which lives longer. Any other number was either
-        // on the list of calls that take numbers alone and change nothing, or the user forced it, and answers for what it does.
-        unsafe { libc::syscall(self.number, a, b, c, d, e, f) }
-    }
 }
 
 /// What is called, and what it works on.
@@ -127,16 +104,13 @@ fn transfers(target: Target, at: libc::c_long, open: &mut Vec<OwnedFd>) -> io::R
             (0, 0, 1)
         }
         Target::Pipe => {
-            let mut ends = [0; 2];
-            // SAFETY: the array has room for the two descriptors.
-            check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) })?;
-            // SAFETY: both descriptors are new and belong to nobody else.
-            open.extend(ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) }));
+            let (from, to) = pipe()?;
+            open.extend([from, to]);
             (0, 1, 1)
         }
         Target::Eventfd => {
             // SAFETY: eventfd takes numbers alone.
-            let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+            let fd = checked(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
             // SAFETY: the descriptor is new and belongs to nobody else.
             open.push(unsafe { OwnedFd::from_raw_fd(fd) });
             (0, 0, 8)
@@ -144,10 +118,6 @@ fn transfers(target: Target, at: libc::c_long, open: &mut Vec<OwnedFd>) -> io::R
     };
     let fd = |place: usize| libc::c_long::from(open[place].as_raw_fd());
     Ok((Raw::new(libc::SYS_read, &[fd(from), at, length]), Raw::new(libc::SYS_write, &[fd(to), at, length])))
-}
-
-fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 /// What a course left.
@@ -200,14 +170,9 @@ impl Calls {
 
     /// The same calls again, few, while the kernel counts them.
     fn validate(&self, course: &Course) -> Validation {
-        let counter = Counter::tracepoint("raw_syscalls", "sys_enter", Whom::ThisThread);
-        let mut claimed = COUNTED * self.each();
-        let counted = counter.and_then(|counter| {
-            counter.enable();
-            let done = self.run(&course.short(COUNTED), 0, &mut Discard, &Stop::default());
-            counter.disable();
-            claimed = done.taken.samples * self.each();
-            counter.read().map_err(|why| why.to_string())
+        let claimed = COUNTED * self.each();
+        let counted = Counter::system_calls(|| {
+            self.run(&course.short(COUNTED), 0, &mut Discard, &Stop::default());
         });
         let source = "perf_event_open: tracepoint raw_syscalls:sys_enter, this thread";
         // The call that switches the counter off is counted too.

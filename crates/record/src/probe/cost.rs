@@ -86,7 +86,7 @@ fn time(empty: &Empty) -> Nanos {
 }
 
 /// Where a function of this very program lies in its file.
-fn place(empty: &Empty) -> Result<Function, StartError> {
+pub(super) fn place(empty: &Empty) -> Result<Function, StartError> {
     let address = empty.call as usize as u64;
     let maps = std::fs::read_to_string("/proc/self/maps")
         .map_err(|why| StartError::Request(format!("/proc/self/maps: {why}")))?;

@@ -1,0 +1,44 @@
+//! A system call by its number, and small things around it.
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// A system call with its arguments.
+#[derive(Clone, Copy)]
+pub struct Raw {
+    number: libc::c_long,
+    arguments: [libc::c_long; 6],
+}
+
+impl Raw {
+    /// The call of this number with these arguments, at most six. Whoever makes one sees to it that what they point at lives long enough and
+    /// may be used so by the kernel.
+    pub fn new(number: libc::c_long, arguments: &[libc::c_long]) -> Raw {
+        let mut six = [0; 6];
+        six.iter_mut().zip(arguments).for_each(|(place, argument)| *place = *argument);
+        Raw { number, arguments: six }
+    }
+
+    /// Calls it; −1 with errno where it fails.
+    #[inline(always)]
+    pub fn call(&self) -> libc::c_long {
+        let [a, b, c, d, e, f] = self.arguments;
+        // SAFETY: the arguments were given with that in mind (see `new`), or are numbers alone. A number that the user gave was either on
+        // the list of calls that take numbers alone and change nothing, or was forced, and the user answers for what it does.
+        unsafe { libc::syscall(self.number, a, b, c, d, e, f) }
+    }
+}
+
+/// The result of a call of libc, or its errno.
+pub fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// A pipe that never blocks: the end to read from and the one to write to.
+pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: the array has room for the two descriptors.
+    checked(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) })?;
+    // SAFETY: both descriptors are new and belong to nobody else.
+    unsafe { Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))) }
+}

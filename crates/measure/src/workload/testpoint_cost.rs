@@ -1,0 +1,338 @@
+//! `testpoint-cost`: two test points directly after one another; their distance in time is the cost of writing one.
+//!
+//! A point is a stamp of the points' clock and what is written after it. All mechanisms take turns of [`ROUND`] points, so that a disturbance
+//! or a change of frequency meets each of them. The stamps of `ring` are those that the ring itself holds.
+
+mod counter;
+mod io_uring;
+mod ring;
+mod ways;
+
+use super::course::{Course, Pace, Ticks};
+use super::perf::Counter as Perf;
+use super::{Nobody, Order, Parts, clock_cost};
+use crate::sink::{self, Sink};
+use crate::stop::Stop;
+use crate::tally::TallyWriter;
+use crate::thread::Task;
+use counter::Counter;
+use punctual_core::notes::Absent;
+use punctual_core::{Cell, Column, CpuSet, Fact, Figure, Notes, Table, Validation};
+use punctual_host::task::attributes::current_cpu;
+use punctual_plan::Word;
+use punctual_plan::kinds::{PointMechanism, TestpointCostPlan};
+use std::cell::Cell as Shared;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use ways::{MEMFD_SIZE, Way};
+
+/// Points of a mechanism before it is the next one's turn: at 10 µs each no longer than a [`Pace::BURST`].
+const ROUND: u64 = 1_000;
+/// Points for nothing before the first sample.
+const WARM_UP: u64 = 64;
+/// Batches in which points are written without a clock between them.
+const BATCHES: usize = 25;
+
+pub(super) fn parts(order: &Order, plan: &TestpointCostPlan) -> Parts {
+    let mut parts = Parts { tasks: Vec::new(), feeds: Vec::new(), outside: Box::new(Nobody) };
+    let mut lanes = Vec::new();
+    for (series, mechanism) in order.series.iter().zip(&plan.mechanisms) {
+        let (writer, feed) = sink::tally(series.shape);
+        let course = Course::of(order, series, Pace::BackToBack { rest: punctual_core::Nanos::ZERO });
+        let (name, left) = (series.name.clone(), order.samples.unwrap_or(u64::MAX));
+        let way = Err("it was not opened".to_owned());
+        lanes.push(Lane {
+            mechanism: *mechanism,
+            series: name,
+            way,
+            course,
+            writer: Some(writer),
+            left,
+            failed: 0,
+            passed: 0,
+        });
+        parts.feeds.push(feed);
+    }
+    // A text without control characters, which trace_marker takes as it is.
+    let payload = b"punctual-point.".iter().copied().cycle().take(plan.payload.get() as usize).collect();
+    let cpus = order.threads.first().map(|thread| thread.cpus.clone()).unwrap_or_default();
+    let (stop, duration) = (Arc::clone(&order.stop), order.duration);
+    parts.tasks.push(Box::new(Points { lanes, payload, cpus, ticks: None, stop, duration }));
+    parts
+}
+
+/// One mechanism.
+struct Lane {
+    mechanism: PointMechanism,
+    series: String,
+    way: Result<Way, String>,
+    course: Course,
+    writer: Option<TallyWriter>,
+    left: u64,
+    failed: u64,
+    /// Points written through it since it was opened.
+    passed: u64,
+}
+
+struct Points {
+    lanes: Vec<Lane>,
+    payload: Box<[u8]>,
+    cpus: CpuSet,
+    ticks: Option<Counter>,
+    stop: Arc<Stop>,
+    duration: Option<punctual_core::Nanos>,
+}
+
+impl Lane {
+    /// Writes points and takes the distance of each from the next.
+    fn round(&mut self, ticks: &Counter, points: u64, payload: &[u8], sink: &mut impl Sink, stop: &Stop) {
+        let Ok(way) = &mut self.way else { return };
+        let course = Course { samples: points, duration: None, ..self.course.clone() };
+        let (mut failed, result) = (0u64, Shared::new(0 as libc::c_long));
+        let mut count = || failed += u64::from(result.get() < 0);
+        let taken = match way {
+            Way::Clock => course.run(0, ticks, sink, stop, || (), || ()).samples,
+            Way::Raw { timed, before: None, .. } => {
+                course.run(0, ticks, sink, stop, &mut count, || result.set(timed.call())).samples
+            }
+            Way::Raw { timed, before: Some(before), .. } => {
+                let other = || {
+                    count();
+                    before.call();
+                };
+                course.run(0, ticks, sink, stop, other, || result.set(timed.call())).samples
+            }
+            Way::Memfd(file) => {
+                let (fd, at) = (file.as_raw_fd(), payload.as_ptr().cast());
+                let mut offset = 0;
+                let write = || {
+                    // SAFETY: the payload is readable memory of its length.
+                    result.set(unsafe { libc::pwrite(fd, at, payload.len(), offset) } as libc::c_long);
+                    offset = (offset + payload.len() as i64) % MEMFD_SIZE;
+                };
+                course.run(0, ticks, sink, stop, &mut count, write).samples
+            }
+            Way::Uring(uring, file) => {
+                let (fd, length) = (file.as_raw_fd(), payload.len() as u32);
+                // SAFETY: the payload is readable memory of its length and outlives the call.
+                let write = || result.set(unsafe { uring.write(fd, payload.as_ptr(), length) }.into());
+                course.run(0, ticks, sink, stop, &mut count, write).samples
+            }
+            Way::Uprobe(probe) => {
+                probe.drain();
+                course.run(0, ticks, sink, stop, || (), || probe.hit()).samples
+            }
+            Way::Ring(ring) => match ring.batch() {
+                Ok(recorded) => {
+                    let cpu = current_cpu();
+                    for pair in ring.stamps.windows(2).take(points as usize) {
+                        sink.put(ticks.on_monotonic(pair[0]), ticks.on_monotonic(pair[1]), cpu);
+                    }
+                    // Points that the record does not hold count as failed.
+                    failed += (ring::BATCH as u64).abs_diff(recorded);
+                    (ring::BATCH as u64).min(points)
+                }
+                Err(why) => {
+                    self.way = Err(why);
+                    return;
+                }
+            },
+        };
+        self.failed += failed + u64::from(result.get() < 0);
+        self.passed += taken;
+    }
+
+    /// The mean of points written one after the other without a clock between them, in ns: the median of some batches.
+    fn batch_mean(&mut self, ticks: &Counter, payload: &[u8]) -> Option<f64> {
+        let way = self.way.as_mut().ok()?;
+        const POINTS: usize = 1_000;
+        let mut means = Vec::with_capacity(BATCHES);
+        for _ in 0..BATCHES {
+            let begin = ticks.now();
+            match way {
+                // Where another call must come between, or there is nothing to write.
+                Way::Clock | Way::Raw { before: Some(_), .. } => return None,
+                Way::Ring(ring) => ring.pass(POINTS),
+                Way::Raw { timed, .. } => (0..POINTS).for_each(|_| {
+                    timed.call();
+                }),
+                Way::Memfd(file) => (0..POINTS).for_each(|_| {
+                    // SAFETY: the payload is readable memory of its length.
+                    unsafe { libc::pwrite(file.as_raw_fd(), payload.as_ptr().cast(), payload.len(), 0) };
+                }),
+                Way::Uring(uring, file) => (0..POINTS).for_each(|_| {
+                    // SAFETY: the payload is readable memory of its length and outlives the call.
+                    unsafe { uring.write(file.as_raw_fd(), payload.as_ptr(), payload.len() as u32) };
+                }),
+                Way::Uprobe(probe) => (0..POINTS).for_each(|_| probe.hit()),
+            }
+            let end = ticks.now();
+            if let Way::Uprobe(probe) = way {
+                self.passed += POINTS as u64;
+                probe.drain();
+            }
+            means.push((ticks.ns(end) - ticks.ns(begin)) as f64 / POINTS as f64);
+        }
+        means.sort_by(f64::total_cmp);
+        means.get(BATCHES / 2).copied()
+    }
+}
+
+impl Task for Points {
+    fn prepare(&mut self) -> Result<(), String> {
+        self.ticks = Some(Counter::calibrate());
+        for lane in &mut self.lanes {
+            lane.way = Way::open(lane.mechanism, &mut self.payload, &self.cpus);
+        }
+        Ok(())
+    }
+
+    fn lock_memory(&self) -> io::Result<()> {
+        self.lanes.iter().filter_map(|lane| lane.writer.as_ref()).try_for_each(TallyWriter::lock)
+    }
+
+    fn warm_up(&mut self) {
+        let Some(ticks) = self.ticks else { return };
+        for lane in &mut self.lanes {
+            let Some(mut writer) = lane.writer.take() else { continue };
+            lane.round(&ticks, WARM_UP, &self.payload, &mut writer, &Stop::default());
+            writer.reset();
+            lane.writer = Some(writer);
+        }
+    }
+
+    fn run(&mut self, start: i64) -> io::Result<()> {
+        let Some(ticks) = self.ticks else { return Ok(()) };
+        ticks.sleep_until(start);
+        let end_at = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
+        // Dropping the writers ends the series.
+        let mut writers: Vec<_> = self.lanes.iter_mut().map(|lane| lane.writer.take()).collect();
+        let mut rest_at = start + Pace::BURST.ns();
+        loop {
+            let mut wrote = false;
+            for (lane, writer) in self.lanes.iter_mut().zip(&mut writers) {
+                let (Some(writer), true) = (writer, lane.way.is_ok() && lane.left > 0) else { continue };
+                let points = ROUND.min(lane.left);
+                lane.round(&ticks, points, &self.payload, writer, &self.stop);
+                lane.left -= points;
+                wrote = true;
+                let now = ticks.ns(ticks.now());
+                if now >= end_at || self.stop.is_asked() {
+                    return Ok(());
+                }
+                if now >= rest_at {
+                    // Real-time throttling strikes who never sleeps.
+                    ticks.sleep_until(now + 1_000_000);
+                    rest_at = now + 1_000_000 + Pace::BURST.ns();
+                }
+            }
+            if !wrote {
+                return Ok(());
+            }
+        }
+    }
+
+    fn notes(&mut self) -> Notes {
+        let Some(ticks) = self.ticks else { return Notes::default() };
+        let mut notes = Notes { clock_cost: Fact::Known(clock_cost(&ticks)), ..Notes::default() };
+        notes.validations.extend(self.system_calls());
+        notes.tables.push(self.batches(&ticks));
+        for lane in &self.lanes {
+            match &lane.way {
+                Err(why) => notes.absent.push(Absent { series: lane.series.clone(), why: why.clone() }),
+                Ok(Way::Uprobe(probe)) => {
+                    let source = "the BPF program of the probe, at the entry of the function";
+                    let counted = Fact::Known(probe.counted());
+                    let site =
+                        format!("the function probed begins with: {}; entry and return are both probed", probe.site());
+                    notes.validations.push(
+                        Validation::compare("calls of the probed function", lane.passed, counted, source, 0)
+                            .explain(site),
+                    );
+                }
+                Ok(Way::Ring(_)) => {
+                    let read = lane.passed.saturating_sub(lane.failed);
+                    let source = "the head of the ring in the record, before and after each batch";
+                    notes.validations.push(Validation::compare(
+                        "points in the ring",
+                        lane.passed,
+                        Fact::Known(read),
+                        source,
+                        0,
+                    ));
+                }
+                Ok(_) if lane.failed > 0 => {
+                    let title = format!("points that could not be written ({})", lane.mechanism.word());
+                    let name = format!("failed-{}", lane.mechanism.word());
+                    notes.figures.push(Figure::new(&name, title, lane.failed as f64, "count").of(lane.passed));
+                }
+                Ok(_) => {}
+            }
+        }
+        notes
+    }
+}
+
+impl Points {
+    /// A stretch of every mechanism that is one system call a point, while the kernel counts them.
+    fn system_calls(&mut self) -> Option<Validation> {
+        let ticks = self.ticks?;
+        let (mut claimed, mut others) = (0, 0);
+        let counted = Perf::system_calls(|| {
+            (claimed, others) = (0, 0);
+            for lane in &mut self.lanes {
+                match &lane.way {
+                    Ok(Way::Raw { before, .. }) => others += if before.is_some() { ROUND } else { 0 },
+                    Ok(Way::Memfd(_) | Way::Uring(..)) => {}
+                    _ => continue,
+                }
+                lane.round(&ticks, ROUND, &self.payload, &mut Discard, &Stop::default());
+                claimed += ROUND;
+            }
+        });
+        let source = "perf_event_open: tracepoint raw_syscalls:sys_enter, this thread";
+        let explanation = format!(
+            "{ROUND} points of each mechanism that makes a system call for every point, after the measured ones; {others} of the calls empty \
+             the pipe again, and the one that ends the counting is one more"
+        );
+        Some(Validation::compare("system calls", claimed + others, Fact::from(counted), source, 1).explain(explanation))
+    }
+
+    /// What a point costs where no clock is read between two of them.
+    fn batches(&mut self, ticks: &Counter) -> Table {
+        let mut rows: Vec<Vec<Cell>> = Vec::new();
+        let mut ring = None;
+        for lane in &mut self.lanes {
+            let Some(mean) = lane.batch_mean(ticks, &self.payload) else { continue };
+            if lane.mechanism == PointMechanism::Ring {
+                ring = Some(mean);
+            }
+            rows.push(vec![lane.mechanism.word().into(), Cell::Number(mean)]);
+        }
+        for row in &mut rows {
+            let mean = if let [_, Cell::Number(mean)] = row[..] { mean } else { continue };
+            row.push(ring.filter(|ring| *ring > 0.0).map_or(Cell::Nothing, |ring| Cell::Number(mean / ring)));
+        }
+        Table {
+            name: "batches".to_owned(),
+            title: "Points one after the other without a clock between them: the mean of 1,000, median of 25 batches"
+                .to_owned(),
+            columns: vec![
+                Column::new("mechanism", ""),
+                Column::new("mean", "ns"),
+                Column::new("times the ring", "ratio"),
+            ],
+            rows,
+        }
+    }
+}
+
+/// Takes samples and forgets them.
+struct Discard;
+
+impl Sink for Discard {
+    fn put(&mut self, begin: i64, end: i64, _: u32) {
+        std::hint::black_box(end - begin);
+    }
+}

@@ -1,0 +1,80 @@
+//! The clock of test points: the processor's counter where the kernel trusts it, converted to ns after the reading.
+
+use crate::workload::course::{Monotonic, Ticks};
+use punctual_testpoint::counter::{self, Pair};
+use punctual_testpoint::layout::{CLOCK_CNTVCT, CLOCK_MONOTONIC};
+use std::time::Duration;
+
+/// Between two readings of both clocks: at an error of some 20 ns each, the rate is known to a millionth.
+const CALIBRATION: Duration = Duration::from_millis(50);
+/// The rate is kept in ns per tick as a fraction of 2^32.
+const SHIFT: u32 = 32;
+
+/// The counter, with its place on CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug)]
+pub struct Counter {
+    clock: u32,
+    origin: Pair,
+    rate: i128,
+}
+
+impl Counter {
+    /// Finds the clock that test points use on this machine, and its rate. Takes some 50 ms where it is a counter.
+    pub fn calibrate() -> Counter {
+        let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+        let clock = counter::trusted(&std::fs::read(source).unwrap_or_default());
+        let origin = counter::pair();
+        if clock == CLOCK_MONOTONIC {
+            return Counter { clock, origin, rate: 1 << SHIFT };
+        }
+        std::thread::sleep(CALIBRATION);
+        let later = counter::pair();
+        let ticks = i128::from(later.ticks.wrapping_sub(origin.ticks).max(1));
+        let ns = i128::from(later.monotonic - origin.monotonic);
+        Counter { clock, origin, rate: (ns << SHIFT) / ticks }
+    }
+
+    /// A reading of the counter, wherever it was taken, on CLOCK_MONOTONIC.
+    pub fn on_monotonic(&self, ticks: u64) -> i64 {
+        if self.clock == CLOCK_MONOTONIC {
+            return ticks as i64;
+        }
+        let since = i128::from(ticks.wrapping_sub(self.origin.ticks) as i64);
+        self.origin.monotonic + ((since * self.rate) >> SHIFT) as i64
+    }
+}
+
+impl Ticks for Counter {
+    #[inline(always)]
+    fn now(&self) -> i64 {
+        if self.clock == CLOCK_MONOTONIC { counter::monotonic() } else { counter::ticks() as i64 }
+    }
+    #[inline(always)]
+    fn ns(&self, reading: i64) -> i64 {
+        self.on_monotonic(reading as u64)
+    }
+    fn name(&self) -> &'static str {
+        match self.clock {
+            CLOCK_MONOTONIC => "CLOCK_MONOTONIC (no counter is trusted here)",
+            CLOCK_CNTVCT => "the virtual counter (CNTVCT_EL0)",
+            _ => "the time stamp counter (rdtsc)",
+        }
+    }
+    fn sleep_until(&self, at: i64) {
+        Monotonic.sleep_until(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counter_stays_near_the_clock() {
+        let counter = Counter::calibrate();
+        std::thread::sleep(CALIBRATION);
+        let (before, now, after) = (counter::monotonic(), counter.ns(counter.now()), counter::monotonic());
+        // A rate wrong by a thousandth would be 50 µs off by now.
+        assert!(before - 40_000 <= now && now <= after + 40_000, "{before} {now} {after}");
+    }
+}

@@ -1,0 +1,102 @@
+//! The ways to write a test point, each opened on its own: what this system lacks is told, and the others go on.
+
+use super::io_uring::Uring;
+use super::ring::OwnRing;
+use crate::workload::raw::{Raw, checked, pipe};
+use crate::workload::tracefs::Tracefs;
+use punctual_core::CpuSet;
+use punctual_plan::kinds::PointMechanism;
+use punctual_record::probe::OwnProbe;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Where a memfd's offset begins again.
+pub const MEMFD_SIZE: i64 = 1 << 20;
+
+/// A way that is open.
+pub enum Way {
+    /// Nothing is written.
+    Clock,
+    /// The ring of test points.
+    Ring(OwnRing),
+    /// A system call, with another one before it that is not timed.
+    Raw {
+        /// The one.
+        timed: Raw,
+        /// The other.
+        before: Option<Raw>,
+        /// In use by number.
+        _open: Vec<OwnedFd>,
+    },
+    /// pwrite(2) at an offset that goes on.
+    Memfd(File),
+    /// io_uring, and what it writes to.
+    Uring(Box<Uring>, File),
+    /// A uprobe.
+    Uprobe(Box<OwnProbe>),
+}
+
+impl Way {
+    /// Opens a way; `payload` is what is written and lives longer. The error says what is missing.
+    pub fn open(mechanism: PointMechanism, payload: &mut [u8], cpus: &CpuSet) -> Result<Way, String> {
+        let said = |what: &'static str| move |why: io::Error| format!("{what}: {why}");
+        match mechanism {
+            PointMechanism::Clock => Ok(Way::Clock),
+            PointMechanism::Ring => OwnRing::open().map(Way::Ring),
+            PointMechanism::Syscall => Ok(raw(Raw::new(libc::SYS_getpid, &[]), None, Vec::new())),
+            PointMechanism::Procfs => {
+                // The name of this thread, given to it again.
+                let path = format!("/proc/self/task/{}/comm", punctual_host::task::attributes::tid());
+                let file = File::options().write(true).open(path).map_err(said("/proc/self/task/TID/comm"))?;
+                Ok(written(file, payload))
+            }
+            PointMechanism::Device => {
+                Ok(written(File::options().write(true).open("/dev/null").map_err(said("/dev/null"))?, payload))
+            }
+            PointMechanism::Tracefs => Ok(written(Tracefs::open()?.file("trace_marker", true)?, payload)),
+            PointMechanism::TraceMarkerRaw => Ok(written(Tracefs::open()?.file("trace_marker_raw", true)?, payload)),
+            PointMechanism::Memfd => memfd().map(Way::Memfd).map_err(said("memfd_create")),
+            PointMechanism::Pipe => {
+                let (from, to) = pipe().map_err(said("pipe"))?;
+                let (at, length) = (payload.as_mut_ptr() as libc::c_long, payload.len() as libc::c_long);
+                let take = Raw::new(libc::SYS_read, &[from.as_raw_fd().into(), at, length]);
+                let give = Raw::new(libc::SYS_write, &[to.as_raw_fd().into(), at, length]);
+                // What the first call before takes out again.
+                give.call();
+                Ok(raw(give, Some(take), vec![from, to]))
+            }
+            PointMechanism::IoUring => {
+                let uring = Uring::new().map_err(said("io_uring_setup (sysctl kernel.io_uring_disabled?)"))?;
+                Ok(Way::Uring(Box::new(uring), memfd().map_err(said("memfd_create"))?))
+            }
+            PointMechanism::Uprobe => {
+                OwnProbe::start(cpus).map(|probe| Way::Uprobe(Box::new(probe))).map_err(|why| why.to_string())
+            }
+            PointMechanism::UserEvents => {
+                let found = Tracefs::open()?.file("user_events_data", true);
+                let lacks = |why| format!("this kernel has no user events (CONFIG_USER_EVENTS): {why}");
+                found.map_err(lacks).and(Err("user events are not measured by this version".to_owned()))
+            }
+            PointMechanism::Lttng => Err("LTTng-UST is not measured by this version".to_owned()),
+        }
+    }
+}
+
+fn raw(timed: Raw, before: Option<Raw>, open: Vec<OwnedFd>) -> Way {
+    Way::Raw { timed, before, _open: open }
+}
+
+fn written(file: File, payload: &[u8]) -> Way {
+    let arguments = [file.as_raw_fd().into(), payload.as_ptr() as libc::c_long, payload.len() as libc::c_long];
+    raw(Raw::new(libc::SYS_write, &arguments), None, vec![file.into()])
+}
+
+fn memfd() -> io::Result<File> {
+    // SAFETY: the name ends with a NUL.
+    let fd = checked(unsafe { libc::memfd_create(c"punctual".as_ptr(), libc::MFD_CLOEXEC) })?;
+    // SAFETY: the descriptor is new and belongs to nobody else.
+    let file = unsafe { File::from_raw_fd(fd) };
+    file.set_len(MEMFD_SIZE as u64 + (1 << 13))?;
+    Ok(file)
+}

@@ -1,0 +1,141 @@
+//! `punctual measure syscall`: what it claims is what the kernel counts, and what could do harm is not done.
+
+mod common;
+
+use common::{Place, text};
+
+fn measured(place: &Place, arguments: &[&str]) -> serde_json::Value {
+    let all = [&["measure", "syscall", "--quiet", "--json", "--policy", "other"], arguments].concat();
+    let output = place.punctual(&all);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
+}
+
+#[test]
+fn every_call_is_measured_and_counted_by_the_kernel() {
+    let place = Place::with("");
+    for (call, target) in [
+        ("getpid", None),
+        ("gettid", None),
+        ("clock-gettime", None),
+        ("futex-wake", None),
+        ("sched-yield", None),
+        ("read", Some("null")),
+        ("write", Some("null")),
+        ("read", Some("pipe")),
+        ("write", Some("pipe")),
+        ("read", Some("eventfd")),
+        ("write", Some("eventfd")),
+    ] {
+        let bundle = format!("{call}-{}", target.unwrap_or("none"));
+        let (call, target) = (format!("call={call}"), target.map(|target| format!("target={target}")));
+        let mut arguments = vec!["--count", "20000", "--output", &bundle, "--set", &call];
+        target.iter().for_each(|target| arguments.extend(["--set", target]));
+        let summary = measured(&place, &arguments);
+        let phase = &summary["phases"][0];
+        assert_eq!(phase["series"][0]["count"], 20_000, "{bundle}");
+        assert_eq!(phase["series"][0]["workload"], "syscall");
+        let notes = &phase["measures"][0]["notes"];
+        assert_eq!(notes["figures"], serde_json::json!([]), "{bundle}: nothing failed");
+        assert!(notes["clock_cost"]["known"]["median"].as_i64().unwrap() < summary_median(phase), "{bundle}: {notes}");
+        let validation = &notes["validations"][0];
+        match validation["counted"].get("known") {
+            Some(counted) => {
+                assert_eq!(validation["agrees"], true, "{bundle}: counted {counted} of {}", validation["claimed"])
+            }
+            None => println!("SKIPPED: system calls are not counted here: {}", validation["counted"]),
+        }
+    }
+}
+
+fn summary_median(phase: &serde_json::Value) -> i64 {
+    phase["series"][0]["median"].as_i64().unwrap()
+}
+
+#[test]
+fn a_call_by_number_that_fails_says_so() {
+    let place = Place::with("");
+    // getpid has no error; getpriority of nobody's has.
+    let number = format!("number={}", libc::SYS_getpriority);
+    let arguments = ["--count", "1000", "-s", "call=number", "-s", &number, "-s", "arguments=[9, 0]"];
+    let summary = measured(&place, &arguments);
+    let findings = summary["findings"].to_string();
+    assert!(findings.contains("syscall-failed") && findings.contains("1000 of 1000"), "{findings}");
+}
+
+#[test]
+fn what_could_do_harm_is_refused() {
+    let place = Place::with("");
+    let measure = |number: i64, force: &[&str]| {
+        let number = format!("number={number}");
+        let arguments = ["measure", "syscall", "--count", "10", "-q", "-s", "call=number", "-s", &number];
+        place.punctual(&[&arguments[..], force].concat())
+    };
+    for number in [libc::SYS_reboot, libc::SYS_kill, libc::SYS_mount, libc::SYS_close] {
+        let refused = measure(number, &[]);
+        assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+        assert!(text(&refused).contains("known to do no harm"), "{}", text(&refused));
+    }
+    for number in [libc::SYS_exit, libc::SYS_exit_group, libc::SYS_execve, libc::SYS_clone] {
+        let refused = measure(number, &["--force"]);
+        assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+    }
+    // Forced, and harmless: there is no such descriptor.
+    let forced = place.punctual(&[
+        "measure",
+        "syscall",
+        "--count",
+        "10",
+        "-q",
+        "--policy",
+        "other",
+        "--force",
+        "-s",
+        "call=number",
+        "-s",
+        &format!("number={}", libc::SYS_close),
+        "-s",
+        "arguments=[-1]",
+    ]);
+    assert_eq!(forced.status.code(), Some(0), "{}", text(&forced));
+    let everywhere =
+        place.punctual(&["measure", "syscall", "-q", "--cpus", "all", "--threads", "per-cpu", "-s", "rest=0s"]);
+    assert!(text(&everywhere).contains("keep every CPU busy"), "{}", text(&everywhere));
+}
+
+#[test]
+fn what_is_wrong_is_said_as_of_any_experiment() {
+    let place = Place::with("");
+    for (setting, said) in [
+        ("call=wrte", "did you mean `write`?"),
+        ("cal=getpid", "did you mean `call`?"),
+        ("period=1", "put it in quotes: `\"1\"`"),
+        ("period=x\nkind = 'timer'", "is not a number"),
+        ("arguments=[1]", "means nothing here"),
+        ("number=99999", "out of bounds"),
+    ] {
+        let refused = place.punctual(&["measure", "syscall", "-q", "--set", setting]);
+        assert_eq!(refused.status.code(), Some(2), "{setting}: {}", text(&refused));
+        assert!(text(&refused).contains(said), "{setting}: {}", text(&refused));
+    }
+    let unknown = place.punctual(&["measure", "syscal"]);
+    assert!(text(&unknown).contains("did you mean `syscall`?"), "{}", text(&unknown));
+}
+
+#[test]
+fn a_signal_ends_it_and_everything_until_then_is_kept() {
+    let place = Place::with("");
+    let mut command = common::punctual();
+    command.args(["measure", "syscall", "-q", "--policy", "other", "--duration", "1h", "--output", "bundle"]);
+    let mut child = command.current_dir(place.path()).stdout(std::process::Stdio::null()).spawn().unwrap();
+    common::eventually("a checkpoint with samples", || {
+        let shown = place.punctual(&["show", "--json", "bundle"]);
+        let summary: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
+        summary["phases"][0]["series"][0]["count"].as_u64().is_some_and(|count| count > 0)
+    });
+    common::kill(child.id(), "INT");
+    assert!(child.wait().unwrap().code().is_some());
+    let summary = place.summary();
+    assert_eq!(summary["ending"]["outcome"], "interrupted");
+    let series = &summary["phases"][0]["series"][0];
+    assert_eq!(series["expected"], series["count"], "nothing was lost");
+}
