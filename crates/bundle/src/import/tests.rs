@@ -18,6 +18,7 @@ fn no_figures(bundle: &Bundle) -> Summary {
         created: bundle.manifest.created,
         ending: bundle.manifest.ending.clone(),
         phases: Vec::new(),
+        mechanisms: Vec::new(),
         findings: bundle.findings.clone(),
         verdict: None,
         recording: None,
