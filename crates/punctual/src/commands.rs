@@ -9,6 +9,8 @@ pub mod import;
 pub mod isolate;
 pub mod man;
 pub mod measure;
+pub mod occupancy;
+pub mod pairs;
 pub mod report;
 pub mod run;
 pub mod show;

@@ -54,6 +54,11 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     print(&format!("{}\n", escaped(&text)))
 }
 
+/// A value as JSON on one line, as harmless.
+pub fn json_line(value: &serde_json::Value) -> String {
+    escaped(&value.to_string())
+}
+
 /// Serialising has escaped what ASCII calls control characters; the others can only be in strings (RFC 8259, section 7).
 fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());

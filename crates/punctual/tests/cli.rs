@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 23] = [
     "",
     "run",
     "show",
     "report",
     "compare",
+    "pairs",
+    "occupancy",
     "export",
     "import",
     "trace",
@@ -160,6 +162,19 @@ fn every_fixture_is_shown_without_a_control_character() {
     // Several at once.
     let all = punctual().arg("show").args(fixtures()).output().unwrap();
     assert_eq!(all.status.code(), Some(0));
+}
+
+#[test]
+fn every_fixture_with_a_recording_tells_its_intervals_and_its_occupancy() {
+    for bundle in fixtures() {
+        let name = bundle.display().to_string();
+        for line in ["pairs", "pairs --json", "pairs --calls", "occupancy", "occupancy --json"] {
+            let told = ask(line, &name);
+            let none = told.status.code() == Some(2) && text(&told).contains("no recording");
+            assert!(none || told.status.code() == Some(0), "{line} {name}: {}", text(&told));
+            assert_eq!(harmful(&text(&told)), None, "{line} {name}");
+        }
+    }
 }
 
 #[test]

@@ -6,7 +6,9 @@ mod figures;
 mod findings;
 mod live;
 mod notes;
+mod occupancy;
 mod paint;
+mod pairs;
 mod recording;
 mod shape;
 mod table;
@@ -16,6 +18,8 @@ mod verdicts;
 pub use checks::{CheckRow, CheckVerdict, check_table};
 pub use comparison::{comparison, tests as tests_of_comparison};
 pub use live::{LiveFigures, live_header, live_line};
+pub use occupancy::occupancy;
+pub use pairs::{call_header, call_line, pairs};
 pub use recording::recording;
 
 use punctual_analyze::PhaseView;

@@ -14,10 +14,10 @@ const CELLS_MIN: usize = 16;
 /// The axis spans at most this ratio; what is smaller stands in its first cell.
 const DECADES: f64 = 1e5;
 
-/// A named distribution.
-struct Shape {
-    name: String,
-    distribution: Distribution,
+/// A named distribution: for each occupied bucket its upper end and the samples up to it.
+pub struct Shape {
+    pub name: String,
+    pub curve: Vec<(Nanos, u64)>,
 }
 
 /// The common axis: latencies from `low` to `high`, equal distances for equal ratios.
@@ -35,8 +35,13 @@ impl Axis {
 }
 
 pub fn write(out: &mut Page, phases: &[PhaseView]) {
-    let shapes: Vec<Shape> = phases.iter().flat_map(shapes_of).collect();
-    let latencies = || shapes.iter().flat_map(|s| s.distribution.curve().map(|(latency, _)| latency.ns().max(1)));
+    write_all(out, phases.iter().flat_map(shapes_of).collect());
+}
+
+/// Any distributions; those without samples are left out.
+pub fn write_all(out: &mut Page, mut shapes: Vec<Shape>) {
+    shapes.retain(|shape| !shape.curve.is_empty());
+    let latencies = || shapes.iter().flat_map(|s| s.curve.iter().map(|(latency, _)| latency.ns().max(1)));
     let (Some(low), Some(high)) = (latencies().min(), latencies().max()) else { return };
     let names: Vec<String> = shapes.iter().map(|s| format::clipped(&s.name, NAME_WIDTH, out.options.ascii)).collect();
     let name_width = names.iter().map(|name| format::width_of(name)).max().unwrap_or(0);
@@ -47,7 +52,7 @@ pub fn write(out: &mut Page, phases: &[PhaseView]) {
     out.heading("distributions (number of samples by latency, both logarithmic)");
     for (shape, name) in shapes.iter().zip(&names) {
         let space = " ".repeat(name_width - format::width_of(name));
-        let bars = bars(out, &axis, &shape.distribution);
+        let bars = bars(out, &axis, &shape.curve);
         out.line(&format!("  {name}{space}  {bars}"));
     }
     write_axis(out, &axis, name_width + 4);
@@ -56,18 +61,18 @@ pub fn write(out: &mut Page, phases: &[PhaseView]) {
 fn shapes_of<'a>(phase: &'a PhaseView) -> impl Iterator<Item = Shape> + 'a {
     let shape = |s: &punctual_analyze::SeriesView| Shape {
         name: format!("{}/{}", phase.meta.name, s.meta.name),
-        distribution: Distribution::of(&s.state.data),
+        curve: Distribution::of(&s.state.data).curve().collect(),
     };
-    phase.series.iter().map(shape).filter(|shape| shape.distribution.count() > 0)
+    phase.series.iter().map(shape)
 }
 
 /// A bar for each cell, its height by the logarithm of its count; one sample alone still shows.
-fn bars(out: &Page, axis: &Axis, distribution: &Distribution) -> String {
+fn bars(out: &Page, axis: &Axis, curve: &[(Nanos, u64)]) -> String {
     let mut counts = vec![0u64; axis.cells];
     let mut before = 0;
-    for (latency, cumulative) in distribution.curve() {
-        counts[axis.cell(latency)] += cumulative - before;
-        before = cumulative;
+    for (latency, cumulative) in curve {
+        counts[axis.cell(*latency)] += cumulative - before;
+        before = *cumulative;
     }
     let fullest = counts.iter().copied().max().unwrap_or(0).max(1) as f64;
     let bars = out.either(BARS, ASCII_BARS);

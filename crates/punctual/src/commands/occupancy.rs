@@ -1,0 +1,50 @@
+//! `punctual occupancy`: who had the CPUs during a recording, and what the others waited for.
+
+use super::pairs::recording;
+use super::show::{open, show_options};
+use crate::exit::{Ending, Exit, Failure};
+use crate::output;
+use punctual_analyze::gaps::Gaps;
+use punctual_analyze::occupancy::Occupancy;
+use punctual_analyze::threads::{Coverage, Tracker};
+use punctual_core::event::Group;
+use punctual_report::terminal;
+use std::path::PathBuf;
+
+/// Say who had the CPUs during a recording, and what the others waited for
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  punctual occupancy BUNDLE\n  punctual occupancy BUNDLE --threads\n  \
+                        punctual occupancy BUNDLE --json | jq '.processes[] | {name, running, ready}'")]
+pub struct Args {
+    /// The bundle
+    #[arg(value_name = "BUNDLE")]
+    bundle: PathBuf,
+    /// Show threads instead of processes
+    #[arg(long)]
+    threads: bool,
+    /// Print punctual-occupancy/1 instead (docs/pairs.md)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads, adds up, shows.
+pub fn run(args: Args) -> Ending {
+    let bundle = open(&args.bundle)?;
+    let opened = recording(&bundle)?;
+    if !opened.recorded.covers(Group::Sched) {
+        let message = "switches were not recorded, so nobody knows who had the CPUs: record with `--events sched`";
+        return Err(Failure::refused(message));
+    }
+    let gaps = if opened.recorded.lost() > 0 { Gaps::of(opened.events()) } else { Gaps::default() };
+    let coverage = Coverage::of(&opened.recorded, opened.names());
+    let mut tracker = Tracker::new(coverage, gaps, Occupancy::default());
+    opened.events().for_each(|event| tracker.push(&event));
+    let (occupancy, doubts) = tracker.finish();
+    let document = occupancy.document(doubts, opened.names(), &opened.recorded);
+    if args.json {
+        output::print_json(&document)?;
+    } else {
+        output::print(&terminal::occupancy(&document, args.threads, &show_options()))?;
+    }
+    Ok(Exit::Done)
+}

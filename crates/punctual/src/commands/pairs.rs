@@ -1,0 +1,194 @@
+//! `punctual pairs`: how long it takes from any point of a recording to any other.
+
+use super::show::{open, show_options};
+use crate::exit::{Ending, Exit, Failure};
+use crate::output;
+use crate::recorded::{self, Opened};
+use punctual_analyze::pairs::{
+    By, Detail, Found, Pair, Pairing, PairingOptions, Prepared, Request, Results, Rule, Subject, document, windows,
+};
+use punctual_analyze::threads::{Coverage, Lanes, Tracker, Windows};
+use punctual_bundle::Bundle;
+use punctual_bundle::summary::VerdictWord;
+use punctual_core::Names;
+use punctual_core::event::{FunctionId, Group};
+use punctual_report::terminal;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+/// Of each pair so many of the worst are explained by what ran then.
+const EXPLAINED: usize = 3;
+
+/// Measure the time from any point of a recording to any other
+///
+/// A pair is A->B. Each is a test point (NAME, NAME:begin, NAME:end), a probed function (NAME:entry, NAME:exit), or a kernel event with what it is
+/// about (sched_waking:TASK, irq_handler_entry:virtio0, sys_enter:futex). A name alone is a scope from begin to end, or the calls of a function.
+/// Without pairs: all scopes, all points with those that follow them, all probed functions.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  punctual pairs BUNDLE\n  punctual pairs BUNDLE 'sched_waking:worker->sched_switch'\n  \
+                        punctual pairs BUNDLE --limit 'frame < 2ms' --limit 'request->reply <= 500us'\n  \
+                        punctual pairs BUNDLE 'request->reply' --by value --rule async --json | jq '.pairs[].max'\n\n\
+                        A violated limit ends with exit code 3; one that the recording does not decide, with 4."
+)]
+pub struct Args {
+    /// The bundle
+    #[arg(value_name = "BUNDLE")]
+    bundle: PathBuf,
+    /// Pairs, scopes or functions: `A->B`, `NAME`
+    #[arg(value_name = "PAIR")]
+    pairs: Vec<String>,
+    /// What A and B have in common [default: by their kinds]
+    #[arg(long, value_parser = By::ALL.map(|(word, _)| word))]
+    by: Option<String>,
+    /// Which A a B belongs to: the latest, the latest still open, or the oldest still open [default: by their kinds]
+    #[arg(long, value_parser = Rule::ALL.map(|(word, _)| word))]
+    rule: Option<String>,
+    /// How long a pair, a scope or a call may take: `A->B < 100us`, `NAME <= 1ms`
+    #[arg(long, value_name = "LIMIT")]
+    limit: Vec<String>,
+    /// Print one line an interval, in the order in which they ended, and no figures
+    #[arg(long)]
+    calls: bool,
+    /// Show so many of the worst of each
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    worst: usize,
+    /// Print punctual-pairs/1 instead (docs/pairs.md); with --calls, one document an interval
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads, matches, shows.
+pub fn run(args: Args) -> Ending {
+    let bundle = open(&args.bundle)?;
+    let opened = recording(&bundle)?;
+    let names = opened.names();
+    let requests = requests(&args, names)?;
+    let options = PairingOptions { everything: args.pairs.is_empty(), requests };
+    let prepared = if Prepared::is_needed(&opened.recorded, &options.requests) {
+        Prepared::of(opened.events(), &options.requests)
+    } else {
+        Prepared::default()
+    };
+    if args.calls {
+        list(&args, &opened, options, prepared)?;
+        return Ok(Exit::Done);
+    }
+    let gaps = prepared.gaps.clone();
+    let wanted = options.requests.clone();
+    let everything = options.everything;
+    let mut pairing = Pairing::new(options, prepared, names, &opened.recorded);
+    opened.events().for_each(|event| pairing.push(&event, |_| {}));
+    let mut results = pairing.finish(names);
+    keep_wanted(&mut results, &wanted, everything);
+    let kept = if args.json { args.worst.max(EXPLAINED) } else { args.worst };
+    let detail = Detail { worst: kept, explained: EXPLAINED };
+    let lanes = look(&opened, gaps, &windows(&results, detail));
+    let document = document(&results, detail, &lanes, names, &opened.recorded);
+    if args.json {
+        output::print_json(&document)?;
+    } else {
+        output::print(&terminal::pairs(&document, args.worst, &show_options()))?;
+    }
+    Ok(match document.verdict {
+        Some(VerdictWord::NotMet) => Exit::NotMet,
+        Some(VerdictWord::Undecided) => Exit::NoEvidence,
+        _ => Exit::Done,
+    })
+}
+
+/// The recording of a bundle; that there is none is a wrong request.
+pub fn recording(bundle: &Bundle) -> Result<Opened<'_>, Failure> {
+    let none = || {
+        let path = bundle.directory.display();
+        Failure::refused(format!("{path} holds no recording of events: `punctual trace` makes one"))
+    };
+    recorded::open(bundle).ok_or_else(none)
+}
+
+fn requests(args: &Args, names: &Names) -> Result<Vec<Request>, Failure> {
+    let by = args.by.as_deref().and_then(|word| By::ALL.iter().find(|(known, _)| *known == word)).map(|(_, by)| *by);
+    let rule = args.rule.as_deref().and_then(|word| Rule::ALL.iter().find(|(known, _)| *known == word));
+    let rule = rule.map(|(_, rule)| *rule);
+    let limited = args.limit.iter().map(|text| Request::find_limited(text, names, by, rule));
+    let limited: Vec<Request> = limited.collect::<Result<_, _>>().map_err(Failure::refused)?;
+    let plain = args.pairs.iter().map(|text| Request::find(text, names, by, rule));
+    let plain: Vec<Request> = plain.collect::<Result<_, _>>().map_err(Failure::refused)?;
+    // One that has a limit is not said twice.
+    let new = |request: &Request| !limited.iter().any(|limited| limited.subject == request.subject);
+    Ok(plain.into_iter().filter(new).chain(limited.iter().cloned()).collect())
+}
+
+/// Functions come all or none: those that nobody asked for go.
+fn keep_wanted(results: &mut Results, requests: &[Request], everything: bool) {
+    let asked = |id: &FunctionId| {
+        requests.iter().any(|r| matches!(&r.subject, Subject::Function { functions, .. } if functions.contains(id)))
+    };
+    results.functions.retain(|id, _| everything || asked(id));
+}
+
+/// What ran in these stretches of time; nothing where the recording does not tell.
+fn look(
+    opened: &Opened,
+    gaps: punctual_analyze::gaps::Gaps,
+    windows: &[(punctual_core::MonotonicNs, punctual_core::MonotonicNs)],
+) -> Vec<Lanes> {
+    let tells = [Group::Sched, Group::Irq, Group::Softirq, Group::Vectors];
+    if windows.is_empty() || !tells.iter().any(|group| opened.recorded.covers(*group)) {
+        return Vec::new();
+    }
+    let coverage = Coverage::of(&opened.recorded, opened.names());
+    let mut tracker = Tracker::new(coverage, gaps, Windows::new(windows.iter().copied()));
+    opened.events().for_each(|event| tracker.push(&event));
+    tracker.finish().0.finish()
+}
+
+/// One line an interval.
+fn list(args: &Args, opened: &Opened, options: PairingOptions, prepared: Prepared) -> Result<(), Failure> {
+    let names = opened.names();
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    if !args.json {
+        writeln!(out, "{}", terminal::call_header())?;
+    }
+    let requests = options.requests.clone();
+    let (everything, began) = (options.everything, opened.recorded.began);
+    let mut pairing = Pairing::new(options, prepared, names, &opened.recorded);
+    for event in opened.events() {
+        let mut trouble = Ok(());
+        pairing.push(&event, |found| {
+            let Some(name) = name_of(&found, &requests, everything, names) else { return };
+            let interval = &found.interval;
+            let (tid, task) = (interval.tid(), names.task(interval.tid()));
+            trouble = if args.json {
+                writeln!(out, "{}", output::json_line(&serde_json::json!({
+                    "name": name, "from": interval.from.at.ns(), "to": interval.to.at.ns(), "latency": interval.span().ns(),
+                    "tid": tid.0, "task": task, "value": interval.to.value, "exclusive": found.exclusive, "left": found.left,
+                })))
+            } else {
+                let at = interval.from.at - began;
+                let line = terminal::call_line(at, interval.span(), found.exclusive, tid.0, &task, &name, found.left);
+                writeln!(out, "{line}")
+            };
+        });
+        trouble?;
+    }
+    Ok(out.flush()?)
+}
+
+/// What an interval is called; `None` where nobody asked for it.
+fn name_of(found: &Found, requests: &[Request], everything: bool, names: &Names) -> Option<String> {
+    let point = |place: u32| names.points.get(place as usize).cloned().unwrap_or_else(|| format!("point {place}"));
+    match found.pair {
+        Pair::Asked(place) => requests.get(place).map(|request| request.subject.to_string()),
+        Pair::Scope(id) => Some(point(id.0)),
+        Pair::Follows(from, to) => Some(format!("{}->{}", point(from.0), point(to.0))),
+        Pair::Function(id) => {
+            let asked =
+                |r: &Request| matches!(&r.subject, Subject::Function { functions, .. } if functions.contains(&id));
+            let wanted = everything || requests.iter().any(asked);
+            let name =
+                || names.functions.get(id.0 as usize).map_or_else(|| format!("function {}", id.0), |f| f.name.clone());
+            wanted.then(name)
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Recordings of this test's own threads, held against what the kernel counted for them.
+
+mod common;
+
+use common::{Place, punctual, text};
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// What the kernel says of the calling thread.
+#[derive(Clone, Copy, Debug)]
+struct Kernel {
+    running: i64,
+    ready: i64,
+    voluntary: i64,
+    involuntary: i64,
+}
+
+impl Kernel {
+    fn of_this_thread() -> Kernel {
+        let schedstat = fs::read_to_string("/proc/thread-self/schedstat").expect("CONFIG_SCHED_INFO");
+        let status = fs::read_to_string("/proc/thread-self/status").expect("procfs");
+        let mut times = schedstat.split_whitespace().map(|n| n.parse().unwrap());
+        let count = |key: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+            line.trim().parse().unwrap()
+        };
+        let (running, ready) = (times.next().unwrap(), times.next().unwrap());
+        let (voluntary, involuntary) = (count("voluntary_ctxt_switches:"), count("nonvoluntary_ctxt_switches:"));
+        Kernel { running, ready, voluntary, involuntary }
+    }
+}
+
+fn tid() -> u64 {
+    let link = fs::read_link("/proc/thread-self").expect("procfs");
+    link.file_name().unwrap().to_string_lossy().parse().unwrap()
+}
+
+/// Sleeps and runs in turn, then asks the kernel.
+fn work(sleeps: u32, spin: Duration) -> (u64, Kernel) {
+    for _ in 0..sleeps {
+        std::thread::sleep(Duration::from_micros(500));
+        let began = Instant::now();
+        while began.elapsed() < spin {
+            std::hint::spin_loop();
+        }
+    }
+    (tid(), Kernel::of_this_thread())
+}
+
+/// `punctual trace` in force, until the file `go` goes away; `None` where it cannot be done here.
+fn trace(place: &Place) -> Option<Child> {
+    let script = "touch go; while [ -e go ]; do sleep 0.02; done";
+    let arguments =
+        ["trace", "--quiet", "--output", "bundle", "--events", "sched,irq,softirq,vectors", "--", "sh", "-c", script];
+    let mut command = punctual();
+    command.args(arguments).current_dir(place.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("punctual starts");
+    let patience = Instant::now();
+    while !place.path().join("go").exists() {
+        if child.try_wait().unwrap().is_some() {
+            let output = child.wait_with_output().unwrap();
+            println!("SKIPPED: events cannot be recorded here: {}", text(&output).trim());
+            return None;
+        }
+        assert!(patience.elapsed() < Duration::from_secs(60), "the command is not started");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Some(child)
+}
+
+/// Time that the hypervisor took away from this machine, of all CPUs.
+fn stolen() -> i64 {
+    let stat = fs::read_to_string("/proc/stat").unwrap();
+    let ticks: i64 = stat.lines().next().unwrap().split_whitespace().nth(8).map_or(0, |n| n.parse().unwrap());
+    ticks * 10_000_000
+}
+
+fn document(place: &Place, arguments: &[&str]) -> serde_json::Value {
+    let output = place.punctual(arguments);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
+}
+
+#[test]
+fn occupancy_and_switches_are_the_kernels_own() {
+    let place = Place::with("");
+    let Some(recorder) = trace(&place) else { return };
+    let stolen_before = stolen();
+    let cpus = std::thread::available_parallelism().map_or(2, usize::from);
+    // Twice as many as there are CPUs, so that some are ready and do not run.
+    let workers =
+        (0..2 * cpus).map(|k| std::thread::spawn(move || work(20, Duration::from_micros(500 + 500 * k as u64))));
+    let told: BTreeMap<u64, Kernel> =
+        workers.collect::<Vec<_>>().into_iter().map(|worker| worker.join().unwrap()).collect();
+    // Ticks of 10 ms: one at either end.
+    let stolen = stolen() - stolen_before + 20_000_000;
+    fs::remove_file(place.path().join("go")).unwrap();
+    let recorded = recorder.wait_with_output().unwrap();
+    assert!(recorded.status.success(), "{}", text(&recorded));
+
+    let occupancy = document(&place, &["occupancy", "bundle", "--json"]);
+    if occupancy["covered"]["lost"] != 0 {
+        println!("SKIPPED: events were lost, so nothing is to be compared: {}", occupancy["covered"]);
+        return;
+    }
+    let processes = occupancy["processes"].as_array().unwrap();
+    let threads: BTreeMap<u64, &serde_json::Value> = processes
+        .iter()
+        .flat_map(|process| process["threads"].as_array().unwrap())
+        .map(|thread| (thread["tid"].as_u64().unwrap(), thread))
+        .collect();
+    let (asked, mut compared) = (told.len(), 0);
+    for (tid, kernel) in told {
+        let ours = threads[&tid];
+        let ns = |key: &str| ours[key].as_i64().unwrap();
+        if ns("unknown") > 0 {
+            // It was born and died within the recording. Some machines keep the switches of certain tasks from every tracer.
+            assert!(occupancy["contradictions"].as_u64().unwrap() > 0, "nothing explains what is unknown: {ours}");
+            continue;
+        }
+        compared += 1;
+        let near = |ours: i64| ours / 20 + 3_000_000;
+        let said = format!("tid {tid}: {kernel:?}, {stolen} ns stolen, against {ours}");
+        // After asking the kernel the thread goes on for a moment, and ends by a switch of its own.
+        let running = ns("running");
+        assert!(kernel.running <= running + near(running), "more than the recording tells: {said}");
+        let least = running - ns("interrupted") - stolen - near(running);
+        assert!(kernel.running >= least, "less than the recording tells: {said}");
+        let ready = ns("ready") - ns("waking");
+        // Whoever is preempted after asking waits once more.
+        let again = if ns("involuntary") > kernel.involuntary { ns("longest_ready") } else { 0 };
+        assert!((kernel.ready - ready).abs() <= near(ready) + stolen + again, "{said}");
+        assert!((0..=2).contains(&(ns("voluntary") - kernel.voluntary)), "{said}");
+        assert!((0..=2).contains(&(ns("involuntary") - kernel.involuntary)), "{said}");
+        assert!(ns("voluntary") >= 20, "it slept 20 times: {said}");
+    }
+    if compared < asked {
+        println!("SKIPPED: of {asked} threads, {} met tasks whose switches the kernel does not tell", asked - compared);
+    }
+    for cpu in occupancy["cpus"].as_array().unwrap() {
+        let sum: i64 = ["busy", "idle", "unknown"].iter().map(|key| cpu[key].as_i64().unwrap()).sum();
+        let span = occupancy["covered"]["ended"].as_i64().unwrap() - occupancy["covered"]["began"].as_i64().unwrap();
+        assert_eq!(sum, span, "{cpu}");
+    }
+    wake_ups(&place);
+}
+
+/// Pairs of the same recording.
+fn wake_ups(place: &Place) {
+    let pair = "sched_waking->sched_switch";
+    let pairs = document(place, &["pairs", "bundle", pair, "irq_entry->irq_exit", "--json"]);
+    let found = &pairs["pairs"][0];
+    assert!(found["count"].as_u64().unwrap() >= 40, "{found}");
+    assert_eq!(found["doubtful"]["count"], 0);
+    let worst = &found["worst"][0];
+    assert_eq!(worst["latency"], found["max"]);
+    assert!(!worst["ran"].as_array().unwrap().is_empty(), "{worst}");
+    let counted: u64 = found["histogram"].as_array().unwrap().iter().map(|bucket| bucket[1].as_u64().unwrap()).sum();
+    assert_eq!(found["count"], counted);
+
+    let lines = place.punctual(&["pairs", "bundle", pair, "--calls", "--json"]);
+    let lines: Vec<serde_json::Value> =
+        text(&lines).lines().map(|line| serde_json::from_str(line).expect("one document a line")).collect();
+    assert_eq!(lines.len() as u64, found["count"].as_u64().unwrap());
+    let longest = lines.iter().map(|line| line["latency"].as_i64().unwrap()).max();
+    assert_eq!(longest, found["max"].as_i64());
+
+    for (limit, code, verdict) in [("1ns", 3, "NOT MET"), ("1h", 0, "met")] {
+        let held = place.punctual(&["pairs", "bundle", pair, "--limit", &format!("{pair} < {limit}")]);
+        let shown = text(&held);
+        // A thread that was woken at the very end is not yet switched to.
+        let open = code == 0 && held.status.code() == Some(4) && shown.contains("no end");
+        assert!(held.status.code() == Some(code) || open, "{shown}");
+        assert!(shown.contains(verdict) || open, "{shown}");
+    }
+    let wrong = place.punctual(&["pairs", "bundle", "sched_wakin->sched_switch"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong).contains("did you mean `sched_waking`?"), "{}", text(&wrong));
+}
+
+#[test]
+fn a_bundle_without_a_recording_is_refused() {
+    let bundle = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/bundles/good");
+    for command in ["pairs", "occupancy"] {
+        let output = punctual().args([command, bundle]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output).contains("holds no recording"), "{}", text(&output));
+    }
+}
