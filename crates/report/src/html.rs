@@ -26,6 +26,8 @@ mod notes;
 mod over_time;
 mod page;
 mod percentiles;
+mod picture;
+pub mod recording;
 mod scale;
 mod style;
 mod table;
@@ -55,6 +57,8 @@ pub struct ReportInput<'a> {
     pub environment: Option<serde_json::Value>,
     /// What `punctual check` said (`check.json`), where it was asked.
     pub check: Option<serde_json::Value>,
+    /// What its recording holds, where it has one.
+    pub recording: Option<&'a recording::Digest>,
 }
 
 impl<'a> ReportInput<'a> {
@@ -65,7 +69,14 @@ impl<'a> ReportInput<'a> {
         let label = directory.unwrap_or_else(|| bundle.manifest.experiment.clone());
         let document =
             |name| bundle.document(name).unwrap_or_else(|why| Some(json!({ "unavailable": why.to_string() })));
-        ReportInput { bundle, summary, label, environment: document("environment"), check: document("check") }
+        ReportInput {
+            bundle,
+            summary,
+            label,
+            environment: document("environment"),
+            check: document("check"),
+            recording: None,
+        }
     }
 }
 
@@ -105,6 +116,10 @@ struct Size {
     text: usize,
     /// Experiments and plans.
     documents: usize,
+    /// Pictures of each recording.
+    pictures: usize,
+    /// Items of each picture.
+    items: usize,
 }
 
 /// From the finest page to the coarsest. The steps are chosen so that one series fills a page well and [`MAX_SERIES`] still fit.
@@ -117,13 +132,75 @@ const SIZES: [Size; 7] = [
         details: 1000,
         text: 200_000,
         documents: 64,
+        pictures: 20,
+        items: 6000,
     },
-    Size { bins: 8_000, stretches: 1_000, worst: 64, worst_rows: 64, details: 1000, text: 100_000, documents: 64 },
-    Size { bins: 3_000, stretches: 600, worst: 32, worst_rows: 64, details: 1000, text: 50_000, documents: 48 },
-    Size { bins: 1_000, stretches: 300, worst: 16, worst_rows: 64, details: 1000, text: 20_000, documents: 32 },
-    Size { bins: 400, stretches: 120, worst: 10, worst_rows: 48, details: 600, text: 10_000, documents: 24 },
-    Size { bins: 120, stretches: 40, worst: 5, worst_rows: 32, details: 300, text: 5_000, documents: 16 },
-    Size { bins: 24, stretches: 8, worst: 1, worst_rows: 16, details: 100, text: 1_000, documents: 8 },
+    Size {
+        bins: 8_000,
+        stretches: 1_000,
+        worst: 64,
+        worst_rows: 64,
+        details: 1000,
+        text: 100_000,
+        documents: 64,
+        pictures: 20,
+        items: 4000,
+    },
+    Size {
+        bins: 3_000,
+        stretches: 600,
+        worst: 32,
+        worst_rows: 64,
+        details: 1000,
+        text: 50_000,
+        documents: 48,
+        pictures: 16,
+        items: 2500,
+    },
+    Size {
+        bins: 1_000,
+        stretches: 300,
+        worst: 16,
+        worst_rows: 64,
+        details: 1000,
+        text: 20_000,
+        documents: 32,
+        pictures: 12,
+        items: 1500,
+    },
+    Size {
+        bins: 400,
+        stretches: 120,
+        worst: 10,
+        worst_rows: 48,
+        details: 600,
+        text: 10_000,
+        documents: 24,
+        pictures: 8,
+        items: 1000,
+    },
+    Size {
+        bins: 120,
+        stretches: 40,
+        worst: 5,
+        worst_rows: 32,
+        details: 300,
+        text: 5_000,
+        documents: 16,
+        pictures: 4,
+        items: 600,
+    },
+    Size {
+        bins: 24,
+        stretches: 8,
+        worst: 1,
+        worst_rows: 16,
+        details: 100,
+        text: 1_000,
+        documents: 8,
+        pictures: 1,
+        items: 300,
+    },
 ];
 
 /// The report on one or more bundles, at most [`SIZE_LIMIT`] bytes. Reads each log once; the work is proportional to the

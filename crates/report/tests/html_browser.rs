@@ -5,72 +5,10 @@ mod browser;
 #[path = "html/mod.rs"]
 mod support;
 
-use std::fs::{self, File};
+use browser::{assert_drawn, open};
 use std::net::TcpListener;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 use support::synthetic::{Load, Recipe, write};
 use support::{fixtures, hostile_bundle, page_of};
-
-/// How long a browser may take for a page; it takes a second or two.
-const PATIENCE: Duration = Duration::from_secs(90);
-
-/// What the browser made of a page: the document after its script ran, and the lines on its console.
-struct Seen {
-    document: String,
-    console: Vec<String>,
-}
-
-/// `None`, and said why, where there is no browser.
-fn open(page: &str, directory: &Path) -> Option<Seen> {
-    let browser = browser::path()?;
-    let file = directory.join("page.html");
-    fs::write(&file, page).unwrap();
-    let (out, err) = (directory.join("stdout"), directory.join("stderr"));
-    let mut child = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
-        .args([
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--disable-dev-shm-usage",
-        ])
-        .args([
-            "--enable-logging=stderr",
-            "--v=0",
-            "--virtual-time-budget=5000",
-            "--window-size=1280,2000",
-            "--dump-dom",
-        ])
-        .arg(format!("--user-data-dir={}", directory.join("profile").display()))
-        .arg(format!("file://{}", file.display()))
-        .stdin(Stdio::null())
-        .stdout(File::create(&out).unwrap())
-        .stderr(File::create(&err).unwrap())
-        .spawn()
-        .unwrap();
-    let begun = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        if begun.elapsed() > PATIENCE {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            panic!("the browser took longer than {PATIENCE:?}: {}", fs::read_to_string(&err).unwrap_or_default());
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let console = String::from_utf8_lossy(&fs::read(&err).unwrap()).into_owned();
-    let console = console.lines().filter(|line| line.contains(":CONSOLE")).map(str::to_owned).collect();
-    Some(Seen { document: String::from_utf8_lossy(&fs::read(&out).unwrap()).into_owned(), console })
-}
-
-fn assert_drawn(seen: &Seen, plots: usize) {
-    assert!(seen.console.is_empty(), "the console says: {:#?}", seen.console);
-    let root = seen.document.split("<body").next().unwrap_or_default();
-    let root = &root[..root.len().min(400)];
-    assert!(seen.document.contains(&format!("data-ready=\"plots:{plots}\"")), "not all plots were drawn: {root}");
-    assert!(seen.document.contains("data-errors=\"0\""), "the script failed: {root}");
-}
 
 #[test]
 fn plots_are_drawn() {

@@ -5,6 +5,7 @@ use super::curve::{Curve, Run};
 use super::gather::{Content, Line};
 use super::over_time::{self, Source};
 use super::percentiles::PER_DECADE;
+use super::recording::section::Data;
 use super::scale::Scale;
 use super::style::Style;
 use crate::format::count;
@@ -21,6 +22,7 @@ pub struct Island<'a> {
     merge: bool,
     groups: Vec<GroupData<'a>>,
     series: Vec<SeriesData<'a>>,
+    recording: Data,
 }
 
 #[derive(Serialize)]
@@ -74,7 +76,7 @@ struct TimeData {
 
 impl<'a> Island<'a> {
     /// The data of a page of this size.
-    pub fn of(content: &'a Content<'a>, curves: &[Curve], scale: Scale, size: &Size) -> Island<'a> {
+    pub fn of(content: &'a Content<'a>, curves: &[Curve], scale: Scale, size: &Size, recording: Data) -> Island<'a> {
         let groups = content.groups.iter().map(|g| GroupData {
             name: &g.name,
             style: g.style,
@@ -88,6 +90,7 @@ impl<'a> Island<'a> {
             merge: merges(content),
             groups: groups.collect(),
             series: series.collect(),
+            recording,
         }
     }
 

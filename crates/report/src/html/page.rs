@@ -3,6 +3,7 @@
 use super::curve::Curve;
 use super::gather::Content;
 use super::island::Island;
+use super::recording::section::{self, Section};
 use super::scale::Scale;
 use super::table::Table;
 use super::{
@@ -23,7 +24,7 @@ const UPLOT_STYLE: &str = include_str!("assets/uplot/uPlot.min.css");
 const UPLOT_LICENSE: &str = include_str!("assets/uplot/LICENSE");
 const STYLE: &str = include_str!("assets/report.css");
 /// The report's own script, in the order in which its parts build on each other.
-const SCRIPT: [&str; 8] = [
+const SCRIPT: [&str; 10] = [
     include_str!("assets/base.js"),
     include_str!("assets/curves.js"),
     include_str!("assets/chart.js"),
@@ -31,14 +32,17 @@ const SCRIPT: [&str; 8] = [
     include_str!("assets/histogram.js"),
     include_str!("assets/percentiles.js"),
     include_str!("assets/timeline.js"),
+    include_str!("assets/picture.js"),
+    include_str!("assets/intervals.js"),
     include_str!("assets/main.js"),
 ];
-const TEMPLATES: [(&str, &str); 6] = [
+const TEMPLATES: [(&str, &str); 7] = [
     ("page.html", include_str!("assets/page.html")),
     ("header.html", include_str!("assets/header.html")),
     ("doubts.html", include_str!("assets/doubts.html")),
     ("table.html", include_str!("assets/table.html")),
     ("drawing.html", include_str!("assets/drawing.html")),
+    ("recording.html", include_str!("assets/recording.html")),
     ("comparison.html", include_str!("assets/comparison.html")),
 ];
 
@@ -54,6 +58,11 @@ struct Page {
     drawing: drawing::Drawing,
     has_corrected: bool,
     worst: Option<Table>,
+    /// Whether there are series to be shown, or nothing else.
+    has_series: bool,
+    recordings: Vec<Section>,
+    violated: Vec<String>,
+    plots: Plots,
     cpu_load: Option<Table>,
     loads: Option<Table>,
     notes: Vec<Table>,
@@ -67,12 +76,24 @@ struct Page {
     island: Value,
 }
 
+/// How many there are of the plots of recordings.
+#[derive(Serialize)]
+struct Plots {
+    pictures: usize,
+    intervals: usize,
+    values: usize,
+}
+
 /// The page in one size.
 pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) -> Result<String, HtmlError> {
     let curves: Vec<Curve> = content.lines.iter().map(|line| line.curve.reduced(size.bins)).collect();
     let scale = Scale::of(content, &curves);
-    let island =
-        Island::of(content, &curves, scale, size).to_text().map_err(|why| HtmlError::Render(why.to_string()))?;
+    let recorded = section::recordings(inputs, &content.labels);
+    let of_recordings = section::Data::of(&recorded, size.pictures, size.items);
+    let (pictures, intervals, values) = of_recordings.plots();
+    let island = Island::of(content, &curves, scale, size, of_recordings)
+        .to_text()
+        .map_err(|why| HtmlError::Render(why.to_string()))?;
     let cut_off = |bundle: usize| inputs[bundle].bundle.completeness == Completeness::CutOff;
     let (style, script) = (format!("{UPLOT_STYLE}\n{STYLE}"), script());
     let page = Page {
@@ -85,6 +106,10 @@ pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) ->
         drawing: drawing::draw(content, &curves, &scale),
         has_corrected: content.lines.iter().any(|line| !line.corrected.is_empty()),
         worst: worst::table(content, size.worst_rows, size.worst),
+        has_series: !content.lines.is_empty() || recorded.is_empty(),
+        recordings: section::sections(&recorded, size.details),
+        violated: recorded.iter().flat_map(|(_, digest)| digest.violated()).collect(),
+        plots: Plots { pictures, intervals, values },
         cpu_load: loads::cpu_load(inputs, content),
         loads: loads::commands(inputs, content),
         notes: notes::tables(inputs, &content.labels),

@@ -45,6 +45,8 @@ pub struct Cell {
     pub class: &'static str,
     /// A share, 0 to 1, drawn as a bar.
     pub bar: Option<f64>,
+    /// Shares that add up to 1 at most, each with the class of its colour, drawn as one bar.
+    pub parts: Vec<(&'static str, f64)>,
     /// The series in the plots that the row is about: a button leads there.
     pub show: Option<Show>,
 }

@@ -1,6 +1,10 @@
-//! The browser that tests use.
+//! The browser that tests use, and what it makes of a page.
+#![allow(dead_code)]
 
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Chromium or Chrome; `None`, and said so, where there is none.
 pub fn path() -> Option<PathBuf> {
@@ -12,4 +16,64 @@ pub fn path() -> Option<PathBuf> {
         println!("SKIPPED: no chromium, chromium-browser or google-chrome in PATH");
     }
     found
+}
+
+/// How long a browser may take for a page; it takes a second or two.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// What the browser made of a page: the document after its script ran, and the lines on its console.
+pub struct Seen {
+    pub document: String,
+    pub console: Vec<String>,
+}
+
+/// `None`, and said why, where there is no browser.
+pub fn open(page: &str, directory: &Path) -> Option<Seen> {
+    let browser = path()?;
+    let file = directory.join("page.html");
+    fs::write(&file, page).unwrap();
+    let (out, err) = (directory.join("stdout"), directory.join("stderr"));
+    let mut child = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args([
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--disable-dev-shm-usage",
+        ])
+        .args([
+            "--enable-logging=stderr",
+            "--v=0",
+            "--virtual-time-budget=5000",
+            "--window-size=1280,2000",
+            "--dump-dom",
+        ])
+        .arg(format!("--user-data-dir={}", directory.join("profile").display()))
+        .arg(format!("file://{}", file.display()))
+        .stdin(Stdio::null())
+        .stdout(File::create(&out).unwrap())
+        .stderr(File::create(&err).unwrap())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begun.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("the browser took longer than {PATIENCE:?}: {}", fs::read_to_string(&err).unwrap_or_default());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let console = String::from_utf8_lossy(&fs::read(&err).unwrap()).into_owned();
+    let console = console.lines().filter(|line| line.contains(":CONSOLE")).map(str::to_owned).collect();
+    Some(Seen { document: String::from_utf8_lossy(&fs::read(&out).unwrap()).into_owned(), console })
+}
+
+/// Every plot was drawn and nothing failed.
+pub fn assert_drawn(seen: &Seen, plots: usize) {
+    assert!(seen.console.is_empty(), "the console says: {:#?}", seen.console);
+    let root = seen.document.split("<body").next().unwrap_or_default();
+    let root = &root[..root.len().min(400)];
+    assert!(seen.document.contains(&format!("data-ready=\"plots:{plots}\"")), "not all plots were drawn: {root}");
+    assert!(seen.document.contains("data-errors=\"0\""), "the script failed: {root}");
 }

@@ -39,11 +39,19 @@ function leads(time) {
   });
 }
 
+/** What there is of recordings. */
+function recordings({ pictures: all, intervals, values }) {
+  if (all.length) pictures(byId("picture-plot"), all);
+  if (intervals.length) intervalHistograms(intervals);
+  if (values.length) valueCurves(values);
+}
+
 root.classList.add("js");
 document.querySelectorAll("table.sortable").forEach(sortable);
+followTheme();
+recordings(data.recording);
 if (data.series.length) {
   root.classList.add("plotted");
-  followTheme();
   histogram();
   percentiles();
   if (data.series.some((series) => series.time.at.length || series.worst.length)) {
@@ -51,7 +59,5 @@ if (data.series.length) {
   } else {
     byId("time-plot").replaceWith(node("p", { class: "remark" }, data.series[0].time.note));
   }
-  announce();
-} else {
-  root.dataset.ready = "plots:0";
 }
+announce();

@@ -1,0 +1,196 @@
+//! A stretch of time as a picture: who ran on each CPU, which interrupts were served, what each thread did, its test points,
+//! functions and values, and the subject in the middle of it: a late sample, a long call.
+//!
+//! A picture is a list of lanes with items, and knows nothing of what they mean; `assets/picture.js` draws it, zooms it and says
+//! what is under the pointer. Whatever explains the subject is one more lane above the others.
+
+mod cpus;
+mod items;
+mod lane;
+mod threads;
+
+pub use items::{Item, Look};
+pub use lane::{Kind, Lane};
+
+use super::text::{name, span};
+use crate::format::count;
+use crate::marks::Mark;
+use punctual_analyze::threads::Lanes;
+use punctual_core::{MonotonicNs, Names, Nanos, Tid};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What a picture is made for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Subject {
+    /// What it is: `812 µs late: timer/cpu3`.
+    pub title: String,
+    /// Its thread, which stands first.
+    pub tid: Option<Tid>,
+    /// Its beginning, and what that is called: `due`.
+    pub from: (MonotonicNs, &'static str),
+    /// Its end, and what that is called: `woke`.
+    pub to: (MonotonicNs, &'static str),
+}
+
+/// Around the subject as much again is shown, within these bounds.
+const MARGIN: (Nanos, Nanos) = (Nanos(50_000), Nanos(5_000_000));
+
+impl Subject {
+    /// The stretch of time that its picture shows.
+    pub fn window(&self) -> (MonotonicNs, MonotonicNs) {
+        let margin = (self.to.0 - self.from.0).clamp(MARGIN.0, MARGIN.1);
+        (self.from.0 + -margin, self.to.0 + margin)
+    }
+}
+
+/// A picture, as the script draws it. All times are nanoseconds since its zero, the subject's beginning.
+#[derive(Clone, Debug, Serialize)]
+pub struct Picture {
+    title: String,
+    /// The zero on CLOCK_MONOTONIC, as text: it has more digits than a script's numbers.
+    zero: String,
+    from: i64,
+    to: i64,
+    /// The end of the subject.
+    end: i64,
+    labels: [&'static str; 2],
+    lanes: Vec<Lane>,
+    arrows: Vec<Arrow>,
+    /// Names of items, which refer to them by number.
+    words: Vec<String>,
+    /// What is not shown, in sentences.
+    notes: Vec<String>,
+}
+
+/// A wake-up: from the waker's lane to the lane of who was woken.
+#[derive(Clone, Debug, Serialize)]
+struct Arrow {
+    at: i64,
+    /// Lanes, by number.
+    from: usize,
+    to: usize,
+    /// What it means.
+    says: String,
+}
+
+/// What pictures are made of.
+pub struct Material<'a> {
+    /// Spans of CPUs and threads in the window.
+    pub lanes: &'a Lanes,
+    /// Everything else in the window.
+    pub marks: &'a [Mark<'a>],
+    /// What it is called.
+    pub names: &'a Names,
+    /// Marks that found no room.
+    pub left_out: u64,
+}
+
+impl Picture {
+    /// Of a subject, with at most `limit` items: the shortest go first.
+    pub fn of(subject: &Subject, material: &Material<'_>, limit: usize) -> Picture {
+        let mut build = Build::new(subject, material);
+        cpus::add(&mut build);
+        threads::add(&mut build);
+        build.finish(limit)
+    }
+
+    /// The same with at most `limit` items: the shortest are left out, and it says so.
+    pub fn thinned(&self, limit: usize) -> Picture {
+        let mut picture = self.clone();
+        let left_out = lane::thin(&mut picture.lanes, limit);
+        if left_out > 0 {
+            picture.notes.push(format!("{} of the shortest items are left out.", count(left_out as u64)));
+        }
+        picture
+    }
+}
+
+/// A picture on its way.
+struct Build<'a> {
+    subject: &'a Subject,
+    material: &'a Material<'a>,
+    words: items::Words,
+    lanes: Vec<Lane>,
+    /// The lane in which a CPU shows who ran, and that in which a thread shows what it did.
+    cpu_lanes: BTreeMap<u16, usize>,
+    thread_lanes: BTreeMap<Tid, usize>,
+    notes: Vec<String>,
+}
+
+impl<'a> Build<'a> {
+    fn new(subject: &'a Subject, material: &'a Material<'a>) -> Build<'a> {
+        Build {
+            subject,
+            material,
+            words: items::Words::default(),
+            lanes: Vec::new(),
+            cpu_lanes: BTreeMap::new(),
+            thread_lanes: BTreeMap::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Nanoseconds since the picture's zero.
+    fn time(&self, at: MonotonicNs) -> i64 {
+        (at - self.subject.from.0).ns()
+    }
+
+    /// The thread's colour: the subject's own, or one by its number.
+    fn hue(&self, tid: Tid) -> u8 {
+        if self.subject.tid == Some(tid) { 1 } else { [0, 2, 3, 4, 5, 6, 7][tid.0 as usize % 7] }
+    }
+
+    fn task(&self, tid: Tid) -> String {
+        let task = name(&self.material.names.task(tid));
+        if tid == Tid::IDLE || !self.material.names.tasks.contains_key(&tid) {
+            task
+        } else {
+            format!("{task} ({})", tid.0)
+        }
+    }
+
+    fn finish(mut self, limit: usize) -> Picture {
+        let arrows = self.arrows();
+        let unfit = self.material.lanes.left_out.saturating_add(self.material.left_out);
+        if unfit > 0 {
+            self.notes.push(format!("{} more spans and events did not fit into this picture.", count(unfit)));
+        }
+        let (from, to) = (self.material.lanes.from, self.material.lanes.to);
+        let picture = Picture {
+            title: self.subject.title.clone(),
+            zero: self.subject.from.0.ns().to_string(),
+            from: self.time(from),
+            to: self.time(to),
+            end: self.time(self.subject.to.0),
+            labels: [self.subject.from.1, self.subject.to.1],
+            lanes: self.lanes,
+            arrows,
+            words: self.words.into_list(),
+            notes: self.notes,
+        };
+        picture.thinned(limit)
+    }
+
+    fn arrows(&self) -> Vec<Arrow> {
+        let arrow = |wake: &punctual_analyze::threads::WakeMark| {
+            let from = self.cpu_lanes.get(&wake.cpu)?;
+            let to = self.thread_lanes.get(&wake.task)?;
+            let by = match wake.interrupt {
+                Some(_) => format!("an interrupt on CPU {}, where {} ran,", wake.cpu, self.task(wake.waker)),
+                None => format!("{} on CPU {}", self.task(wake.waker), wake.cpu),
+            };
+            let when = span(wake.at - self.subject.from.0);
+            Some(Arrow {
+                at: self.time(wake.at),
+                from: *from,
+                to: *to,
+                says: format!("{when}: {by} wakes {}", self.task(wake.task)),
+            })
+        };
+        self.material.lanes.wakes.iter().filter_map(arrow).take(MAX_ARROWS).collect()
+    }
+}
+
+/// Wake-ups that are drawn; all of them are events in the lanes.
+const MAX_ARROWS: usize = 400;

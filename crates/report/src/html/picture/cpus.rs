@@ -1,0 +1,108 @@
+//! The CPUs of a picture: who ran, which interrupts were served, what else happened there; and the devices.
+
+use super::items::details;
+use super::{Build, Item, Kind, Lane, Look};
+use crate::marks::{self, Mark, Shape};
+use punctual_core::Tid;
+use std::collections::BTreeMap;
+
+/// CPUs shown; a window of a machine with hundreds shows those where most happened.
+const MAX_CPUS: usize = 32;
+
+/// Adds them.
+pub fn add(build: &mut Build<'_>) {
+    let mut others: BTreeMap<u16, [Vec<Item>; 2]> = BTreeMap::new();
+    let mut devices: BTreeMap<String, Vec<Item>> = BTreeMap::new();
+    for mark in build.material.marks {
+        match (mark.lane, mark.lane.cpu()) {
+            (marks::Lane::Idle(_) | marks::Lane::Frequency(_), _) => {}
+            (lane, Some(cpu)) => {
+                let place = usize::from(matches!(lane, marks::Lane::OnCpu(_)));
+                let item = of_mark(build, mark, look(lane, mark));
+                others.entry(cpu).or_default()[place].extend(item);
+            }
+            (lane, None) if lane.thread().is_none() => {
+                let item = of_mark(build, mark, Look::Request);
+                devices.entry(lane.title(build.material.names)).or_default().extend(item);
+            }
+            _ => {}
+        }
+    }
+    let mut shown: Vec<u16> = build.material.lanes.cpus.keys().chain(others.keys()).copied().collect();
+    shown.sort_unstable();
+    shown.dedup();
+    if shown.len() > MAX_CPUS {
+        let busy = |cpu: &u16| build.material.lanes.cpus.get(cpu).map_or(0, |lane| lane.ran.len());
+        shown.sort_by_key(|cpu| std::cmp::Reverse(busy(cpu)));
+        build.notes.push(format!("{} more CPUs are not shown.", shown.len() - MAX_CPUS));
+        shown.truncate(MAX_CPUS);
+        shown.sort_unstable();
+    }
+    for cpu in shown {
+        let [served, events] = others.remove(&cpu).unwrap_or_default();
+        let group = format!("CPU {cpu}");
+        let ran = ran(build, cpu);
+        build.cpu_lanes.insert(cpu, build.lanes.len());
+        build.lanes.push(Lane::new(&group, "ran", Kind::Spans, ran));
+        let rest = [("interrupts", served), ("events", events)];
+        let rest = rest.into_iter().filter(|(_, items)| !items.is_empty());
+        build.lanes.extend(rest.map(|(title, items)| Lane::new(&group, title, Kind::Spans, items)));
+    }
+    build.lanes.extend(devices.into_iter().map(|(title, items)| Lane::new("storage", &title, Kind::Spans, items)));
+}
+
+/// Who ran, idle time left blank.
+fn ran(build: &mut Build<'_>, cpu: u16) -> Vec<Item> {
+    let Some(lane) = build.material.lanes.cpus.get(&cpu) else { return Vec::new() };
+    let mut items = Vec::new();
+    for span in &lane.ran {
+        let (word, look, mut details) = match span.tid {
+            Some(Tid::IDLE) => continue,
+            Some(tid) => {
+                let known = build.material.names.tasks.get(&tid);
+                let mut details = vec![("thread", tid.0.to_string())];
+                details.extend(known.map(|task| ("process", task.process.to_string())));
+                details.extend(known.and_then(|task| Some(("scheduling", super::name(task.scheduling.as_deref()?)))));
+                (build.words.of(&build.material.names.task(tid)), Look::Hue(build.hue(tid)), details)
+            }
+            None => (build.words.of("not known"), Look::Unknown, Vec::new()),
+        };
+        details.extend(span.prio.map(|prio| ("priority (kernel)", prio.to_string())));
+        let from = build.time(span.from);
+        let length = (span.to - span.from).ns();
+        items.push(Item { from, length, row: 0, look, word, value: None, details });
+    }
+    items
+}
+
+fn look(lane: marks::Lane, mark: &Mark<'_>) -> Look {
+    match lane {
+        marks::Lane::Interrupts(_) => Look::Interrupt,
+        marks::Lane::Vectors(_) => Look::Vector,
+        marks::Lane::Softirqs(_) => Look::Softirq,
+        marks::Lane::Timers(_) => Look::Timer,
+        _ if mark.name == "events lost" => Look::Lost,
+        _ => Look::Kernel,
+    }
+}
+
+/// A mark as an item, cut at the picture's edges; `None` where it lies outside.
+pub fn of_mark(build: &mut Build<'_>, mark: &Mark<'_>, look: Look) -> Option<Item> {
+    let (begin, end) = (build.material.lanes.from, build.material.lanes.to);
+    let (from, to, value) = match mark.shape {
+        Shape::Span(from, to) => (from, to, None),
+        Shape::Begun(from) => (from, end, None),
+        Shape::Instant(at) => (at, at, None),
+        Shape::Value(at, value) => (at, at, Some(value)),
+    };
+    if to < begin || from > end {
+        return None;
+    }
+    let mut details = details(&mark.details);
+    if from < begin || to > end {
+        details.push(("in all", super::span(to - from)));
+    }
+    let (from, to) = (from.max(begin), to.min(end));
+    let word = build.words.of(&mark.name);
+    Some(Item { from: build.time(from), length: (to - from).ns(), row: 0, look, word, value, details })
+}

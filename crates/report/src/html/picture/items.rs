@@ -1,0 +1,139 @@
+//! What stands in the lanes of a picture.
+
+use crate::html::text::{name, span};
+use crate::marks::{Detail, Details};
+use serde::ser::{Serialize, SerializeSeq, Serializer};
+use std::collections::HashMap;
+
+/// How an item looks; the numbers are classes `k0` … in report.css.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Look {
+    /// In the colour of a thread: 0 to 7.
+    Hue(u8),
+    /// Could run, and did not.
+    Ready,
+    /// Slept.
+    Sleeping,
+    /// Waited and could not be interrupted, or for a lock.
+    Blocked,
+    /// Any other state.
+    Other,
+    /// Not known.
+    Unknown,
+    /// A device's interrupt.
+    Interrupt,
+    /// An interrupt vector of the CPU.
+    Vector,
+    /// A softirq.
+    Softirq,
+    /// A timer's handler.
+    Timer,
+    /// In the kernel: system calls, locks, work.
+    Kernel,
+    /// A test point.
+    Point,
+    /// A probed function.
+    Call,
+    /// A measured sample.
+    Sample,
+    /// A request to a device.
+    Request,
+    /// Events were lost.
+    Lost,
+}
+
+impl Look {
+    /// Its number.
+    pub fn number(self) -> u8 {
+        match self {
+            Look::Hue(hue) => hue,
+            Look::Ready => 8,
+            Look::Sleeping => 9,
+            Look::Blocked => 10,
+            Look::Other => 11,
+            Look::Unknown => 12,
+            Look::Interrupt => 13,
+            Look::Vector => 14,
+            Look::Softirq => 15,
+            Look::Timer => 16,
+            Look::Kernel => 17,
+            Look::Point => 18,
+            Look::Call => 19,
+            Look::Sample => 20,
+            Look::Request => 21,
+            Look::Lost => 22,
+        }
+    }
+}
+
+/// An item: `[from, length, row, look, word, value, detail name, detail, …]`; the value is null but in lanes of values.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Item {
+    /// Since the picture's zero.
+    pub from: i64,
+    /// Zero for an instant.
+    pub length: i64,
+    /// Which row of its lane.
+    pub row: usize,
+    /// How it looks.
+    pub look: Look,
+    /// Its name, by number.
+    pub word: usize,
+    /// In lanes of values.
+    pub value: Option<i64>,
+    /// What else is known, as name and text.
+    pub details: Vec<(&'static str, String)>,
+}
+
+impl Serialize for Item {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(None)?;
+        list.serialize_element(&self.from)?;
+        list.serialize_element(&self.length)?;
+        list.serialize_element(&self.row)?;
+        list.serialize_element(&self.look.number())?;
+        list.serialize_element(&self.word)?;
+        list.serialize_element(&self.value)?;
+        for (name, text) in &self.details {
+            list.serialize_element(name)?;
+            list.serialize_element(text)?;
+        }
+        list.end()
+    }
+}
+
+/// Names that many items share.
+#[derive(Default)]
+pub struct Words {
+    known: HashMap<String, usize>,
+    list: Vec<String>,
+}
+
+impl Words {
+    /// The number of a name from outside.
+    pub fn of(&mut self, text: &str) -> usize {
+        if let Some(number) = self.known.get(text) {
+            return *number;
+        }
+        self.known.insert(text.to_owned(), self.list.len());
+        self.list.push(name(text));
+        self.list.len() - 1
+    }
+
+    /// All of them, by number.
+    pub fn into_list(self) -> Vec<String> {
+        self.list
+    }
+}
+
+/// Details as texts.
+pub fn details(details: &Details<'_>) -> Vec<(&'static str, String)> {
+    let text = |detail: &Detail<'_>| match detail {
+        Detail::Number(n) => n.to_string(),
+        Detail::Address(at) => format!("{at:#x}"),
+        Detail::Span(length) => span(*length),
+        Detail::Text(text) => name(text),
+    };
+    details.iter().map(|(title, detail)| (*title, text(detail))).collect()
+}

@@ -1,0 +1,128 @@
+//! The threads of a picture: what each did, its samples, test points, values, functions, and what it did in the kernel.
+
+use super::cpus::of_mark;
+use super::{Build, Item, Kind, Lane, Look};
+use crate::marks;
+use punctual_analyze::threads::{Doing, ThreadLane};
+use punctual_core::event::PointId;
+use punctual_core::{Nanos, Tid};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Threads with lanes of their own.
+const MAX_THREADS: usize = 14;
+/// Threads named as not shown.
+const MAX_NAMED: usize = 12;
+/// The lanes of a thread that hold spans and events.
+const SECTIONS: [(&str, Look); 5] = [
+    ("samples", Look::Sample),
+    ("test points", Look::Point),
+    ("functions", Look::Call),
+    ("in the kernel", Look::Kernel),
+    ("events", Look::Kernel),
+];
+
+/// The lanes of one thread on their way.
+#[derive(Default)]
+struct Own {
+    sections: [Vec<Item>; SECTIONS.len()],
+    values: BTreeMap<(PointId, u8), Vec<Item>>,
+}
+
+/// Adds them.
+pub fn add(build: &mut Build<'_>) {
+    let mut own: BTreeMap<Tid, Own> = BTreeMap::new();
+    for mark in build.material.marks {
+        let Some(tid) = mark.lane.thread() else { continue };
+        let place = match mark.lane {
+            marks::Lane::Samples(..) => 0,
+            marks::Lane::Points(..) => 1,
+            marks::Lane::Calls(_) => 2,
+            marks::Lane::InThread(_) => 4,
+            marks::Lane::Values(_, point, which) => {
+                let item = of_mark(build, mark, Look::Point);
+                own.entry(tid).or_default().values.entry((point, which)).or_default().extend(item);
+                continue;
+            }
+            _ => 3,
+        };
+        let look = if mark.name == "events lost" { Look::Lost } else { SECTIONS[place].1 };
+        let item = of_mark(build, mark, look);
+        own.entry(tid).or_default().sections[place].extend(item);
+    }
+    own.retain(|_, own| !own.values.is_empty() || own.sections.iter().any(|section| !section.is_empty()));
+    for tid in chosen(build, &own) {
+        add_thread(build, tid, own.remove(&tid).unwrap_or_default());
+    }
+}
+
+/// The threads shown, the subject's first, then those that say something of themselves, then those that ran longest.
+fn chosen(build: &mut Build<'_>, own: &BTreeMap<Tid, Own>) -> Vec<Tid> {
+    let ran = |tid: &Tid| build.material.lanes.threads.get(tid).map_or(Nanos::ZERO, time_running);
+    let speaks =
+        |tid: &Tid| own.get(tid).is_some_and(|own| own.sections[..3].iter().any(|section| !section.is_empty()));
+    let all: BTreeSet<Tid> = build.material.lanes.threads.keys().chain(own.keys()).copied().collect();
+    let mut all: Vec<Tid> = all.into_iter().filter(|tid| *tid != Tid::IDLE).collect();
+    all.sort_by_key(|tid| {
+        let first = build.subject.tid != Some(*tid);
+        (first, !speaks(tid), std::cmp::Reverse(ran(tid)))
+    });
+    let rest = all.split_off(all.len().min(MAX_THREADS));
+    if !rest.is_empty() {
+        let named: Vec<String> = rest.iter().take(MAX_NAMED).map(|tid| build.task(*tid)).collect();
+        let more = if rest.len() > MAX_NAMED { " and others" } else { "" };
+        let note = format!("{} more threads have no lane of their own: {}{more}.", rest.len(), named.join(", "));
+        build.notes.push(note);
+    }
+    all
+}
+
+fn time_running(lane: &ThreadLane) -> Nanos {
+    let running = lane.spans.iter().filter(|span| matches!(span.doing, Doing::Running { .. }));
+    running.fold(Nanos::ZERO, |sum, span| sum + (span.to - span.from))
+}
+
+fn add_thread(build: &mut Build<'_>, tid: Tid, own: Own) {
+    let (group, hue) = (build.task(tid), build.hue(tid));
+    let states = states(build, tid, hue);
+    if !states.is_empty() {
+        build.thread_lanes.insert(tid, build.lanes.len());
+        build.lanes.push(Lane::new(&group, "state", Kind::State, states).hue(hue));
+    }
+    let mut sections = own.sections.into_iter().zip(SECTIONS);
+    for (items, (title, _)) in sections.by_ref().take(2).filter(|(items, _)| !items.is_empty()) {
+        build.lanes.push(Lane::new(&group, title, Kind::Spans, items).hue(hue));
+    }
+    for ((point, which), items) in own.values {
+        let title = marks::Lane::Values(tid, point, which).title(build.material.names);
+        build.lanes.push(Lane::new(&group, &super::name(&title), Kind::Values, items).hue(hue));
+    }
+    for (items, (title, _)) in sections.filter(|(items, _)| !items.is_empty()) {
+        build.lanes.push(Lane::new(&group, title, Kind::Spans, items).hue(hue));
+    }
+}
+
+fn states(build: &mut Build<'_>, tid: Tid, hue: u8) -> Vec<Item> {
+    let Some(lane) = build.material.lanes.threads.get(&tid) else { return Vec::new() };
+    let mut items = Vec::new();
+    for span in &lane.spans {
+        let on = |cpu: u16| vec![("CPU", cpu.to_string())];
+        let (word, look, details) = match span.doing {
+            Doing::Running { cpu } => ("runs", Look::Hue(hue), on(cpu)),
+            Doing::Ready { cpu, preempted } => {
+                let word = if preempted { "ready, was preempted" } else { "ready, was woken" };
+                (word, Look::Ready, cpu.map(on).unwrap_or_default())
+            }
+            Doing::Waking => ("is being woken", Look::Ready, Vec::new()),
+            Doing::Sleeping => ("sleeps", Look::Sleeping, Vec::new()),
+            Doing::Blocked => ("blocked (uninterruptible)", Look::Blocked, Vec::new()),
+            Doing::LockWait => ("waits for a lock", Look::Blocked, Vec::new()),
+            Doing::Stopped => ("stopped", Look::Other, Vec::new()),
+            Doing::Other => ("waits otherwise", Look::Other, Vec::new()),
+            Doing::Unknown => ("not known", Look::Unknown, Vec::new()),
+        };
+        let word = build.words.of(word);
+        let (from, length) = (build.time(span.from), (span.to - span.from).ns());
+        items.push(Item { from, length, row: 0, look, word, value: None, details });
+    }
+    items
+}

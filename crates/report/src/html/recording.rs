@@ -1,0 +1,113 @@
+//! What the page shows of a recording: what was recorded and lost, who had the CPUs, intervals between points and functions,
+//! values over time, and pictures of what happened around the worst.
+//!
+//! A recording may be larger than memory: its events are read three times, in the order of time, and never kept. First, where
+//! events are missing; second, all figures; third, what lies around the worst. Nothing here grows with the number of events.
+
+mod choice;
+mod marks;
+pub(super) mod section;
+mod tables;
+
+use super::picture::{Material, Picture, Subject};
+use punctual_analyze::Tally;
+use punctual_analyze::gaps::Gaps;
+use punctual_analyze::occupancy::Occupancy;
+use punctual_analyze::pairs::{self, Detail, Pairing, PairingOptions, Prepared, Request};
+use punctual_analyze::threads::{Coverage, Lanes, Tracker, Windows};
+use punctual_bundle::intervals::{OccupancyDocument, PairsDocument};
+use punctual_core::event::Recorded;
+use punctual_core::{Event, MonotonicNs, Names};
+
+/// Of each pair and function so many of the worst are named, and of so many of those is told what ran.
+const DETAIL: Detail = Detail { worst: 20, explained: 3 };
+/// Items of the finest picture.
+const MAX_ITEMS: usize = 6_000;
+
+/// A recording to be shown.
+#[derive(Clone, Debug)]
+pub struct RecordingSource<'a> {
+    /// What was recorded and what was lost.
+    pub recorded: &'a Recorded,
+    /// What the numbers in its events are called.
+    pub names: &'a Names,
+    /// The names of the series that its samples belong to, by their number.
+    pub series: Vec<String>,
+    /// Pairs and functions that were asked for, with their limits; all others are shown too.
+    pub requests: Vec<Request>,
+}
+
+/// What a page needs of a recording.
+#[derive(Clone, Debug)]
+pub struct Digest {
+    recorded: Recorded,
+    tally: Tally,
+    occupancy: OccupancyDocument,
+    intervals: PairsDocument,
+    pictures: Vec<Picture>,
+}
+
+impl Digest {
+    /// Of a recording; `events` gives all its events from the beginning, each time that it is called.
+    pub fn of<E: IntoIterator<Item = Event>>(source: &RecordingSource<'_>, events: impl Fn() -> E) -> Digest {
+        let RecordingSource { recorded, names, requests, .. } = source;
+        let needed = Prepared::is_needed(recorded, requests);
+        let prepared = if needed { Prepared::of(events(), requests) } else { Prepared::default() };
+        let gaps = prepared.gaps.clone();
+        let coverage = Coverage::of(recorded, names);
+
+        let mut tally = Tally::default();
+        let mut late = choice::Late::default();
+        let options = PairingOptions { requests: requests.clone(), everything: true };
+        let mut pairing = Pairing::new(options, prepared, names, recorded);
+        let mut tracker = Tracker::new(coverage.clone(), gaps.clone(), Occupancy::default());
+        for event in events() {
+            tally.add(&event);
+            late.add(&event);
+            pairing.push(&event, |_| ());
+            tracker.push(&event);
+        }
+        let (occupancy, doubts) = tracker.finish();
+        let occupancy = occupancy.document(doubts, names, recorded);
+        let results = pairing.finish(names);
+
+        let blind = pairs::document(&results, DETAIL, &[], names, recorded);
+        let subjects = choice::subjects(&late, &blind, &occupancy, source);
+        let explained = pairs::windows(&results, DETAIL);
+        let (mut lanes, pictures) = around(source, &subjects, &explained, (coverage, gaps), events());
+        lanes.truncate(explained.len());
+        let intervals = pairs::document(&results, DETAIL, &lanes, names, recorded);
+        Digest { recorded: (*recorded).clone(), tally, occupancy, intervals, pictures }
+    }
+
+    /// The limits that were stated and are not met, as sentences.
+    pub fn violated(&self) -> Vec<String> {
+        tables::violated(&self.intervals)
+    }
+}
+
+/// What lies in the windows `explained`, and the pictures of the subjects, in one pass.
+fn around<E: IntoIterator<Item = Event>>(
+    source: &RecordingSource<'_>,
+    subjects: &[Subject],
+    explained: &[(MonotonicNs, MonotonicNs)],
+    (coverage, gaps): (Coverage, Gaps),
+    events: E,
+) -> (Vec<Lanes>, Vec<Picture>) {
+    let shown: Vec<(MonotonicNs, MonotonicNs)> = subjects.iter().map(Subject::window).collect();
+    let all = explained.iter().chain(&shown).copied();
+    let mut tracker = Tracker::new(coverage, gaps, Windows::new(all));
+    let mut marks = marks::InWindows::new(source.names, &shown);
+    for event in events {
+        tracker.push(&event);
+        marks.push(&event);
+    }
+    let mut lanes = tracker.finish().0.finish();
+    let of_subjects = lanes.split_off(explained.len().min(lanes.len()));
+    let material = subjects.iter().zip(&of_subjects).zip(marks.finish());
+    let picture = |((subject, lanes), (marks, left_out)): ((&Subject, &Lanes), (Vec<_>, u64))| {
+        Picture::of(subject, &Material { lanes, marks: &marks, names: source.names, left_out }, MAX_ITEMS)
+    };
+    let pictures = material.map(picture).collect();
+    (lanes, pictures)
+}

@@ -1,0 +1,103 @@
+//! What is worth a picture: the latest samples, the longest intervals and calls; where there are none, the longest waits for a CPU.
+
+use super::super::picture::Subject;
+use super::super::text::{name, span};
+use super::RecordingSource;
+use punctual_bundle::intervals::{OccupancyDocument, PairsDocument, WorstInterval};
+use punctual_core::{Event, MonotonicNs, Nanos, Tid, What};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Late samples with a picture.
+const SAMPLES: usize = 6;
+/// Intervals, and calls of functions, with a picture each.
+const INTERVALS: usize = 5;
+/// Waits for a CPU with a picture, where there is nothing else.
+const WAITS: usize = 4;
+/// What is shown of a recording in which nothing stands out: its beginning.
+const BEGINNING: Nanos = Nanos::from_millis(10);
+
+/// The latest samples.
+#[derive(Default)]
+pub struct Late(BinaryHeap<Reverse<(Nanos, MonotonicNs, MonotonicNs, Tid, u32)>>);
+
+impl Late {
+    /// Takes the event if it is a sample.
+    pub fn add(&mut self, event: &Event) {
+        let What::Sample { series, due } = event.what else { return };
+        self.0.push(Reverse((event.at - due, due, event.at, event.tid, series)));
+        if self.0.len() > SAMPLES {
+            self.0.pop();
+        }
+    }
+
+    fn subjects(&self, series: &[String]) -> Vec<Subject> {
+        let mut all: Vec<_> = self.0.iter().map(|Reverse(sample)| *sample).collect();
+        all.sort_by_key(|sample| Reverse(*sample));
+        let subject = |(late, due, woke, tid, number): (Nanos, MonotonicNs, MonotonicNs, Tid, u32)| {
+            let of = series.get(number as usize).map_or_else(|| format!("series {number}"), |series| name(series));
+            Subject {
+                title: format!("{} late: {of}", span(late)),
+                tid: Some(tid).filter(|tid| *tid != Tid::IDLE),
+                from: (due, "due"),
+                to: (woke.max(due), "woke"),
+            }
+        };
+        all.into_iter().map(subject).collect()
+    }
+}
+
+/// The subjects of a page's pictures.
+pub fn subjects(
+    late: &Late,
+    intervals: &PairsDocument,
+    occupancy: &OccupancyDocument,
+    source: &RecordingSource<'_>,
+) -> Vec<Subject> {
+    let mut all = late.subjects(&source.series);
+    let pairs = intervals.pairs.iter().map(|pair| (&pair.name, &pair.worst, pair.limit.is_some(), ["begin", "end"]));
+    all.extend(longest(pairs.collect()));
+    let calls = intervals.functions.iter().map(|f| (&f.name, &f.worst, f.limit.is_some(), ["entry", "exit"]));
+    all.extend(longest(calls.collect()));
+    if all.is_empty() {
+        all = waits(occupancy);
+    }
+    if all.is_empty() {
+        let began = source.recorded.began;
+        let to = (began + BEGINNING).min(source.recorded.ended.max(began));
+        let title = "the beginning of the recording".to_owned();
+        all.push(Subject { title, tid: None, from: (began, "begin"), to: (to, "end") });
+    }
+    all
+}
+
+/// The worst of each, those with a limit first.
+fn longest(mut of: Vec<(&String, &Vec<WorstInterval>, bool, [&'static str; 2])>) -> Vec<Subject> {
+    of.sort_by_key(|(_, worst, limited, _)| Reverse((*limited, worst.first().map(|one| one.latency))));
+    let subject = |(title, worst, _, labels): (&String, &Vec<WorstInterval>, bool, [&'static str; 2])| {
+        let one = worst.first()?;
+        let (from, to) = (one.from.min(one.to), one.from.max(one.to));
+        Some(Subject {
+            title: format!("{}: {}", span(Nanos(one.latency)), name(title)),
+            tid: Some(Tid(one.tid)).filter(|tid| *tid != Tid::IDLE),
+            from: (MonotonicNs(from), labels[0]),
+            to: (MonotonicNs(to), labels[1]),
+        })
+    };
+    of.into_iter().filter_map(subject).take(INTERVALS).collect()
+}
+
+fn waits(occupancy: &OccupancyDocument) -> Vec<Subject> {
+    let threads = occupancy.processes.iter().flat_map(|process| &process.threads);
+    let mut waits: Vec<_> = threads
+        .filter_map(|thread| Some((thread.longest_ready?, thread.longest_ready_at?, thread.tid, &thread.name)))
+        .collect();
+    waits.sort_by_key(|(waited, ..)| Reverse(*waited));
+    let subject = |(waited, at, tid, task): (i64, i64, u32, &String)| Subject {
+        title: format!("{} waiting for a CPU: {} ({tid})", span(Nanos(waited)), name(task)),
+        tid: Some(Tid(tid)),
+        from: (MonotonicNs(at), "ready"),
+        to: (MonotonicNs(at) + Nanos(waited), "runs"),
+    };
+    waits.into_iter().take(WAITS).map(subject).collect()
+}

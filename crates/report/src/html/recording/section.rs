@@ -1,0 +1,138 @@
+//! The sections of the page about a recording.
+
+use super::{Digest, tables};
+use crate::html::ReportInput;
+use crate::html::picture::Picture;
+use crate::html::table::Table;
+use crate::html::text::name;
+use punctual_bundle::intervals::{PairsDocument, ValueCurve};
+use serde::Serialize;
+
+/// The recordings of these bundles, each with its bundle's label.
+pub fn recordings<'a>(inputs: &[ReportInput<'a>], labels: &'a [String]) -> Vec<(&'a str, &'a Digest)> {
+    let labelled = inputs.iter().zip(labels);
+    labelled.filter_map(|(input, label)| Some((label.as_str(), input.recording?))).collect()
+}
+
+/// Their sections.
+pub fn sections(recordings: &[(&str, &Digest)], rows: usize) -> Vec<Section> {
+    let label = |label: &str| if recordings.len() > 1 { label.to_owned() } else { String::new() };
+    recordings.iter().map(|(of, digest)| Section::of(digest, label(of), rows)).collect()
+}
+
+/// What the templates draw.
+#[derive(Serialize)]
+pub struct Section {
+    /// Of which bundle; empty where there is but one.
+    label: String,
+    about: Vec<(&'static str, String)>,
+    kinds: Table,
+    sources: Option<Table>,
+    intervals: Option<Table>,
+    functions: Option<Table>,
+    worst: Option<Table>,
+    cpus: Option<Table>,
+    threads: Option<Table>,
+    interrupts: Option<Table>,
+}
+
+impl Section {
+    fn of(digest: &Digest, label: String, rows: usize) -> Section {
+        Section {
+            label,
+            about: tables::about(&digest.recorded, &digest.tally),
+            kinds: tables::kinds(&digest.recorded, &digest.tally),
+            sources: tables::sources(&digest.recorded),
+            intervals: tables::intervals(&digest.intervals),
+            functions: tables::functions(&digest.intervals),
+            worst: tables::worst(&digest.intervals, rows),
+            cpus: tables::cpus(&digest.occupancy),
+            threads: tables::threads(&digest.occupancy, rows),
+            interrupts: tables::interrupts(&digest.occupancy),
+        }
+    }
+}
+
+/// The page's data about a recording, for its script.
+#[derive(Serialize)]
+pub struct Data {
+    pictures: Vec<Picture>,
+    /// Histograms of intervals and functions.
+    intervals: Vec<Histogram>,
+    values: Vec<Values>,
+}
+
+/// `(largest value of a bucket, count)` of the buckets that are not empty.
+#[derive(Serialize)]
+struct Histogram {
+    name: String,
+    buckets: Vec<(i64, u64)>,
+    /// The limit as stated.
+    limit: Option<String>,
+}
+
+/// A curve: when each stretch begins (ns since the recording began), its smallest, mean and largest value.
+#[derive(Serialize)]
+struct Values {
+    name: String,
+    width: i64,
+    at: Vec<i64>,
+    min: Vec<i64>,
+    mean: Vec<f64>,
+    max: Vec<i64>,
+    n: Vec<u64>,
+}
+
+/// Curves and histograms beyond this are in the tables alone.
+const MAX_CURVES: usize = 48;
+
+impl Data {
+    /// Of the recordings of a page, each with its bundle's label.
+    pub fn of(digests: &[(&str, &Digest)], pictures: usize, items: usize) -> Data {
+        let several = digests.len() > 1;
+        let titled = |label: &str, title: &str| {
+            if several { format!("{label} · {}", name(title)) } else { name(title) }
+        };
+        let mut data = Data { pictures: Vec::new(), intervals: Vec::new(), values: Vec::new() };
+        for (label, digest) in digests {
+            data.pictures.extend(digest.pictures.iter().take(pictures).map(|picture| picture.thinned(items)));
+            data.intervals.extend(histograms(&digest.intervals, |title| titled(label, title)));
+            let curves = digest.intervals.values.iter().take(MAX_CURVES);
+            data.values.extend(curves.map(|curve| values(curve, digest, |title| titled(label, title))));
+        }
+        data.intervals.truncate(MAX_CURVES);
+        data.values.truncate(MAX_CURVES);
+        data
+    }
+
+    /// How many there are: pictures, histograms, curves.
+    pub fn plots(&self) -> (usize, usize, usize) {
+        (self.pictures.len(), self.intervals.len(), self.values.len())
+    }
+}
+
+fn histograms(intervals: &PairsDocument, titled: impl Fn(&str) -> String) -> Vec<Histogram> {
+    let pairs = intervals.pairs.iter().map(|pair| (&pair.name, &pair.histogram, &pair.limit));
+    let functions = intervals.functions.iter().map(|function| (&function.name, &function.histogram, &function.limit));
+    let all = pairs.chain(functions).filter(|(_, histogram, _)| !histogram.is_empty());
+    let histogram = |(title, buckets, limit): (&String, &Vec<(i64, u64)>, &Option<_>)| Histogram {
+        name: titled(title),
+        buckets: buckets.clone(),
+        limit: limit.as_ref().map(|limit: &punctual_bundle::intervals::LimitSummary| limit.limit.clone()),
+    };
+    all.map(histogram).collect()
+}
+
+fn values(curve: &ValueCurve, digest: &Digest, titled: impl Fn(&str) -> String) -> Values {
+    let name = if curve.index == 0 { titled(&curve.point) } else { format!("{} (second value)", titled(&curve.point)) };
+    let began = digest.recorded.began.ns();
+    Values {
+        name,
+        width: curve.width,
+        at: curve.buckets.iter().map(|bucket| bucket.start.saturating_sub(began)).collect(),
+        min: curve.buckets.iter().map(|bucket| bucket.min).collect(),
+        mean: curve.buckets.iter().map(|bucket| bucket.mean).collect(),
+        max: curve.buckets.iter().map(|bucket| bucket.max).collect(),
+        n: curve.buckets.iter().map(|bucket| bucket.count).collect(),
+    }
+}
