@@ -8,27 +8,22 @@ mod recording;
 mod support;
 
 use browser::{Seen, assert_drawn, open};
+use punctual_analyze::pairs::Request;
 use punctual_bundle::Bundle;
 use punctual_core::event::{FunctionName, TaskName};
 use punctual_report::html::recording::{Digest, RecordingSource};
 use punctual_report::html::{ReportInput, report};
 use recording::Recording;
+use std::net::TcpListener;
 use std::path::Path;
-use support::synthetic::{Load, Recipe, write};
+use support::hostile_names;
+use support::synthetic::{Recipe, write};
 
-fn digest(all: &Recording) -> Digest {
-    let source = RecordingSource {
-        recorded: &all.recorded,
-        names: &all.names,
-        series: vec!["timer/cpu0".to_owned()],
-        requests: Vec::new(),
-    };
-    Digest::of(&source, || all.events.iter().copied())
-}
-
-fn page(bundle: &Bundle, all: &Recording) -> String {
+fn page(bundle: &Bundle, all: &Recording, requests: Vec<Request>) -> String {
     let summary = punctual_analyze::summarize(bundle);
-    let digest = digest(all);
+    let series = vec!["timer/cpu0".to_owned()];
+    let source = RecordingSource { recorded: &all.recorded, names: &all.names, series, requests };
+    let digest = Digest::of(&source, || all.events.iter().copied());
     report(&[ReportInput { recording: Some(&digest), ..ReportInput::of(bundle, &summary) }]).unwrap()
 }
 
@@ -37,20 +32,123 @@ fn recording_only(directory: &Path) -> Bundle {
     write(&directory.join("b"), &Recipe { phases: Vec::new(), ..Recipe::default() })
 }
 
-fn data(document: &str, name: &str) -> f64 {
-    let after = document.split(&format!("{name}=\"")).nth(1).unwrap_or_else(|| panic!("no {name}"));
-    after.split('"').next().unwrap().parse().unwrap()
+/// Opens the page with another script, which the page's own policy would not let run.
+fn open_with(page: &str, script: &str, directory: &Path) -> Option<Seen> {
+    let (before, policy) = page.split_once("<meta http-equiv=\"Content-Security-Policy\"").unwrap();
+    let (_, after) = policy.split_once('>').unwrap();
+    let page = format!("{before}{after}").replace("</body>", &format!("<script>{script}</script></body>"));
+    open(&page, directory)
+}
+
+/// Uses the timeline as a reader does; writes what is in view after each step into the document.
+const USE: &str = r#"
+setTimeout(() => {
+  const svg = document.querySelector("svg.picture"), box = svg.getBoundingClientRect();
+  const steps = [], at = (x, more) => ({ bubbles: true, cancelable: true, clientX: box.left + x, clientY: box.top + 60, pointerId: 1, button: 0, ...more });
+  const key = (key) => () => svg.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+  const wheel = (more) => () => svg.dispatchEvent(new WheelEvent("wheel", at(700, { deltaY: -100, ...more })));
+  const drag = (from, to, more) => () => {
+    svg.dispatchEvent(new PointerEvent("pointerdown", at(from, more)));
+    svg.dispatchEvent(new PointerEvent("pointermove", at(to, more)));
+    svg.dispatchEvent(new PointerEvent("pointerup", at(to, more)));
+  };
+  const all = [() => {}, wheel({}), key("+"), key("ArrowRight"), wheel({ ctrlKey: true }), key("0"), drag(400, 600), drag(400, 300, { shiftKey: true }), key("f")];
+  // What is drawn follows with the next picture, whenever the browser makes one.
+  const done = (tries) => {
+    if (!svg.querySelector(".wake") && tries) { setTimeout(() => done(tries - 1), 50); return; }
+    document.documentElement.dataset.views = JSON.stringify(steps);
+  };
+  const next = () => {
+    const step = all.shift();
+    if (!step) { key("0")(); done(40); return; }
+    step();
+    steps.push([Number(svg.dataset.from), Number(svg.dataset.to)]);
+    setTimeout(next, 20);
+  };
+  next();
+}, 300);
+"#;
+
+#[test]
+fn the_timeline_is_drawn_and_zooms_by_wheel_keys_and_dragging() {
+    let directory = tempfile::tempdir().unwrap();
+    let bundle = recording_only(directory.path());
+    let page = page(&bundle, &recording::recording(30), Vec::new());
+    let Some(seen) = open_with(&page, USE, directory.path()) else { return };
+    assert_drawn(&seen, 3);
+    let views = seen.document.split("data-views=\"").nth(1).unwrap_or_else(|| panic!("no views: {:?}", seen.console));
+    let views: Vec<(f64, f64)> = serde_json::from_str(views.split('"').next().unwrap()).unwrap();
+    let [whole, unfocused, nearer, moved, wheel, all, dragged, shifted, subject] = views[..] else {
+        panic!("{views:?}")
+    };
+    let length = |(from, to): (f64, f64)| to - from;
+    assert_eq!(unfocused, whole, "the wheel is the page's until the timeline has the focus");
+    assert!(length(nearer) < length(whole) && length(wheel) < length(moved), "{views:?}");
+    assert!(moved.0 > nearer.0 && (length(moved) - length(nearer)).abs() <= 2.0, "{views:?}");
+    assert_eq!(all, whole);
+    assert!(length(dragged) < length(whole) / 3.0 && shifted.0 > dragged.0, "{views:?}");
+    assert!(subject.0 < 0.0 && subject.1 > 312_000.0 && length(subject) < length(whole), "{views:?}");
+    for text in ["control (1000)", "kworker/1:2 (40)", "class=\"wake\"", "312 µs late: timer/cpu0", "clock_nanosleep"]
+    {
+        assert!(seen.document.contains(text), "{text}");
+    }
 }
 
 #[test]
-fn play() {
+fn limits_that_are_violated_are_said_first() {
     let directory = tempfile::tempdir().unwrap();
     let bundle = recording_only(directory.path());
-    let all = recording::recording(30);
-    let page = page(&bundle, &all);
-    std::fs::write("/tmp/pf/rec.html", &page).unwrap();
-    println!("{} bytes", page.len());
+    let all = recording::recording(10);
+    let request = Request::find_limited("parse(char const*) < 20us", &all.names, None, None).unwrap();
+    let page = page(&bundle, &all, vec![request]);
+    assert!(page.contains("violated 10 times"), "no violation is told");
+    assert!(page.contains("events were lost") || page.contains("Events were lost"), "a loss is a doubt");
+}
+
+#[test]
+fn nothing_hostile_runs_and_nothing_is_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    let names = hostile_names(&format!("http://{}", server.local_addr().unwrap()));
+    let mut all = recording::recording(10);
+    let evil = |place: usize| names[place % names.len()].clone();
+    for (place, task) in all.names.tasks.values_mut().enumerate() {
+        *task = TaskName { comm: evil(place), scheduling: Some(evil(place + 1)), ..task.clone() };
+    }
+    let texts = all.names.points.iter_mut().chain(all.names.irqs.values_mut()).chain(all.names.vectors.values_mut());
+    let texts = texts.chain(all.names.softirqs.values_mut()).chain(all.names.syscalls.values_mut());
+    let texts = texts.chain(all.names.symbols.values_mut()).chain(all.names.devices.values_mut());
+    texts.enumerate().for_each(|(place, text)| *text = evil(place + 4));
+    let function =
+        |place: usize| FunctionName { name: evil(place), object: evil(place + 1), offset: 0, site: evil(place) };
+    all.names.functions = (0..2).map(function).collect();
+    all.recorded.recorder = evil(0);
+    all.recorded.sources.iter_mut().enumerate().for_each(|(place, source)| source.name = evil(place));
+    let page = page(&recording_only(directory.path()), &all, Vec::new());
     let Some(seen) = open(&page, directory.path()) else { return };
-    println!("{:?}", seen.console);
-    println!("{}", &seen.document.split("<body").next().unwrap()[..300]);
+    assert_drawn(&seen, 3);
+    assert!(!seen.document.contains("data-harmed"), "a hostile name ran as script");
+    assert!(server.accept().is_err(), "somebody asked for something");
+}
+
+/// A second at a million events: pictures stay within their bound, and say what they leave out.
+#[test]
+fn much_is_shown_coarsely() {
+    let directory = tempfile::tempdir().unwrap();
+    let bundle = recording_only(directory.path());
+    let mut all = recording::recording(2);
+    for k in 0..60_000 {
+        let state = punctual_core::event::TaskState::Preempted;
+        let [prev, next] =
+            if k % 2 == 0 { [recording::HOG, recording::HELPER] } else { [recording::HELPER, recording::HOG] };
+        all.switch(3_000 + k, 1, prev, state, next);
+    }
+    all.recorded.ended = recording::us(70_000);
+    all.events.sort_by_key(|event| event.at);
+    all.names.points.clear();
+    all.events.retain(|event| matches!(event.what, punctual_core::What::Switch { .. }));
+    let page = page(&bundle, &all, Vec::new());
+    assert!(page.len() < punctual_report::html::SIZE_LIMIT, "{} bytes", page.len());
+    assert!(page.contains("of the shortest items are left out") || page.contains("too much happened before"));
 }

@@ -3,8 +3,9 @@
 use super::show::open;
 use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
-use crate::output;
+use crate::{output, recorded};
 use punctual_bundle::Bundle;
+use punctual_report::html::recording::{Digest, RecordingSource};
 use punctual_report::html::{self, ReportInput};
 use std::path::{Path, PathBuf};
 
@@ -45,7 +46,21 @@ pub fn write(bundles: &[Bundle], path: &Path) -> Result<(), Failure> {
 
 fn render(bundles: &[Bundle]) -> Result<String, Failure> {
     let summaries: Vec<_> = bundles.iter().map(punctual_analyze::summarize).collect();
-    let inputs: Vec<_> =
-        bundles.iter().zip(&summaries).map(|(bundle, summary)| ReportInput::of(bundle, summary)).collect();
+    let digests: Vec<Option<Digest>> = bundles.iter().map(digest).collect();
+    let inputs = bundles.iter().zip(&summaries).zip(&digests);
+    let inputs: Vec<_> = inputs
+        .map(|((bundle, summary), digest)| ReportInput {
+            recording: digest.as_ref(),
+            ..ReportInput::of(bundle, summary)
+        })
+        .collect();
     html::report(&inputs).map_err(Failure::failed)
+}
+
+/// What the page needs of a bundle's recording.
+fn digest(bundle: &Bundle) -> Option<Digest> {
+    let opened = recorded::open(bundle)?;
+    let series = bundle.series().map(|(_, series)| series.meta.name.clone()).collect();
+    let source = RecordingSource { recorded: &opened.recorded, names: opened.names(), series, requests: Vec::new() };
+    Some(Digest::of(&source, || opened.events()))
 }

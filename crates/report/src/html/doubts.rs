@@ -107,6 +107,8 @@ fn findings_of(input: &ReportInput<'_>) -> Vec<Finding> {
             "The run never said how it ended: what is shown is what was saved until then.",
         ));
     }
+    let of_recording = input.recording.map(|digest| digest.doubts()).unwrap_or_default();
+    all.extend(of_recording.into_iter().filter(|f| !known.contains(&(f.id.as_str(), f.subject.as_str()))));
     if !all.iter().any(|f| f.id == "bundle-damaged") {
         let damage = input.bundle.damage.iter().take(MAX_SENTENCES);
         all.extend(damage.map(|why| Finding::new("bundle-damaged", Severity::Warning, "system", why.clone())));

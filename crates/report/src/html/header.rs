@@ -60,20 +60,23 @@ pub fn header(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Header {
     };
     let facts = match inputs {
         [only] => vec![
-            ("Measured", measured(content)),
+            ("Measured", measured(inputs, content)),
             ("On", machine(only.environment.as_ref())),
             ("When", when(only)),
             ("Ended", vec![ended(only)]),
         ],
-        _ => vec![("Measured", measured(content))],
+        _ => vec![("Measured", measured(inputs, content))],
     };
     let bundles = (inputs.len() > 1).then(|| bundle_table(inputs, content));
-    Header { title, facts, tiles: tiles(content), banner: banner(content), bundles }
+    Header { title, facts, tiles: tiles(inputs, content), banner: banner(content), bundles }
 }
 
 /// What was measured: a line for each kind of series.
-fn measured(content: &Content<'_>) -> Vec<String> {
+fn measured(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
+    if inputs.iter().any(|input| input.recording.is_some()) {
+        kinds.push("events of the kernel and of applications".to_owned());
+    }
     for line in &content.lines {
         let every = line.series.meta.period.map(|period| format!(", every {}", span(period))).unwrap_or_default();
         let meta = &line.series.meta;
@@ -121,9 +124,13 @@ fn when(input: &ReportInput<'_>) -> Vec<String> {
     let shown: Vec<String> = phases.iter().take(6).map(phase).collect();
     let more = phases.len().saturating_sub(6);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let phases =
-        if shown.is_empty() { "no phase was begun".to_owned() } else { format!("phases: {}{more}", shown.join(", ")) };
-    vec![instant(input.summary.created), phases]
+    let mut lines = vec![instant(input.summary.created)];
+    match (shown.is_empty(), input.recording.is_some()) {
+        (false, _) => lines.push(format!("phases: {}{more}", shown.join(", "))),
+        (true, false) => lines.push("no phase was begun".to_owned()),
+        (true, true) => {}
+    }
+    lines
 }
 
 fn ended(input: &ReportInput<'_>) -> String {
@@ -133,7 +140,24 @@ fn ended(input: &ReportInput<'_>) -> String {
     }
 }
 
-fn tiles(content: &Content<'_>) -> Vec<Tile> {
+fn tiles(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<Tile> {
+    let mut tiles = if content.lines.is_empty() { Vec::new() } else { tiles_of_series(content) };
+    let recordings: Vec<_> = inputs.iter().filter_map(|input| Some(input.recording?.extent())).collect();
+    if !recordings.is_empty() {
+        let (events, lost) = recordings.iter().fold((0u64, 0u64), |(events, lost), (more, more_lost, _)| {
+            (events.saturating_add(*more), lost.saturating_add(*more_lost))
+        });
+        let length: Nanos = recordings.iter().fold(Nanos::ZERO, |sum, (_, _, length)| sum + *length);
+        let sub = format!("recorded in {}", duration(length));
+        tiles.push(Tile { label: "Events", value: count(events), unit: "", sub, class: "" });
+        let class = if lost > 0 { "warn" } else { "good" };
+        let sub = if lost > 0 { "marked where they are missing" } else { "the recording is complete" }.to_owned();
+        tiles.push(Tile { label: "Events lost", value: count(lost), unit: "", sub, class });
+    }
+    if tiles.is_empty() { tiles_of_series(content) } else { tiles }
+}
+
+fn tiles_of_series(content: &Content<'_>) -> Vec<Tile> {
     let lines = &content.lines;
     let worst = lines.iter().filter_map(|line| Some((line.summary.max?, line))).max_by_key(|(max, _)| *max);
     let mut tiles = Vec::new();

@@ -18,7 +18,7 @@ use crate::marks::Mark;
 use punctual_analyze::threads::Lanes;
 use punctual_core::{MonotonicNs, Names, Nanos, Tid};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// What a picture is made for.
 #[derive(Clone, PartialEq, Debug)]
@@ -37,7 +37,7 @@ pub struct Subject {
 const MARGIN: (Nanos, Nanos) = (Nanos(50_000), Nanos(5_000_000));
 
 impl Subject {
-    /// The stretch of time that its picture shows.
+    /// The stretch of time that its picture shows, if it has room for all of it.
     pub fn window(&self) -> (MonotonicNs, MonotonicNs) {
         let margin = (self.to.0 - self.from.0).clamp(MARGIN.0, MARGIN.1);
         (self.from.0 + -margin, self.to.0 + margin)
@@ -82,6 +82,8 @@ pub struct Material<'a> {
     pub marks: &'a [Mark<'a>],
     /// What it is called.
     pub names: &'a Names,
+    /// The names of the series that its samples belong to, by their number.
+    pub series: &'a [String],
     /// Marks that found no room.
     pub left_out: u64,
 }
@@ -95,10 +97,19 @@ impl Picture {
         build.finish(limit)
     }
 
+    fn items(&self) -> usize {
+        self.lanes.iter().map(Lane::len).sum()
+    }
+
     /// The same with at most `limit` items: the shortest are left out, and it says so.
     pub fn thinned(&self, limit: usize) -> Picture {
         let mut picture = self.clone();
-        let left_out = lane::thin(&mut picture.lanes, limit);
+        if picture.items() <= limit {
+            return picture;
+        }
+        let mixed = picture.words.len();
+        picture.words.push("several, too short to be told apart here".to_owned());
+        let left_out = lane::thin(&mut picture.lanes, limit, mixed);
         if left_out > 0 {
             picture.notes.push(format!("{} of the shortest items are left out.", count(left_out as u64)));
         }
@@ -114,6 +125,8 @@ struct Build<'a> {
     lanes: Vec<Lane>,
     /// The lane in which a CPU shows who ran, and that in which a thread shows what it did.
     cpu_lanes: BTreeMap<u16, usize>,
+    /// The colours of threads.
+    hues: HashMap<Tid, u8>,
     thread_lanes: BTreeMap<Tid, usize>,
     notes: Vec<String>,
 }
@@ -126,6 +139,7 @@ impl<'a> Build<'a> {
             words: items::Words::default(),
             lanes: Vec::new(),
             cpu_lanes: BTreeMap::new(),
+            hues: hues(subject, material.lanes),
             thread_lanes: BTreeMap::new(),
             notes: Vec::new(),
         }
@@ -136,9 +150,9 @@ impl<'a> Build<'a> {
         (at - self.subject.from.0).ns()
     }
 
-    /// The thread's colour: the subject's own, or one by its number.
+    /// The thread's colour; grey for those that ran least.
     fn hue(&self, tid: Tid) -> u8 {
-        if self.subject.tid == Some(tid) { 1 } else { [0, 2, 3, 4, 5, 6, 7][tid.0 as usize % 7] }
+        self.hues.get(&tid).copied().unwrap_or(7)
     }
 
     fn task(&self, tid: Tid) -> String {
@@ -157,6 +171,10 @@ impl<'a> Build<'a> {
             self.notes.push(format!("{} more spans and events did not fit into this picture.", count(unfit)));
         }
         let (from, to) = (self.material.lanes.from, self.material.lanes.to);
+        if from > self.subject.from.0 {
+            let shown = span(self.subject.to.0 - from);
+            self.notes.push(format!("Only the last {shown} of it are shown: too much happened before."));
+        }
         let picture = Picture {
             title: self.subject.title.clone(),
             zero: self.subject.from.0.ns().to_string(),
@@ -190,6 +208,20 @@ impl<'a> Build<'a> {
         };
         self.material.lanes.wakes.iter().filter_map(arrow).take(MAX_ARROWS).collect()
     }
+}
+
+/// The subject's thread has the second hue, those that ran longest have the others.
+fn hues(subject: &Subject, lanes: &Lanes) -> HashMap<Tid, u8> {
+    let mut ran: HashMap<Tid, Nanos> = HashMap::new();
+    for run in lanes.cpus.values().flat_map(|lane| &lane.ran) {
+        if let Some(tid) = run.tid.filter(|tid| *tid != Tid::IDLE && subject.tid != Some(*tid)) {
+            *ran.entry(tid).or_default() += run.to - run.from;
+        }
+    }
+    let mut longest: Vec<(Tid, Nanos)> = ran.into_iter().collect();
+    longest.sort_by_key(|(tid, time)| (std::cmp::Reverse(*time), *tid));
+    let others = longest.into_iter().map(|(tid, _)| tid).zip([0, 2, 3, 4, 5, 6]);
+    subject.tid.map(|tid| (tid, 1)).into_iter().chain(others).collect()
 }
 
 /// Wake-ups that are drawn; all of them are events in the lanes.

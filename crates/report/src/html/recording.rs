@@ -5,19 +5,21 @@
 //! events are missing; second, all figures; third, what lies around the worst. Nothing here grows with the number of events.
 
 mod choice;
+mod density;
 mod marks;
 pub(super) mod section;
 mod tables;
 
 use super::picture::{Material, Picture, Subject};
+use crate::format::count;
 use punctual_analyze::Tally;
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::occupancy::Occupancy;
 use punctual_analyze::pairs::{self, Detail, Pairing, PairingOptions, Prepared, Request};
 use punctual_analyze::threads::{Coverage, Lanes, Tracker, Windows};
 use punctual_bundle::intervals::{OccupancyDocument, PairsDocument};
-use punctual_core::event::Recorded;
-use punctual_core::{Event, MonotonicNs, Names};
+use punctual_core::event::{Recorded, Source};
+use punctual_core::{Event, Finding, MonotonicNs, Names, Nanos, Severity};
 
 /// Of each pair and function so many of the worst are named, and of so many of those is told what ran.
 const DETAIL: Detail = Detail { worst: 20, explained: 3 };
@@ -58,12 +60,14 @@ impl Digest {
 
         let mut tally = Tally::default();
         let mut late = choice::Late::default();
+        let mut density = density::Density::new(recorded);
         let options = PairingOptions { requests: requests.clone(), everything: true };
         let mut pairing = Pairing::new(options, prepared, names, recorded);
         let mut tracker = Tracker::new(coverage.clone(), gaps.clone(), Occupancy::default());
         for event in events() {
             tally.add(&event);
             late.add(&event);
+            density.add(&event);
             pairing.push(&event, |_| ());
             tracker.push(&event);
         }
@@ -74,10 +78,28 @@ impl Digest {
         let blind = pairs::document(&results, DETAIL, &[], names, recorded);
         let subjects = choice::subjects(&late, &blind, &occupancy, source);
         let explained = pairs::windows(&results, DETAIL);
-        let (mut lanes, pictures) = around(source, &subjects, &explained, (coverage, gaps), events());
+        let (mut lanes, pictures) = around(source, (&subjects, &density), &explained, (coverage, gaps), events());
         lanes.truncate(explained.len());
         let intervals = pairs::document(&results, DETAIL, &lanes, names, recorded);
         Digest { recorded: (*recorded).clone(), tally, occupancy, intervals, pictures }
+    }
+
+    /// What makes its figures doubtful: what its recorder found, and what was lost.
+    pub fn doubts(&self) -> Vec<Finding> {
+        let mut all = self.recorded.findings.clone();
+        let lossy = self.recorded.sources.iter().filter(|source| source.lost > 0);
+        let message = "events were lost: what happened meanwhile is not known, and marked as unknown";
+        let finding = |source: &Source| {
+            let evidence = format!("{} of {}", count(source.lost), count(source.recorded.saturating_add(source.lost)));
+            Finding::new("events-lost", Severity::Warning, &source.name, message).evidence(evidence)
+        };
+        all.extend(lossy.map(finding));
+        all
+    }
+
+    /// How many events it holds, how many it lost, and how long it is.
+    pub fn extent(&self) -> (u64, u64, Nanos) {
+        (self.tally.total(), self.recorded.lost(), self.recorded.ended - self.recorded.began)
     }
 
     /// The limits that were stated and are not met, as sentences.
@@ -89,12 +111,12 @@ impl Digest {
 /// What lies in the windows `explained`, and the pictures of the subjects, in one pass.
 fn around<E: IntoIterator<Item = Event>>(
     source: &RecordingSource<'_>,
-    subjects: &[Subject],
+    (subjects, density): (&[Subject], &density::Density),
     explained: &[(MonotonicNs, MonotonicNs)],
     (coverage, gaps): (Coverage, Gaps),
     events: E,
 ) -> (Vec<Lanes>, Vec<Picture>) {
-    let shown: Vec<(MonotonicNs, MonotonicNs)> = subjects.iter().map(Subject::window).collect();
+    let shown: Vec<(MonotonicNs, MonotonicNs)> = subjects.iter().map(|of| density.narrowed(of)).collect();
     let all = explained.iter().chain(&shown).copied();
     let mut tracker = Tracker::new(coverage, gaps, Windows::new(all));
     let mut marks = marks::InWindows::new(source.names, &shown);
@@ -106,7 +128,11 @@ fn around<E: IntoIterator<Item = Event>>(
     let of_subjects = lanes.split_off(explained.len().min(lanes.len()));
     let material = subjects.iter().zip(&of_subjects).zip(marks.finish());
     let picture = |((subject, lanes), (marks, left_out)): ((&Subject, &Lanes), (Vec<_>, u64))| {
-        Picture::of(subject, &Material { lanes, marks: &marks, names: source.names, left_out }, MAX_ITEMS)
+        Picture::of(
+            subject,
+            &Material { lanes, marks: &marks, names: source.names, series: &source.series, left_out },
+            MAX_ITEMS,
+        )
     };
     let pictures = material.map(picture).collect();
     (lanes, pictures)

@@ -1,5 +1,7 @@
 //! What the tests of the HTML report share.
 
+#![allow(dead_code)]
+
 pub mod synthetic;
 
 use punctual_bundle::Bundle;
@@ -15,7 +17,6 @@ pub fn page_of(bundles: &[&Bundle]) -> String {
 }
 
 /// Every bundle of fixtures/bundles that opens.
-#[allow(dead_code)]
 pub fn fixtures() -> Vec<(String, Bundle)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles");
     let mut paths: Vec<PathBuf> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -25,7 +26,6 @@ pub fn fixtures() -> Vec<(String, Bundle)> {
 }
 
 /// Names that mean to do harm. `{url}` becomes an address that must never be asked for.
-#[allow(dead_code)]
 pub fn hostile_names(url: &str) -> Vec<String> {
     let deed = "document.documentElement.dataset.harmed=1";
     let names = [
@@ -48,7 +48,6 @@ pub fn hostile_names(url: &str) -> Vec<String> {
 }
 
 /// A bundle in which every text that comes from outside is hostile.
-#[allow(dead_code)]
 pub fn hostile_bundle(directory: &Path, url: &str) -> Bundle {
     use punctual_core::{Finding, Severity};
     use serde_json::json;

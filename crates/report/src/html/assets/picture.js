@@ -1,7 +1,7 @@
 // A stretch of time: lanes of CPUs, threads and devices, drawn anew for what is in view. Items narrower than a pixel share it,
 // so that the drawing stays small at every zoom; what is under the pointer is found among all of them.
 
-const LANE = { row: 17, gap: 3, values: 44, head: 26, axis: 24 };
+const LANE = { row: 17, gap: 3, values: 34, head: 26, axis: 24 };
 
 /** An element of SVG with attributes and children. */
 function shape(tag, attributes, ...children) {
@@ -66,8 +66,6 @@ function pictures(place, all) {
     arrows(inside);
     edges(inside, left, w);
     svg.replaceChildren(clip, inside, outside);
-    svg.dataset.from = Math.round(view[0]);
-    svg.dataset.to = Math.round(view[1]);
     place.dataset.items = inside.querySelectorAll(".item").length;
     entry.spec.drawn = true;
     announce();
@@ -77,6 +75,7 @@ function pictures(place, all) {
     const least = ((view[1] - view[0]) / (w - left)) * 90;
     for (const at of ticks(view[0], view[1], least)) {
       into.append(shape("path", { class: "tick", d: `M${x(at)} ${LANE.axis - 4}V${layout.height}` }));
+      if (x(at) < left + 24 || x(at) > w - 24) continue;
       into.append(shape("text", { class: "time", x: x(at), y: 13, "text-anchor": "middle" }, at === 0 ? "0" : relative(at)));
     }
   }
@@ -136,7 +135,8 @@ function pictures(place, all) {
     for (const item of lane.items) {
       if (item[0] >= view[0] && item[0] <= view[1]) inside.append(shape("circle", { class: "dot", cx: x(item[0]), cy: at(item[5]), r: 2 }));
     }
-    inside.append(shape("text", { class: "scale", x: labels() + 3, y: y + 9 }, count(high)), shape("text", { class: "scale", x: labels() + 3, y: y + height - 2 }, count(low)));
+    inside.append(shape("text", { class: "scale", x: labels() + 3, y: y + (high > low ? 9 : height / 2 + 4) }, count(high)));
+    if (high > low) inside.append(shape("text", { class: "scale", x: labels() + 3, y: y + height - 2 }, count(low)));
   }
 
   /** Wake-ups, as long as there are few enough of them to be told apart. */
@@ -189,11 +189,16 @@ function pictures(place, all) {
     tip.style.top = Math.max(2, py + 14) + "px";
   }
 
+  /** What is in view stands on the element too: for tests, and for scripts that take pictures. */
+  function see(stretch) {
+    view = stretch;
+    [svg.dataset.from, svg.dataset.to] = stretch.map(Math.round);
+  }
   function lookAt(from, to) {
     const [least, most] = [picture.from, picture.to];
     const length = Math.min(Math.max(to - from, 20), most - least);
     const begin = Math.min(Math.max(from, least), most - length);
-    view = [begin, begin + length];
+    see([begin, begin + length]);
     tip.style.display = "none";
     later(draw);
   }
@@ -212,7 +217,7 @@ function pictures(place, all) {
     picture = all[k];
     chooser.value = String(k);
     notes.textContent = [`0 is ${picture.labels[0]}: ${picture.zero} ns on CLOCK_MONOTONIC.`, ...picture.notes].join(" ");
-    view = [picture.from, picture.to];
+    see([picture.from, picture.to]);
     tip.style.display = "none";
     draw();
   }

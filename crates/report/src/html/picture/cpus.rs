@@ -103,6 +103,10 @@ pub fn of_mark(build: &mut Build<'_>, mark: &Mark<'_>, look: Look) -> Option<Ite
         details.push(("in all", super::span(to - from)));
     }
     let (from, to) = (from.max(begin), to.min(end));
-    let word = build.words.of(&mark.name);
+    let series = match mark.lane {
+        marks::Lane::Samples(_, series, _) => build.material.series.get(series as usize),
+        _ => None,
+    };
+    let word = build.words.of(series.map_or(mark.name.as_ref(), String::as_str));
     Some(Item { from: build.time(from), length: (to - from).ns(), row: 0, look, word, value, details })
 }

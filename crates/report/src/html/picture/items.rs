@@ -41,6 +41,8 @@ pub enum Look {
     Request,
     /// Events were lost.
     Lost,
+    /// Several things, each too short to be shown.
+    Mixed,
 }
 
 impl Look {
@@ -63,6 +65,7 @@ impl Look {
             Look::Sample => 20,
             Look::Request => 21,
             Look::Lost => 22,
+            Look::Mixed => 23,
         }
     }
 }

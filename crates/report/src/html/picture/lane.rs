@@ -1,6 +1,6 @@
 //! Lanes of a picture: rows for what overlaps, and a bound for all of them.
 
-use super::Item;
+use super::{Item, Look};
 use serde::Serialize;
 
 /// How a lane is drawn.
@@ -63,27 +63,81 @@ impl Lane {
 /// Rows of a lane: what overlaps more than that covers each other in the last.
 const MAX_ROWS: usize = 8;
 
-/// Leaves out the shortest items until `limit` are left; gives how many went. Curves and states stay as long as anything does.
-pub fn thin(lanes: &mut [Lane], limit: usize) -> usize {
+/// Leaves out the shortest items until at most `limit` are left; gives how many went. In lanes without holes what went is replaced by
+/// one item for each stretch of them, so that nothing looks as if nobody had run.
+pub fn thin(lanes: &mut [Lane], limit: usize, mixed: usize) -> usize {
     let all: usize = lanes.iter().map(Lane::len).sum();
-    if all <= limit {
-        return 0;
+    let mut least = 0;
+    loop {
+        let now: usize = lanes.iter().map(Lane::len).sum();
+        if now <= limit {
+            return all - now;
+        }
+        // Stretches of short items become items of their own: after a round there may be more than were wanted.
+        let mut lengths: Vec<i64> = lanes.iter().flat_map(|lane| lane.items.iter().map(|item| item.length)).collect();
+        lengths.sort_unstable_by(|a, b| b.cmp(a));
+        let next = lengths.get(limit / 2).copied().unwrap_or(i64::MAX);
+        least = if next > least { next } else { least.saturating_mul(2).max(1) };
+        lanes.iter_mut().for_each(|lane| lane.drop_below(least, mixed));
     }
-    let weight = |lane: &Lane, item: &Item| (lane.kind != Kind::Spans, item.length);
-    let mut weights: Vec<(bool, i64)> =
-        lanes.iter().flat_map(|lane| lane.items.iter().map(move |item| weight(lane, item))).collect();
-    weights.sort_unstable_by(|a, b| b.cmp(a));
-    let Some(least) = weights.get(limit).copied() else { return 0 };
-    // Of those that weigh the same as the first that has no place, as many stay as there is room for.
-    let mut room = limit - weights.iter().take_while(|weight| **weight > least).count();
-    for lane in lanes.iter_mut() {
-        let kind = lane.kind;
-        lane.items.retain(|item| {
-            let weight = (kind != Kind::Spans, item.length);
-            let tie = weight == least && room > 0;
-            room -= usize::from(tie);
-            weight > least || tie
-        });
+}
+
+impl Lane {
+    fn drop_below(&mut self, least: i64, mixed: usize) {
+        let whole = self.kind == Kind::State || self.rows == 1 && self.kind == Kind::Spans;
+        let mut kept: Vec<Item> = Vec::with_capacity(self.items.len() / 2);
+        let mut stretch: Option<Item> = None;
+        for item in self.items.drain(..) {
+            if item.length >= least {
+                kept.extend(stretch.take().filter(|stretch| stretch.length >= least));
+                kept.push(item);
+                continue;
+            }
+            if !whole {
+                continue;
+            }
+            let touches = |stretch: &&mut Item| item.from - (stretch.from + stretch.length) <= least;
+            match stretch.as_mut().filter(touches) {
+                Some(stretch) => stretch.length = item.from + item.length - stretch.from,
+                None => {
+                    let from = item.from;
+                    let next = Item { word: mixed, look: Look::Mixed, details: Vec::new(), ..item };
+                    kept.extend(
+                        stretch
+                            .replace(next)
+                            .filter(|stretch| stretch.from + stretch.length <= from && stretch.length >= least),
+                    );
+                }
+            }
+        }
+        kept.extend(stretch.filter(|stretch| stretch.length >= least));
+        self.items = kept;
     }
-    all - limit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(from: i64, length: i64) -> Item {
+        Item { from, length, row: 0, look: Look::Kernel, word: 0, value: None, details: Vec::new() }
+    }
+
+    #[test]
+    fn what_overlaps_gets_rows() {
+        let lane = Lane::new("g", "t", Kind::Spans, vec![item(10, 5), item(0, 100), item(12, 1), item(20, 5)]);
+        let rows: Vec<(i64, usize)> = lane.items.iter().map(|item| (item.from, item.row)).collect();
+        assert_eq!((rows, lane.rows), (vec![(0, 0), (10, 1), (12, 2), (20, 1)], 3));
+    }
+
+    #[test]
+    fn the_shortest_go_and_leave_no_hole_where_there_was_none() {
+        let states: Vec<Item> = (0..1_000).map(|k| item(k * 10, 10)).chain([item(10_000, 5_000)]).collect();
+        let mut lanes = [Lane::new("g", "state", Kind::State, states)];
+        let gone = thin(&mut lanes, 50, 7);
+        let [lane] = lanes;
+        assert!(lane.len() <= 50 && gone == 1_001 - lane.len(), "{gone}");
+        assert_eq!((lane.items[0].from, lane.items[0].length, lane.items[0].look), (0, 10_000, Look::Mixed));
+        assert_eq!(lane.items.last().map(|item| item.length), Some(5_000));
+    }
 }
