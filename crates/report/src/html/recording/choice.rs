@@ -17,24 +17,35 @@ const WAITS: usize = 4;
 /// What is shown of a recording in which nothing stands out: its beginning.
 const BEGINNING: Nanos = Nanos::from_millis(10);
 
+/// A late sample. Samples are ordered by how late they are.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Sample {
+    late: Nanos,
+    due: MonotonicNs,
+    woke: MonotonicNs,
+    tid: Tid,
+    series: u32,
+}
+
 /// The latest samples.
 #[derive(Default)]
-pub struct Late(BinaryHeap<Reverse<(Nanos, MonotonicNs, MonotonicNs, Tid, u32)>>);
+pub struct Late(BinaryHeap<Reverse<Sample>>);
 
 impl Late {
     /// Takes the event if it is a sample.
     pub fn add(&mut self, event: &Event) {
         let What::Sample { series, due } = event.what else { return };
-        self.0.push(Reverse((event.at - due, due, event.at, event.tid, series)));
+        let late = event.at - due;
+        self.0.push(Reverse(Sample { late, due, woke: event.at, tid: event.tid, series }));
         if self.0.len() > SAMPLES {
             self.0.pop();
         }
     }
 
     fn subjects(&self, series: &[String]) -> Vec<Subject> {
-        let mut all: Vec<_> = self.0.iter().map(|Reverse(sample)| *sample).collect();
+        let mut all: Vec<Sample> = self.0.iter().map(|Reverse(sample)| *sample).collect();
         all.sort_by_key(|sample| Reverse(*sample));
-        let subject = |(late, due, woke, tid, number): (Nanos, MonotonicNs, MonotonicNs, Tid, u32)| {
+        let subject = |Sample { late, due, woke, tid, series: number }: Sample| {
             let of = series.get(number as usize).map_or_else(|| format!("series {number}"), |series| name(series));
             Subject {
                 title: format!("{} late: {of}", span(late)),
@@ -71,10 +82,13 @@ pub fn subjects(
     all
 }
 
+/// A name, its worst, whether it has a limit, and what its ends are called.
+type Candidate<'a> = (&'a String, &'a Vec<WorstInterval>, bool, [&'static str; 2]);
+
 /// The worst of each, those with a limit first.
-fn longest(mut of: Vec<(&String, &Vec<WorstInterval>, bool, [&'static str; 2])>) -> Vec<Subject> {
+fn longest(mut of: Vec<Candidate<'_>>) -> Vec<Subject> {
     of.sort_by_key(|(_, worst, limited, _)| Reverse((*limited, worst.first().map(|one| one.latency))));
-    let subject = |(title, worst, _, labels): (&String, &Vec<WorstInterval>, bool, [&'static str; 2])| {
+    let subject = |(title, worst, _, labels): Candidate<'_>| {
         let one = worst.first()?;
         let (from, to) = (one.from.min(one.to), one.from.max(one.to));
         Some(Subject {
