@@ -91,3 +91,31 @@ fn remove_stale(instances: &Path) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instances_go_away_with_their_process() {
+        let tracefs = match Tracefs::open() {
+            Ok(tracefs) => tracefs,
+            Err(why) => return println!("SKIPPED: {why}"),
+        };
+        let instances = tracefs.root().join("instances");
+        // A process that has ended has left this one.
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        let stale = instances.join(format!("{PREFIX}{}-0", ended.id()));
+        if let Err(why) = fs::create_dir(&stale) {
+            return println!("SKIPPED: a trace instance cannot be made: {why}");
+        }
+        let path = {
+            let instance = Instance::create(Tracefs::open().unwrap()).unwrap();
+            assert!(instance.set("tracing_on", "0").is_ok());
+            assert!(instance.set("trace_clock", "no such clock").unwrap_err().contains("trace_clock"));
+            instances.join(instance.path.file_name().unwrap())
+        };
+        assert!(!stale.exists() && !path.exists());
+    }
+}

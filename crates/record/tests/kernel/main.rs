@@ -3,4 +3,6 @@
 mod common;
 mod counting;
 mod flight;
+mod guests;
+mod leftovers;
 mod recording;

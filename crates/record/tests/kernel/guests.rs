@@ -1,0 +1,44 @@
+//! The same tests on other kernels: this program runs itself in guests.
+
+use punctual_lab::{Guest, Job, testing};
+
+/// What differs between kernels: arguments and fields of tracepoints, and how records are lost.
+const THERE: &[&str] = &[
+    "btf::switches",
+    "btf::system_calls",
+    "btf::a_stalled_reader",
+    "btf::every_group",
+    "tracepoint::switches",
+    "tracepoint::every_group",
+    "tracefs::switches",
+    "tracefs::a_stalled_reader",
+    "flight::a_window",
+    "counting::system_calls",
+];
+
+fn tests_pass_on(kernel: &str) {
+    let Some(mut guest) = testing::guest(kernel) else { return };
+    let program = std::env::current_exe().unwrap();
+    // Not all, and one after the other: guests without hardware support are slow.
+    let mut words = vec![program.to_string_lossy().into_owned()];
+    words.extend(["--test-threads=1", "--nocapture"].iter().chain(THERE).map(|word| (*word).to_owned()));
+    guest.job = Job::Command(words);
+    guest = Guest { cpus: 2, memory_mb: 1024, programs: vec![program], ..guest };
+    let Some(result) = testing::run(&guest) else { return };
+    assert_eq!(result.exit_status, Some(0), "{}", testing::story(&result));
+    let told = String::from_utf8_lossy(&result.stdout);
+    assert!(told.contains("test result: ok"), "{told}");
+    told.lines()
+        .filter(|line| line.starts_with("SKIPPED: "))
+        .for_each(|line| println!("{line} (in a guest with {kernel})"));
+}
+
+#[test]
+fn on_an_old_kernel() {
+    tests_pass_on("debian:6.1");
+}
+
+#[test]
+fn on_a_real_time_kernel() {
+    tests_pass_on("debian:6.12-rt");
+}

@@ -1,0 +1,92 @@
+//! Nothing is left in the kernel, whatever becomes of the recorder.
+
+use crate::common::{online, start};
+use punctual_core::event::Group;
+use punctual_record::{Backend, Request};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const HOLDER: &str = "PUNCTUAL_TEST_HOLDER";
+
+/// The programs that this process has loaded, by the kernel's number.
+fn programs() -> Vec<u32> {
+    let files = std::fs::read_dir("/proc/self/fdinfo").unwrap().flatten();
+    let number = |text: String| text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok());
+    let mut programs: Vec<u32> = files.filter_map(|file| number(std::fs::read_to_string(file.path()).ok()?)).collect();
+    programs.sort_unstable();
+    programs.dedup();
+    programs
+}
+
+/// BPF_PROG_GET_FD_BY_ID.
+fn is_loaded(program: u32) -> bool {
+    let mut attr = [u64::from(program), 0, 0, 0];
+    // SAFETY: the attribute is ours and of the size that is said; the descriptor that comes of it is closed.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_bpf, 13, attr.as_mut_ptr(), size_of_val(&attr));
+        fd >= 0 && libc::close(fd as i32) == 0
+    }
+}
+
+/// Not a test: what the test below kills.
+#[test]
+fn holder() {
+    if std::env::var_os(HOLDER).is_none() {
+        return;
+    }
+    let Some(recorder) = start(request(Backend::Btf)) else { return };
+    println!("programs {}", programs().iter().map(u32::to_string).collect::<Vec<_>>().join(" "));
+    std::thread::sleep(Duration::from_secs(60));
+    drop(recorder);
+}
+
+fn request(backend: Backend) -> Request {
+    Request { backend, ..Request::new(&[Group::Sched, Group::Irq], online()) }
+}
+
+#[test]
+fn kill_9_takes_the_programs_away() {
+    let mut holder = Command::new(std::env::current_exe().unwrap());
+    let holder = holder.args(["--exact", "leftovers::holder", "--nocapture"]).env(HOLDER, "1");
+    let mut child = holder.stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut told = None;
+    for line in lines {
+        // The harness may begin the line.
+        if let Some((_, numbers)) = line.split_once("programs ") {
+            told = Some(numbers.split_whitespace().map(|number| number.parse::<u32>().unwrap()).collect::<Vec<u32>>());
+            break;
+        }
+        if line.contains("SKIPPED: ") {
+            println!("{line}");
+        }
+    }
+    let loaded = told
+        .as_ref()
+        .is_some_and(|programs| !programs.is_empty() && programs.iter().all(|program| is_loaded(*program)));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let Some(programs) = told else { return };
+    assert!(loaded);
+    assert_gone(&programs);
+}
+
+#[test]
+fn stopping_takes_the_programs_away() {
+    let before = programs();
+    let Some(recorder) = start(request(Backend::Tracepoint)) else { return };
+    let mine: Vec<u32> = programs().into_iter().filter(|program| !before.contains(program)).collect();
+    recorder.stop(&mut |_, _| {});
+    let mine: Vec<u32> = mine.into_iter().filter(|program| !programs().contains(program)).collect();
+    assert_gone(&mine);
+}
+
+/// The kernel frees a program when nobody on any CPU can be running it any more.
+fn assert_gone(programs: &[u32]) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while programs.iter().any(|program| is_loaded(*program)) {
+        assert!(Instant::now() < until, "still loaded: {programs:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
