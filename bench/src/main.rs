@@ -4,12 +4,14 @@
 mod cost;
 mod figures;
 mod process;
+mod recording;
 mod rounds;
 mod scale;
 mod tools;
 mod write;
 
 use clap::Parser;
+use serde_json::Value;
 use std::path::PathBuf;
 
 /// Compares punctual with other tools on this machine and writes a table and JSON. Leave the machine alone meanwhile.
@@ -21,6 +23,9 @@ pub struct Args {
     /// Short rounds, few of them: to see that it works, not for figures
     #[arg(long)]
     quick: bool,
+    /// Only the parts of these names
+    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    only: Vec<String>,
     /// Where the results go
     #[arg(long, default_value = "bench/results")]
     results: PathBuf,
@@ -35,16 +40,30 @@ fn main() {
     }
 }
 
+/// A part of the comparison, by its name in the results.
+type Part = (&'static str, fn(&Args) -> Result<Value, String>);
+
 fn compare(args: &Args) -> Result<(), String> {
     let mut results = serde_json::Map::new();
     results.insert("machine".into(), write::machine());
     results.insert("quick".into(), args.quick.into());
-    results.insert("cost_of_the_loop".into(), cost::measure(args.quick)?);
-    if tools::has_cyclictest() {
-        results.insert("one_millisecond".into(), rounds::one_millisecond(args)?);
-        results.insert("twenty_microseconds".into(), rounds::twenty_microseconds(args)?);
-        results.insert("loaded".into(), rounds::loaded(args)?);
+    let parts: [Part; 6] = [
+        ("cost_of_the_loop", |args| cost::measure(args.quick)),
+        ("one_millisecond", rounds::one_millisecond),
+        ("twenty_microseconds", rounds::twenty_microseconds),
+        ("loaded", rounds::loaded),
+        ("scale", scale::measure),
+        ("recording", recording::measure),
+    ];
+    if let Some(unknown) = args.only.iter().find(|part| !parts.iter().any(|(name, _)| name == part)) {
+        return Err(format!("there is no part {unknown}"));
     }
-    results.insert("scale".into(), scale::measure(args)?);
-    write::results(&args.results, &serde_json::Value::Object(results))
+    let has_cyclictest = tools::has_cyclictest();
+    for (name, part) in parts {
+        let wanted = args.only.is_empty() || args.only.iter().any(|only| only == name);
+        if wanted && (has_cyclictest || !["one_millisecond", "twenty_microseconds", "loaded"].contains(&name)) {
+            results.insert(name.into(), part(args)?);
+        }
+    }
+    write::results(&args.results, &Value::Object(results))
 }

@@ -87,7 +87,34 @@ fn table(results: &Value) -> String {
             row["p99_ns"]
         );
     }
+    text += &recording(&results["recording"]);
     text + &format!("\n## scale\n\n`{}`\n", results["scale"])
+}
+
+/// Recorders of scheduling events.
+fn recording(results: &Value) -> String {
+    if results.is_null() {
+        return String::new();
+    }
+    let mut text =
+        "\n## recording scheduling events\n\n| recorder | slowdown, % | rounds | lost |\n|---|---|---|---|\n"
+            .to_owned();
+    for row in results["recorders"].as_array().into_iter().flatten() {
+        let all = |key: &str| row[key].as_array().into_iter().flatten().map(cell).collect::<Vec<_>>().join(" ");
+        let (name, median) = (row["name"].as_str().unwrap_or_default(), cell(&row["median_slowdown_percent"]));
+        text += &format!("| {name} | {median} | {} | {} |\n", all("slowdown_percent"), all("lost"));
+    }
+    text += "\n| reading | events | s | events a second |\n|---|---|---|---|\n";
+    for (name, row) in results["reading"].as_object().into_iter().flatten() {
+        let [events, seconds, rate] = ["events", "seconds", "events_per_second"].map(|key| cell(&row[key]));
+        text += &format!("| {name} | {events} | {seconds} | {rate} |\n");
+    }
+    text
+}
+
+/// A number with as many digits as mean something.
+fn cell(value: &Value) -> String {
+    value.as_u64().map_or_else(|| value.as_f64().map_or("–".to_owned(), |n| format!("{n:.2}")), |n| n.to_string())
 }
 
 #[cfg(test)]

@@ -94,7 +94,7 @@ fn the_command_ends_it_and_its_exit_code_is_passed_on() {
         let traced = place.punctual(&["trace", "-e", "sched", "-o", "bundle", "--", "sh", "-c", line]);
         assert_eq!(traced.status.code(), Some(code), "{line}: {}", text(&traced));
         let said = String::from_utf8_lossy(&traced.stderr).into_owned();
-        assert!(said.contains("no event was lost") && said.contains("punctual show bundle"), "{said}");
+        assert!(said.contains("no event was lost") && said.contains("punctual show       bundle"), "{said}");
         assert!(traced.stdout.is_empty(), "standard output is the command's");
         let shown = place.punctual(&["show", "bundle"]);
         assert!(text(&shown).contains("sched"), "{}", text(&shown));

@@ -13,5 +13,5 @@ mod tracefs;
 mod tracepoints;
 pub mod wire;
 
-pub use names::kernel_symbols;
+pub use names::{kernel_symbols, syscall_number};
 pub use recorder::{Backend, Mode, Recorder, Request, StartError, Stopped, Window};

@@ -20,7 +20,7 @@ pub use comparison::{comparison, tests as tests_of_comparison};
 pub use live::{LiveFigures, live_header, live_line};
 pub use occupancy::occupancy;
 pub use pairs::{call_header, call_line, pairs};
-pub use recording::recording;
+pub use recording::{busiest, recording};
 
 use punctual_analyze::PhaseView;
 use punctual_bundle::summary::Summary;

@@ -4,9 +4,11 @@ use super::pairs::recording;
 use super::show::{open, show_options};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use crate::recorded::Opened;
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::occupancy::Occupancy;
 use punctual_analyze::threads::{Coverage, Tracker};
+use punctual_bundle::intervals::OccupancyDocument;
 use punctual_core::event::Group;
 use punctual_report::terminal;
 use std::path::PathBuf;
@@ -35,16 +37,21 @@ pub fn run(args: Args) -> Ending {
         let message = "switches were not recorded, so nobody knows who had the CPUs: record with `--events sched`";
         return Err(Failure::refused(message));
     }
-    let gaps = if opened.recorded.lost() > 0 { Gaps::of(opened.events()) } else { Gaps::default() };
-    let coverage = Coverage::of(&opened.recorded, opened.names());
-    let mut tracker = Tracker::new(coverage, gaps, Occupancy::default());
-    opened.events().for_each(|event| tracker.push(&event));
-    let (occupancy, doubts) = tracker.finish();
-    let document = occupancy.document(doubts, opened.names(), &opened.recorded);
+    let document = document(&opened);
     if args.json {
         output::print_json(&document)?;
     } else {
         output::print(&terminal::occupancy(&document, args.threads, &show_options()))?;
     }
     Ok(Exit::Done)
+}
+
+/// Adds up a recording.
+pub fn document(opened: &Opened) -> OccupancyDocument {
+    let gaps = if opened.recorded.lost() > 0 { Gaps::of(opened.events()) } else { Gaps::default() };
+    let coverage = Coverage::of(&opened.recorded, opened.names());
+    let mut tracker = Tracker::new(coverage, gaps, Occupancy::default());
+    opened.events().for_each(|event| tracker.push(&event));
+    let (occupancy, doubts) = tracker.finish();
+    occupancy.document(doubts, opened.names(), &opened.recorded)
 }

@@ -62,6 +62,9 @@ pub struct Args {
     /// Leave test points of applications out
     #[arg(long)]
     no_points: bool,
+    /// The size of each CPU's buffer: what is recorded while the thread that empties them waits for a CPU
+    #[arg(long, value_name = "SIZE", default_value = "8MiB")]
+    buffer: ByteSize,
     /// How large the recording may get
     #[arg(long, value_name = "SIZE", default_value = "4GiB")]
     max_size: ByteSize,
@@ -163,11 +166,17 @@ fn wanted(args: &Args) -> Result<Wanted, Failure> {
         syscalls: listing::syscall_numbers(&args.syscalls)?,
         backend: args.backend,
         points,
+        buffer: usize::try_from(args.buffer.0)
+            .ok()
+            .filter(|size| BUFFERS.contains(size))
+            .ok_or_else(|| Failure::refused(format!("--buffer {}: a buffer has 64KiB to 1GiB", args.buffer)))?,
         max_size: args.max_size.0,
         keeps: if args.keep == "newest" { Keeps::Newest } else { Keeps::All },
     })
 }
 
+/// Buffers of a CPU.
+const BUFFERS: std::ops::RangeInclusive<usize> = 64 << 10..=1 << 30;
 /// As in experiment files.
 const LEAST: ByteSize = ByteSize(punctual_plan::limits::MIN_RECORDING);
 

@@ -4,14 +4,17 @@
 //! own: nobody who records wakes it.
 
 mod drain;
+mod points;
+mod sink;
 mod sources;
 mod wanted;
 
 use crate::exit::Failure;
 use drain::Drain;
 use punctual_core::Finding;
+use punctual_core::Policy;
 use punctual_core::event::Recorded;
-use punctual_host::task::attributes;
+use punctual_host::task::attributes::{self, Scheduling};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -64,6 +67,8 @@ impl Recording {
                 // Elsewhere it disturbs more, and is seen in the recording.
                 let _ = attributes::set_affinity(0, &wanted.thread_cpus);
             }
+            // Where there are many who want its CPU, buffers fill while it waits. Without the right to it, it takes its turn like all.
+            let _ = attributes::set_scheduling(0, &Scheduling { nice: -20, ..Scheduling::new(Policy::Other, None) });
             match Drain::start(&bundle, wanted, its_progress) {
                 Ok(drain) => {
                     let _ = ready.send(Ok(drain.findings().to_vec()));

@@ -102,7 +102,7 @@ fn is_known(encoding: Encoding) -> bool {
 /// Appends the events of a payload; `false` where there is no decoder for it.
 fn decode(encoding: Encoding, payload: &[u8], events: &mut Vec<Event>) -> bool {
     match encoding {
-        Encoding::KERNEL => events.extend(wire::decode(payload).filter_map(Result::ok)),
+        Encoding::KERNEL | Encoding::POINTS => events.extend(wire::decode(payload).filter_map(Result::ok)),
         _ => return false,
     }
     true

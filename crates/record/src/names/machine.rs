@@ -16,6 +16,11 @@ pub(crate) fn name_machine(names: &mut Names) {
     names.idle_states = idle_states();
 }
 
+/// The system call of this name on this architecture.
+pub fn syscall_number(name: &str) -> Option<u32> {
+    name.parse::<syscalls::Sysno>().ok().and_then(|call| u32::try_from(call.id()).ok())
+}
+
 /// include/linux/interrupt.h; the same on every architecture.
 const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];

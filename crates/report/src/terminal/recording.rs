@@ -5,6 +5,7 @@ use super::paint::{Page, Tone};
 use super::table::{self, Cell, Column};
 use crate::format;
 use punctual_analyze::Tally;
+use punctual_bundle::intervals::{OccupancyDocument, ProcessOccupancy};
 use punctual_core::Nanos;
 use punctual_core::event::{Recorded, Source};
 
@@ -13,6 +14,10 @@ const SOURCES_NAMED: usize = 16;
 
 /// Kinds of events that are named in a group: the most frequent ones.
 const KINDS_NAMED: usize = 3;
+
+/// Processes that are named in brief, and the width of their names.
+const PROCESSES_NAMED: usize = 5;
+const NAME_WIDTH: usize = 24;
 
 /// What was recorded, by group, and what was lost, by source.
 pub fn recording(recorded: &Recorded, tally: &Tally, options: &ShowOptions) -> String {
@@ -32,6 +37,32 @@ pub fn recording(recorded: &Recorded, tally: &Tally, options: &ShowOptions) -> S
         table::write(&mut out, columns.into_iter().chain([Column::left("of these", 2)]).collect(), rows);
     }
     losses(&mut out, recorded);
+    out.finish()
+}
+
+/// The processes that had the CPUs longest, in brief.
+pub fn busiest(document: &OccupancyDocument, options: &ShowOptions) -> String {
+    let mut out = Page::new(options);
+    let span = document.covered.ended.saturating_sub(document.covered.began).max(1);
+    let share = |ns: i64| Cell::plain(format::percent(ns as f64 / span as f64));
+    let longest = |process: &ProcessOccupancy| process.threads.iter().filter_map(|thread| thread.longest_ready).max();
+    let row = |process: &ProcessOccupancy| {
+        let waited = longest(process).map_or(String::new(), |ns| out.latency(ns as f64));
+        let name = format::clipped(&process.name, NAME_WIDTH, options.ascii);
+        vec![Cell::plain(name), share(process.times.running), share(process.times.ready), Cell::plain(waited)]
+    };
+    let rows: Vec<Vec<Cell>> = document.processes.iter().take(PROCESSES_NAMED).map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let longest = format!("longest wait, {}", out.unit());
+    let columns = vec![
+        Column::left("busiest processes", 0),
+        Column::right("ran", 0),
+        Column::right("waited for a CPU", 1),
+        Column::right(&longest, 1),
+    ];
+    table::write(&mut out, columns, rows);
     out.finish()
 }
 

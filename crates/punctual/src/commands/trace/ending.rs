@@ -1,15 +1,17 @@
 //! The end of a recording: the last files of the bundle, a summary, the exit code.
 
 use super::command::Ended;
-use crate::commands::show;
+use crate::commands::{occupancy, show};
 use crate::conduct::recording::Done;
 use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::recorded;
+use punctual_analyze::Tally;
 use punctual_bundle::{Bundle, BundleWriter, Outcome};
-use punctual_core::event::Recorded;
+use punctual_core::event::{Group, Recorded};
 use punctual_host::environment::Environment;
 use punctual_host::files::Root;
+use punctual_report::terminal;
 use std::process;
 
 /// When more than this share of the events was lost, the recording is no evidence: as for samples of a run.
@@ -40,17 +42,32 @@ pub fn end(writer: BundleWriter, done: Done, outcome: Outcome, command: Option<E
     writer.finish(&summary, ending).map_err(Failure::failed)?;
     let bundle = Bundle::open(&directory).map_err(Failure::failed)?;
     if !quiet {
-        eprint!("{}", show::recording(&bundle));
-        let directory = shown(&directory);
-        eprintln!(
-            "\nbundle    {directory}\nshow      punctual show {directory}\nreport    punctual report {directory}"
-        );
+        sum_up(&bundle);
     }
     match (exit, command) {
         // The command's own code, which the four of punctual cannot hold.
         (Exit::Done, Some(Ended { code })) => process::exit(code.into()),
         (exit, _) => Ok(exit),
     }
+}
+
+/// What the recording holds, who was busiest, and what can be asked of it next.
+fn sum_up(bundle: &Bundle) {
+    let Some(opened) = recorded::open(bundle) else { return };
+    let (tally, options) = (Tally::of(opened.events()), show::show_options());
+    eprint!("{}", terminal::recording(&opened.recorded, &tally, &options));
+    if opened.recorded.covers(Group::Sched) {
+        eprint!("{}", terminal::busiest(&occupancy::document(&opened), &options));
+    }
+    let directory = shown(&bundle.directory);
+    let next = [
+        ("pairs", "how long it took from any point to any other"),
+        ("occupancy", "who had the CPUs, and who waited for them"),
+        ("report", "one HTML file with the timeline"),
+        ("show", "this again"),
+    ];
+    eprintln!("\nbundle {directory}");
+    next.iter().for_each(|(command, what)| eprintln!("  punctual {command:<10} {directory}   {what}"));
 }
 
 fn too_much_lost(recorded: &Recorded) -> bool {

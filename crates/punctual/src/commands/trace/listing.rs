@@ -5,13 +5,15 @@ use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use punctual_core::event::Group;
-use punctual_record::{Backend, Recorder, Request};
+use punctual_record::{Backend, Recorder, Request, syscall_number};
 use punctual_report::format::plain;
 
 /// Recorders by their words.
-const BACKENDS: [(&str, Backend, &str); 2] = [
+const BACKENDS: [(&str, Backend, &str); 4] = [
     ("auto", Backend::Auto, "the cheapest that works here"),
     ("btf", Backend::Btf, "BPF programs on tracepoints with BTF; filters run in the kernel"),
+    ("tracepoint", Backend::Tracepoint, "BPF programs on tracepoints by their format, for kernels without BTF"),
+    ("tracefs", Backend::Tracefs, "the kernel's own trace buffers, for kernels without BPF"),
 ];
 
 /// For the option.
@@ -23,10 +25,11 @@ pub fn backend_parser() -> impl TypedValueParser<Value = Backend> {
     })
 }
 
-/// Numbers of system calls given by number.
+/// System calls by name, as in section 2 of the manual, or by number.
 pub fn syscall_numbers(words: &[String]) -> Result<Vec<u32>, Failure> {
     let number = |word: &String| {
-        word.parse().map_err(|_| Failure::refused(format!("`{word}` is not the number of a system call")))
+        let known = word.parse().ok().or_else(|| syscall_number(word));
+        known.ok_or_else(|| Failure::refused(format!("`{word}` is not a system call of this architecture")))
     };
     words.iter().map(number).collect()
 }

@@ -1,10 +1,10 @@
 //! The loop of the recording thread: take, append, sleep; and what ends it.
 
-use super::sources::Sources;
+use super::points::Points;
+use super::sink::Sink;
 use super::{Done, Progress, Wanted};
 use crate::exit::Failure;
-use punctual_bundle::recording::{Encoding, Keeps, LaneWriter};
-use punctual_bundle::{BundleError, RecordingDocument, RecordingWriter};
+use punctual_bundle::{RecordingDocument, RecordingWriter};
 use punctual_core::event::{Names, Recorded};
 use punctual_core::{CpuSet, Finding, MonotonicNs, Nanos, Severity};
 use punctual_host::task::clock;
@@ -16,6 +16,8 @@ use std::time::Duration;
 
 /// How often recorders are looked at while they are far from full. A buffer holds about a second of what a busy CPU records.
 const TICK: Duration = Duration::from_millis(40);
+/// The same where applications pass test points: their rings are smaller.
+const POINTS_TICK: Duration = Duration::from_millis(5);
 /// From this on (in hundredths of the fullest buffer) they are looked at at once again.
 const HURRY: u64 = 25;
 /// How often names and counts are renewed: what kill -9 can cost of them.
@@ -24,42 +26,28 @@ const RENEWAL: Nanos = Nanos::SECOND;
 /// Recorders and where they are drained to.
 pub struct Drain {
     kernel: Option<Recorder>,
-    sources: Sources,
+    points: Option<Points>,
+    sink: Sink,
     document: RecordingDocument,
     writer: RecordingWriter,
-    lane: LaneWriter,
-    bound: Option<u64>,
-    progress: Arc<Progress>,
     renewed: MonotonicNs,
-    /// Why recording ended before it was told to.
-    cause: Option<Cause>,
-}
-
-enum Cause {
-    /// The bound on its size; all that happened until this instant is there.
-    Bound { until: MonotonicNs },
-    /// A failed write.
-    Trouble(BundleError),
+    /// Names and sources of test points that the document has.
+    told: usize,
 }
 
 impl Drain {
     /// Attaches the recorders and begins the recording in the bundle.
     pub fn start(bundle: &Path, wanted: Wanted, progress: Arc<Progress>) -> Result<Drain, Failure> {
+        let (points, pointless) = Points::start(&wanted)?;
         let (kernel, refused) = kernel_recorder(&wanted)?;
         let mut recorded = kernel.as_ref().map_or_else(|| nothing(&wanted), Recorder::recorded);
-        recorded.findings.extend(refused);
-        let mut sources = Sources::default();
-        for source in &recorded.sources {
-            sources.add(source.clone());
-        }
+        recorded.findings.extend(refused.into_iter().chain(pointless));
         let names = kernel.as_ref().map_or_else(Names::default, Recorder::names);
         let document = RecordingDocument::new(wanted.keeps, recorded, names);
         let writer = RecordingWriter::create(bundle, &document).map_err(Failure::failed)?;
-        let newest = (wanted.keeps == Keeps::Newest).then_some(wanted.max_size);
-        let lane = writer.lane(0, newest);
-        let bound = (wanted.keeps == Keeps::All).then_some(wanted.max_size);
+        let sink = Sink::new(&writer, &document.recorded.sources, &wanted, progress);
         let renewed = clock::monotonic();
-        Ok(Drain { kernel, sources, document, writer, lane, bound, progress, renewed, cause: None })
+        Ok(Drain { kernel, points, sink, document, writer, renewed, told: 0 })
     }
 
     /// What of the request cannot be had.
@@ -69,86 +57,64 @@ impl Drain {
 
     /// Drains until it is told to stop, or cannot go on.
     pub fn run(mut self, stop: &AtomicBool) -> Done {
-        while !stop.load(Ordering::Relaxed) && self.cause.is_none() {
+        while !stop.load(Ordering::Relaxed) && self.sink.goes_on() {
             self.take();
-            if clock::monotonic() - self.renewed > RENEWAL {
+            let known = self.points.as_ref().map_or(0, Points::known);
+            if clock::monotonic() - self.renewed > RENEWAL || known > self.told {
+                self.told = known;
                 self.renew();
             }
-            if self.kernel.as_ref().is_none_or(|kernel| kernel.fill().is_none_or(|fill| fill < HURRY)) {
-                std::thread::park_timeout(TICK);
+            if self.fill() < HURRY {
+                let tick = if self.told > 0 { POINTS_TICK } else { TICK };
+                std::thread::park_timeout(tick);
             }
         }
-        if self.cause.is_some() {
-            self.progress.ended.store(true, Ordering::Relaxed);
-        }
         self.end()
+    }
+
+    /// How full the fullest buffer is, in hundredths.
+    fn fill(&self) -> u64 {
+        let kernel = self.kernel.as_ref().and_then(Recorder::fill).unwrap_or_default();
+        kernel.max(self.points.as_ref().map_or(0, |points| points.fill))
     }
 
     /// Takes what the recorders hold.
     fn take(&mut self) {
         let until = clock::monotonic();
-        if let Some(mut kernel) = self.kernel.take() {
-            for (cpu, lost) in kernel.losses() {
-                self.lost(cpu, lost);
-            }
-            kernel.drain(&mut |cpu, records| self.append_of_cpu(cpu, records));
-            self.kernel = Some(kernel);
+        if let Some(kernel) = &mut self.kernel {
+            self.sink.losses(&kernel.losses());
+            kernel.drain(&mut |cpu, records| self.sink.append_of_cpu(cpu, records));
         }
-        self.progress.lost.store(self.sources.lost(), Ordering::Relaxed);
-        // Looked at when all sources were read, so that all end at one instant.
-        if self.cause.is_none() && self.bound.is_some_and(|bound| self.lane.bytes() >= bound) {
-            self.cause = Some(Cause::Bound { until });
+        if let Some(points) = &mut self.points {
+            points.take(&mut self.sink);
         }
-    }
-
-    fn lost(&mut self, cpu: u16, lost: u64) {
-        if let Some(number) = self.sources.of_cpu(cpu) {
-            self.sources.set_lost(number, lost, 0);
-        }
-    }
-
-    fn append_of_cpu(&mut self, cpu: u16, records: &[u8]) {
-        if let Some(number) = self.sources.of_cpu(cpu) {
-            self.append(number, Encoding::KERNEL, records);
-        }
-    }
-
-    fn append(&mut self, number: u32, encoding: Encoding, records: &[u8]) {
-        if matches!(self.cause, Some(Cause::Bound { .. })) {
-            return; // Later than what the recording covers.
-        }
-        let lane = self.cause.is_none().then_some(&mut self.lane);
-        if let Err(trouble) = self.sources.append(number, encoding, records, lane, &self.progress) {
-            self.cause = Some(Cause::Trouble(trouble));
-        }
+        self.sink.round_ended(until);
     }
 
     /// Renews the document: a reader of a bundle that is cut off finds names and counts not older than that.
     fn renew(&mut self) {
         self.renewed = clock::monotonic();
-        self.document.recorded.sources = self.sources.listed();
+        self.document.recorded.sources = self.sink.sources();
         self.document.recorded.ended = self.renewed;
         if let Some(kernel) = &self.kernel {
             self.document.names.tasks = kernel.names().tasks;
         }
+        if let Some(points) = &self.points {
+            points.name(&mut self.document.names);
+        }
         if let Err(trouble) = self.writer.renew(&self.document) {
-            self.cause.get_or_insert(Cause::Trouble(trouble));
+            self.sink.fail(trouble);
         }
     }
 
     /// Takes the recorders away and everything in, and writes the document for good.
     fn end(mut self) -> Done {
-        let ended_early = match self.cause {
-            Some(Cause::Bound { until }) => Some(until),
-            Some(Cause::Trouble(_)) => Some(clock::monotonic()),
-            None => None,
-        };
+        let ended = self.sink.ended();
         if let Some(kernel) = self.kernel.take() {
-            let stopped = kernel.stop(&mut |cpu, records| self.append_of_cpu(cpu, records));
+            let stopped = kernel.stop(&mut |cpu, records| self.sink.append_of_cpu(cpu, records));
+            let losses = stopped.recorded.sources.iter().filter_map(|source| Some((source.cpu?, source.lost)));
+            self.sink.losses(&losses.collect::<Vec<_>>());
             let mut recorded = stopped.recorded;
-            if !matches!(self.cause, Some(Cause::Bound { .. })) {
-                recorded.sources.iter().for_each(|source| self.lost(source.cpu.unwrap_or_default(), source.lost));
-            }
             for found in std::mem::take(&mut self.document.recorded.findings) {
                 if !recorded.findings.contains(&found) {
                     recorded.findings.push(found);
@@ -157,37 +123,19 @@ impl Drain {
             self.document.recorded = recorded;
             self.document.names = stopped.names;
         }
-        self.document.recorded.sources = self.sources.listed();
-        let ended = ended_early.unwrap_or_else(clock::monotonic);
-        self.document.recorded.ended = ended;
+        if let Some(points) = self.points.take() {
+            points.end(&mut self.sink, &mut self.document);
+        }
+        let recorded = &mut self.document.recorded;
+        recorded.sources = self.sink.sources();
+        recorded.ended = ended.unwrap_or_else(clock::monotonic);
+        let (found, mut trouble) = self.sink.cause_of_end();
+        recorded.findings.extend(found);
         self.document.complete = true;
-        let (found, mut trouble) = self.cause_of_end();
-        self.document.recorded.findings.extend(found);
         if let Err(why) = self.writer.finish(&self.document) {
             trouble.get_or_insert(why.to_string());
         }
-        self.progress.lost.store(self.sources.lost(), Ordering::Relaxed);
         Done { recorded: self.document.recorded, trouble }
-    }
-
-    fn cause_of_end(&mut self) -> (Option<Finding>, Option<String>) {
-        let unwritten = self.sources.unwritten();
-        match self.cause.take() {
-            None => (None, None),
-            Some(Cause::Bound { .. }) => {
-                let message = "recording ended when it reached its bound; what happened later is not in it";
-                let finding = Finding::new("recording-full", Severity::Warning, "recording", message);
-                let evidence = format!("{} bytes", self.lane.bytes());
-                let remedy = "allow more (--max-size), ask for fewer events, or keep the newest (--keep newest)";
-                (Some(finding.evidence(evidence).remedy(remedy)), None)
-            }
-            Some(Cause::Trouble(why)) => {
-                let message = format!("recording ended early: {unwritten} events more could not be written");
-                let finding = Finding::new("recording-not-written", Severity::Bad, "recording", message);
-                let remedy = "record to a file system with room, or ask for fewer events";
-                (Some(finding.evidence(why.to_string()).remedy(remedy)), Some(why.to_string()))
-            }
-        }
     }
 }
 
@@ -202,6 +150,7 @@ fn kernel_recorder(wanted: &Wanted) -> Result<(Option<Recorder>, Option<Finding>
         comms: wanted.comms.clone(),
         syscalls: wanted.syscalls.clone(),
         backend: wanted.backend,
+        buffer: wanted.buffer,
         ..Request::new(&wanted.groups, wanted.cpus.clone())
     };
     match Recorder::start(request) {

@@ -44,15 +44,28 @@ impl Sources {
         (self.all.len() - 1) as u32
     }
 
+    /// Adds one of which more is known later.
+    pub fn add_unknown(&mut self) -> u32 {
+        let name = format!("source {}", self.all.len());
+        self.add(Source { name, cpu: None, recorded: 0, lost: 0, torn: 0 })
+    }
+
+    /// Says what a source is, and what it has lost by itself so far.
+    pub fn describe(&mut self, number: u32, source: Source) {
+        if let Some(tally) = self.all.get_mut(number as usize) {
+            tally.source = source;
+        }
+    }
+
     /// The CPU's number among them.
     pub fn of_cpu(&self, cpu: u16) -> Option<u32> {
         self.all.iter().position(|tally| tally.source.cpu == Some(cpu)).map(|place| place as u32)
     }
 
-    /// What the source has lost by itself so far.
-    pub fn set_lost(&mut self, number: u32, lost: u64, torn: u64) {
-        if let Some(tally) = self.all.get_mut(number as usize) {
-            (tally.source.lost, tally.source.torn) = (lost, torn);
+    /// What the source of a CPU has lost by itself so far.
+    pub fn set_lost(&mut self, cpu: u16, lost: u64) {
+        if let Some(tally) = self.all.iter_mut().find(|tally| tally.source.cpu == Some(cpu)) {
+            tally.source.lost = lost;
         }
     }
 

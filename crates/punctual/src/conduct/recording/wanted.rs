@@ -29,6 +29,8 @@ pub struct Wanted {
     pub backend: Backend,
     /// Whether test points of applications are recorded.
     pub points: bool,
+    /// Bytes of the buffer of each CPU.
+    pub buffer: usize,
     /// Bytes that the recording may take.
     pub max_size: u64,
     /// What becomes of it when it has.
@@ -36,6 +38,9 @@ pub struct Wanted {
     /// Where the thread that takes it all runs; empty: anywhere.
     pub thread_cpus: CpuSet,
 }
+
+/// What a busy CPU records in about a third of a second.
+pub const BUFFER: usize = 8 << 20;
 
 impl Wanted {
     /// As a plan wants it; the thread that takes it all runs where the conducting thread does.
@@ -50,6 +55,7 @@ impl Wanted {
             syscalls: Vec::new(),
             backend: Backend::Auto,
             points: record.points,
+            buffer: BUFFER,
             max_size: record.max_size.0,
             keeps: Keeps::All,
             thread_cpus: thread_cpus.clone(),
