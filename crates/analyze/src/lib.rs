@@ -10,6 +10,7 @@ pub mod gaps;
 pub mod occupancy;
 pub mod pairs;
 pub mod percentiles;
+pub mod probes;
 pub mod requirements;
 pub mod stats;
 pub mod summary;

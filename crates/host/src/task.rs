@@ -3,6 +3,7 @@
 pub mod attributes;
 pub mod children;
 pub mod clock;
+pub mod gate;
 pub mod memory;
 pub mod power;
 pub mod rights;

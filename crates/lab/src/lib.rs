@@ -34,5 +34,6 @@ pub use arch::Arch;
 pub use error::{LabError, Missing};
 pub use guest::{Accel, Guest, GuestFile, Job, Source};
 pub use kernel::Kernel;
+pub use libraries::Libraries;
 pub use outcome::{Outcome, Phase};
 pub use results::GuestResult;

@@ -98,6 +98,14 @@ impl Libraries {
         Libraries { dirs }
     }
 
+    /// The same, with those of `LD_LIBRARY_PATH` first: what a program finds that is started from here.
+    pub fn of_the_environment() -> Libraries {
+        let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+        let mut dirs: Vec<PathBuf> = std::env::split_paths(&own).filter(|dir| dir.is_absolute()).collect();
+        dirs.extend(Libraries::of_the_system().dirs);
+        Libraries { dirs }
+    }
+
     /// All that a program loads, through all levels: the path by which each is found in the guest (the same as here), and
     /// none for a static program or a script.
     ///

@@ -11,6 +11,7 @@ pub mod man;
 pub mod measure;
 pub mod occupancy;
 pub mod pairs;
+pub mod probe;
 pub mod report;
 pub mod run;
 pub mod show;

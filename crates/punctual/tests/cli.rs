@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 24] = [
     "",
     "run",
     "show",
@@ -18,6 +18,7 @@ const COMMANDS: [&str; 23] = [
     "export",
     "import",
     "trace",
+    "probe",
     "measure",
     "check",
     "isolate",

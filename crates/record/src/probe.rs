@@ -16,7 +16,7 @@ use crate::symbols::Function;
 use crate::wire::layout as wire;
 use aya_obj::btf::Btf;
 use punctual_core::CpuSet;
-use punctual_core::event::Source;
+use punctual_core::event::{CallCounts, FunctionName, Source};
 use std::os::fd::OwnedFd;
 
 static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.bpf.o.z"));
@@ -42,23 +42,6 @@ pub struct ProbeRequest {
     pub argument: Option<u8>,
     /// Bytes for each CPU's buffer, made a power of two.
     pub buffer: usize,
-}
-
-/// What became of a function's calls.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Count {
-    /// Calls that began.
-    pub entered: u64,
-    /// Calls that returned and were paired.
-    pub returned: u64,
-    /// Calls that were left by longjmp, an exception, or the end of the thread.
-    pub left: u64,
-    /// Returns of calls that had begun before the probes were there.
-    pub unpaired: u64,
-    /// Calls nested deeper than is followed (64): not timed.
-    pub too_deep: u64,
-    /// Calls of more threads than are followed: not timed.
-    pub no_room: u64,
 }
 
 /// Probes in force; they are gone when this is dropped, or the process dies.
@@ -146,19 +129,26 @@ impl Probes {
         self.buffers.fill()
     }
 
-    /// What was lost so far.
-    pub fn lost(&self) -> u64 {
-        (0..self.cpus.len() as u32).map(|slot| self.buffers.lost(slot)).sum()
+    /// The sources of its records, one for each CPU, with what was lost so far.
+    pub fn sources(&self) -> Vec<Source> {
+        let source = |(slot, cpu): (usize, usize)| Source {
+            name: format!("probes on cpu {cpu}"),
+            cpu: Some(cpu as u16),
+            recorded: 0,
+            lost: self.buffers.lost(slot as u32),
+            torn: 0,
+        };
+        self.cpus.iter().enumerate().map(source).collect()
     }
 
     /// What became of each function's calls so far.
-    pub fn counts(&self) -> Vec<Count> {
+    pub fn counts(&self) -> Vec<CallCounts> {
         let Ok(map) = self.object.map("counts") else { return Vec::new() };
         let count = |function: u32| {
             let mut value = [0; COUNT_BYTES];
             sys::look_up(map, &function.to_ne_bytes(), &mut value).ok()?;
             let word = |at: usize| value[at * 8..].first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
-            Some(Count {
+            Some(CallCounts {
                 entered: word(0),
                 returned: word(1),
                 left: word(2),
@@ -171,7 +161,7 @@ impl Probes {
     }
 
     /// Takes the probes out, hands over the rest, and says what came from where.
-    pub fn stop(mut self, sink: &mut dyn FnMut(u16, &[u8])) -> (Vec<Count>, Vec<Source>) {
+    pub fn stop(mut self, sink: &mut dyn FnMut(u16, &[u8])) -> (Vec<CallCounts>, Vec<Source>) {
         // Entries first: what is entered no more cannot be left without its return.
         self.entries.clear();
         self.returns.clear();
@@ -183,15 +173,19 @@ impl Probes {
                 sink(cpu as u16, &self.bytes);
             }
         }
-        let sources = self.cpus.iter().enumerate().map(|(slot, cpu)| Source {
-            name: format!("probes on cpu {cpu}"),
-            cpu: Some(cpu as u16),
-            recorded: 0,
-            lost: self.buffers.lost(slot as u32),
-            torn: 0,
-        });
-        (self.counts(), sources.collect())
+        (self.counts(), self.sources())
     }
+}
+
+/// Functions as a recording names them.
+pub fn names(functions: &[Function]) -> Vec<FunctionName> {
+    let name = |function: &Function| FunctionName {
+        name: function.name.clone(),
+        object: function.object.display().to_string(),
+        offset: function.offset,
+        site: function.site.to_string(),
+    };
+    functions.iter().map(name).collect()
 }
 
 /// `struct count` of `bpf/probe.bpf.c`.

@@ -2,6 +2,7 @@
 
 use super::{Figures, Interval, PairResult, Results, ran};
 use crate::functions::FunctionFigures;
+use crate::probes;
 use crate::summary::{figures, supported};
 use crate::threads::Lanes;
 use crate::{Distribution, values::Curve};
@@ -56,7 +57,7 @@ pub fn document(
         pairs,
         functions,
         values: results.curves.iter().map(|curve| values(curve, names)).collect(),
-        findings: recorded.findings.clone(),
+        findings: recorded.findings.iter().cloned().chain(probes::findings(names, &results.functions)).collect(),
     }
 }
 

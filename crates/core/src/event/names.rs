@@ -1,6 +1,7 @@
 //! What the numbers in events are called.
 
 use super::{StackId, Tid};
+use crate::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -30,6 +31,40 @@ pub struct FunctionName {
     pub site: String,
 }
 
+/// What became of the calls of a probed function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct CallCounts {
+    /// Calls that began.
+    pub entered: u64,
+    /// Calls that returned and were paired.
+    pub returned: u64,
+    /// Calls that were left by longjmp, an exception, or the end of the thread.
+    pub left: u64,
+    /// Returns of calls that had begun before the probes were there.
+    pub unpaired: u64,
+    /// Calls nested deeper than is followed: not timed.
+    pub too_deep: u64,
+    /// Calls of more threads than are followed: not timed.
+    pub no_room: u64,
+}
+
+/// What a probe costs on this machine, measured on functions that do nothing.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ProbeCost {
+    /// How the function begins, which decides the cost: see [`FunctionName::site`].
+    pub site: String,
+    /// Calls that were measured.
+    pub calls: u64,
+    /// What an empty function is measured as: what every measured interval has too much.
+    pub measured_min: Nanos,
+    /// The median of the same.
+    pub measured_median: Nanos,
+    /// The 99th percentile of the same.
+    pub measured_p99: Nanos,
+    /// What each call takes longer than without probes: what the program pays.
+    pub added: Nanos,
+}
+
 /// What the numbers in events are called. What is not in here is shown as its number.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -40,6 +75,10 @@ pub struct Names {
     pub points: Vec<String>,
     /// Probed functions; their place is a [`super::FunctionId`].
     pub functions: Vec<FunctionName>,
+    /// What became of their calls, in the same order; known when the recording has ended.
+    pub calls: Vec<CallCounts>,
+    /// What probes cost here, by kind of function.
+    pub probe_costs: Vec<ProbeCost>,
     /// Interrupts: number to the names of their handlers, as in /proc/interrupts.
     pub irqs: BTreeMap<u32, String>,
     /// Interrupt vectors (`local_timer`, `reschedule`, …).

@@ -56,6 +56,16 @@ pub struct Args {
     /// Print punctual-pairs/1 instead (docs/pairs.md); with --calls, one document an interval
     #[arg(long)]
     json: bool,
+    /// What is for people goes to standard error: standard output is another program's.
+    #[arg(skip)]
+    aside: bool,
+}
+
+impl Args {
+    /// All that a bundle holds, beside the output of a program that was just watched.
+    pub fn aside(bundle: PathBuf, limit: Vec<String>, worst: usize, calls: bool, json: bool) -> Args {
+        Args { bundle, pairs: Vec::new(), by: None, rule: None, limit, calls, worst, json, aside: !json }
+    }
 }
 
 /// Reads, matches, shows.
@@ -88,7 +98,8 @@ pub fn run(args: Args) -> Ending {
     if args.json {
         output::print_json(&document)?;
     } else {
-        output::print(&terminal::pairs(&document, args.worst, &show_options()))?;
+        let text = terminal::pairs(&document, args.worst, &show_options());
+        if args.aside { eprint!("{text}") } else { output::print(&text)? }
     }
     Ok(match document.verdict {
         Some(VerdictWord::NotMet) => Exit::NotMet,
@@ -146,7 +157,8 @@ fn look(
 /// One line an interval.
 fn list(args: &Args, opened: &Opened, options: PairingOptions, prepared: Prepared) -> Result<(), Failure> {
     let names = opened.names();
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let out: Box<dyn Write> = if args.aside { Box::new(std::io::stderr()) } else { Box::new(std::io::stdout().lock()) };
+    let mut out = BufWriter::new(out);
     if !args.json {
         writeln!(out, "{}", terminal::call_header())?;
     }

@@ -1,9 +1,9 @@
 //! `punctual trace`: kernel events and test points into a bundle.
 
-mod command;
-mod ending;
+pub(super) mod command;
+pub(super) mod ending;
 mod listing;
-mod watch;
+pub(super) mod watch;
 
 use crate::conduct::interrupt::Interrupts;
 use crate::conduct::recording::{self, Recording, Wanted};
@@ -92,7 +92,7 @@ pub fn run(args: Args) -> Ending {
     let interrupts = Interrupts::listen()?;
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let directory = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-trace-{stamp}")));
-    let writer = BundleWriter::create(&directory, &name(&args.command), "trace").map_err(Failure::refused)?;
+    let writer = BundleWriter::create(&directory, &command::name(&args.command), "trace").map_err(Failure::refused)?;
     let discard = |_: &Failure| drop(std::fs::remove_dir_all(&directory));
     let environment = environment::capture(&Root::system());
     writer.write_document("environment", &environment).map_err(Failure::failed).inspect_err(discard)?;
@@ -106,7 +106,7 @@ pub fn run(args: Args) -> Ending {
             return Err(failure);
         }
     };
-    let outcome = wait(&args, &recording, command.as_mut(), &interrupts);
+    let outcome = wait(args.duration, args.quiet, &recording, command.as_mut(), &interrupts, &|| true);
     let told = recording.findings.clone();
     let done = recording.stop()?;
     let news: Vec<Finding> = done.recorded.findings.iter().filter(|found| !told.contains(found)).cloned().collect();
@@ -114,10 +114,17 @@ pub fn run(args: Args) -> Ending {
     ending::end(writer, done, outcome, command.and_then(Command::ended), args.quiet)
 }
 
-/// Until the command, the time, the user or the recording itself ends it.
-fn wait(args: &Args, recording: &Recording, mut command: Option<&mut Command>, interrupts: &Interrupts) -> Outcome {
+/// Until the command, the time, the user or the recording itself ends it, or what is recorded no longer goes on.
+pub(super) fn wait(
+    duration: Option<Nanos>,
+    quiet: bool,
+    recording: &Recording,
+    mut command: Option<&mut Command>,
+    interrupts: &Interrupts,
+    goes_on: &dyn Fn() -> bool,
+) -> Outcome {
     let began = clock::monotonic();
-    let mut line = watch::Line::new(args.quiet, began);
+    let mut line = watch::Line::new(quiet, began);
     loop {
         std::thread::sleep(TICK);
         line.refresh(recording.progress());
@@ -125,11 +132,11 @@ fn wait(args: &Args, recording: &Recording, mut command: Option<&mut Command>, i
             if command.has_ended() {
                 return Outcome::Completed;
             }
-        } else if recording.has_ended() {
+        } else if recording.has_ended() || !goes_on() {
             // Why is a finding of the recording.
             return Outcome::Completed;
         }
-        let over = args.duration.is_some_and(|duration| clock::monotonic() - began >= duration);
+        let over = duration.is_some_and(|duration| clock::monotonic() - began >= duration);
         if over || interrupts.asked() {
             command.into_iter().for_each(Command::terminate);
             return if over { Outcome::Completed } else { Outcome::Interrupted };
@@ -159,6 +166,7 @@ fn wanted(args: &Args) -> Result<Wanted, Failure> {
         insist: !args.events.is_empty() || !args.syscalls.is_empty(),
         groups,
         thread_cpus: online.difference(&cpus),
+        online,
         cpus,
         pids: args.pid.clone(),
         follow_children: false,
@@ -170,6 +178,7 @@ fn wanted(args: &Args) -> Result<Wanted, Failure> {
             .ok()
             .filter(|size| BUFFERS.contains(size))
             .ok_or_else(|| Failure::refused(format!("--buffer {}: a buffer has 64KiB to 1GiB", args.buffer)))?,
+        probes: None,
         max_size: args.max_size.0,
         keeps: if args.keep == "newest" { Keeps::Newest } else { Keeps::All },
     })
@@ -179,9 +188,3 @@ fn wanted(args: &Args) -> Result<Wanted, Failure> {
 const BUFFERS: std::ops::RangeInclusive<usize> = 64 << 10..=1 << 30;
 /// As in experiment files.
 const LEAST: ByteSize = ByteSize(punctual_plan::limits::MIN_RECORDING);
-
-/// What the bundle is called: after the command.
-fn name(command: &[String]) -> String {
-    let program = command.first().map(|program| program.rsplit('/').next().unwrap_or_default());
-    program.filter(|name| !name.is_empty()).unwrap_or("trace").to_owned()
-}

@@ -5,6 +5,7 @@
 
 mod drain;
 mod points;
+mod probing;
 mod sink;
 mod sources;
 mod wanted;
@@ -19,7 +20,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-pub use wanted::{Wanted, groups};
+pub use wanted::{BUFFER, Wanted, WantedProbes, groups};
 
 /// How things stand.
 #[derive(Debug, Default)]

@@ -3,37 +3,19 @@
 use super::empty::{self, Empty};
 use super::{ProbeRequest, Probes, Whose};
 use crate::recorder::{StartError, now};
-use crate::symbols::{Function, Site};
+use crate::symbols::Function;
 use crate::wire;
-use punctual_core::event::What;
+use punctual_core::event::{ProbeCost, What};
 use punctual_core::{CpuSet, Nanos};
-use serde::{Deserialize, Serialize};
 
 /// Calls for each kind of function. At the dearest they take some 20 ms.
 const CALLS: usize = 2_000;
-
-/// What probes on one kind of function cost.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Cost {
-    /// How the function begins: see [`Site`].
-    pub site: String,
-    /// Calls that were measured.
-    pub calls: u64,
-    /// What an empty function is measured as: what every measured interval has too much.
-    pub measured_min: Nanos,
-    /// The median of the same.
-    pub measured_median: Nanos,
-    /// The 99th percentile of the same.
-    pub measured_p99: Nanos,
-    /// What each call takes longer than without probes: what the program pays.
-    pub added: Nanos,
-}
 
 /// Measures every kind of function that this processor has. Takes some tens of milliseconds.
 ///
 /// # Errors
 /// Where no probe can be put into this process itself.
-pub fn measure(cpus: &CpuSet) -> Result<Vec<Cost>, StartError> {
+pub fn measure(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
     let empties = empty::all();
     let functions = empties.iter().map(place).collect::<Result<Vec<_>, _>>()?;
     let plain: Vec<Nanos> = empties.iter().map(time).collect();
@@ -55,7 +37,7 @@ pub fn measure(cpus: &CpuSet) -> Result<Vec<Cost>, StartError> {
         measured.sort_unstable();
         let at = |hundredth: usize| measured.get((measured.len().max(1) - 1) * hundredth / 100).copied();
         let (Some(min), Some(median), Some(p99)) = (at(0), at(50), at(99)) else { continue };
-        costs.push(Cost {
+        costs.push(ProbeCost {
             site: empty.site.to_string(),
             calls: measured.len() as u64,
             measured_min: min,
@@ -110,10 +92,4 @@ pub(super) fn place(empty: &Empty) -> Result<Function, StartError> {
         size: 0,
         site: empty.site,
     })
-}
-
-/// What a function of this kind costs, among what was measured.
-pub fn of_site(costs: &[Cost], site: Site) -> Option<&Cost> {
-    let word = site.to_string();
-    costs.iter().find(|cost| cost.site == word)
 }

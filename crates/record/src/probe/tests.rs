@@ -99,7 +99,7 @@ fn all_calls_are_paired() {
     let (counts, sources) = probes.stop(&mut |_, bytes| events.extend(wire::decode(bytes).filter_map(Result::ok)));
     assert_eq!(sources.iter().map(|source| source.lost).sum::<u64>(), 0);
     let count = |name: &str| counts[names.iter().position(|known| *known == name).unwrap()];
-    let of = |entered, returned, left| Count { entered, returned, left, ..Count::default() };
+    let of = |entered, returned, left| CallCounts { entered, returned, left, ..CallCounts::default() };
     assert_eq!(count("fact"), of(5 + 4 * 200 * 3, 5 + 4 * 200 * 3, 0));
     assert_eq!(count("jumper"), of(40, 0, 40));
     assert_eq!(count("outer"), of(10, 10, 0));

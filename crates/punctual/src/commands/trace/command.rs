@@ -31,14 +31,33 @@ pub fn find(command: &[String]) -> Result<Option<PathBuf>, Failure> {
     found.map(Some).map_err(|why| Failure::refused(format!("cannot run `{name}`: {why}")))
 }
 
+/// What a bundle is called after it.
+pub fn name(line: &[String]) -> String {
+    let program = line.first().map(|program| program.rsplit('/').next().unwrap_or_default());
+    program.filter(|name| !name.is_empty()).unwrap_or("trace").to_owned()
+}
+
+/// A command line that is ready to be started, with the terminal and the environment of this process.
+pub fn prepared(program: &Path, line: &[String], output_to_stderr: bool) -> std::process::Command {
+    let mut command = std::process::Command::new(program);
+    command.arg0(&line[0]).args(&line[1..]);
+    if output_to_stderr {
+        command.stdout(std::io::stderr());
+    }
+    command
+}
+
 impl Command {
-    /// Starts it with the terminal and the environment of this process.
+    /// One that was started elsewhere.
+    pub fn of(child: Child) -> Command {
+        Command { child, status: None }
+    }
+
+    /// Starts it.
     pub fn start(program: &Path, line: &[String]) -> Result<Command, Failure> {
-        let mut command = std::process::Command::new(program);
-        command.arg0(&line[0]).args(&line[1..]);
-        let child = command.spawn();
+        let child = prepared(program, line, false).spawn();
         let child = child.map_err(|why| Failure::refused(format!("cannot run `{}`: {why}", line[0])))?;
-        Ok(Command { child, status: None })
+        Ok(Command::of(child))
     }
 
     /// Whether it has ended.

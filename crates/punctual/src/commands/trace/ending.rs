@@ -19,6 +19,19 @@ const TOO_MUCH_LOST: f64 = 0.01;
 
 /// Closes the bundle, sums up on standard error, and ends as the command did.
 pub fn end(writer: BundleWriter, done: Done, outcome: Outcome, command: Option<Ended>, quiet: bool) -> Ending {
+    let (exit, bundle) = close(writer, done, outcome)?;
+    if !quiet {
+        sum_up(&bundle);
+    }
+    match (exit, command) {
+        // The command's own code, which the four of punctual cannot hold.
+        (Exit::Done, Some(Ended { code })) => process::exit(code.into()),
+        (exit, _) => Ok(exit),
+    }
+}
+
+/// Writes the last files of the bundle: how the recording itself ended, and the bundle.
+pub fn close(writer: BundleWriter, done: Done, outcome: Outcome) -> Result<(Exit, Bundle), Failure> {
     let directory = writer.directory().to_owned();
     let outcome = match &done.trouble {
         Some(why) => Outcome::Failed { why: why.clone() },
@@ -41,14 +54,7 @@ pub fn end(writer: BundleWriter, done: Done, outcome: Outcome, command: Option<E
     summary.recording = recorded::open(&written).map(|opened| opened.summary());
     writer.finish(&summary, ending).map_err(Failure::failed)?;
     let bundle = Bundle::open(&directory).map_err(Failure::failed)?;
-    if !quiet {
-        sum_up(&bundle);
-    }
-    match (exit, command) {
-        // The command's own code, which the four of punctual cannot hold.
-        (Exit::Done, Some(Ended { code })) => process::exit(code.into()),
-        (exit, _) => Ok(exit),
-    }
+    Ok((exit, bundle))
 }
 
 /// What the recording holds, who was busiest, and what can be asked of it next.

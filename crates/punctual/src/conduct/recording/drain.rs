@@ -1,6 +1,7 @@
 //! The loop of the recording thread: take, append, sleep; and what ends it.
 
 use super::points::Points;
+use super::probing::Probing;
 use super::sink::Sink;
 use super::{Done, Progress, Wanted};
 use crate::exit::Failure;
@@ -27,6 +28,7 @@ const RENEWAL: Nanos = Nanos::SECOND;
 pub struct Drain {
     kernel: Option<Recorder>,
     points: Option<Points>,
+    probing: Option<Probing>,
     sink: Sink,
     document: RecordingDocument,
     writer: RecordingWriter,
@@ -42,12 +44,17 @@ impl Drain {
         let (kernel, refused) = kernel_recorder(&wanted)?;
         let mut recorded = kernel.as_ref().map_or_else(|| nothing(&wanted), Recorder::recorded);
         recorded.findings.extend(refused.into_iter().chain(pointless));
-        let names = kernel.as_ref().map_or_else(Names::default, Recorder::names);
+        let mut names = kernel.as_ref().map_or_else(Names::default, Recorder::names);
+        if let Some(probes) = &wanted.probes {
+            Probing::name(probes, &mut names);
+        }
         let document = RecordingDocument::new(wanted.keeps, recorded, names);
         let writer = RecordingWriter::create(bundle, &document).map_err(Failure::failed)?;
-        let sink = Sink::new(&writer, &document.recorded.sources, &wanted, progress);
+        let mut sink = Sink::new(&writer, &document.recorded.sources, &wanted, progress);
         let renewed = clock::monotonic();
-        Ok(Drain { kernel, points, sink, document, writer, renewed, told: 0 })
+        let probing =
+            wanted.probes.as_ref().map(|probes| Probing::start(probes, &wanted.online, &mut sink)).transpose()?;
+        Ok(Drain { kernel, points, probing, sink, document, writer, renewed, told: 0 })
     }
 
     /// What of the request cannot be had.
@@ -75,7 +82,8 @@ impl Drain {
     /// How full the fullest buffer is, in hundredths.
     fn fill(&self) -> u64 {
         let kernel = self.kernel.as_ref().and_then(Recorder::fill).unwrap_or_default();
-        kernel.max(self.points.as_ref().map_or(0, |points| points.fill))
+        let probing = self.probing.as_ref().map_or(0, Probing::fill);
+        kernel.max(probing).max(self.points.as_ref().map_or(0, |points| points.fill))
     }
 
     /// Takes what the recorders hold.
@@ -84,6 +92,9 @@ impl Drain {
         if let Some(kernel) = &mut self.kernel {
             self.sink.losses(&kernel.losses());
             kernel.drain(&mut |cpu, records| self.sink.append_of_cpu(cpu, records));
+        }
+        if let Some(probing) = &mut self.probing {
+            probing.take(&mut self.sink);
         }
         if let Some(points) = &mut self.points {
             points.take(&mut self.sink);
@@ -121,7 +132,11 @@ impl Drain {
                 }
             }
             self.document.recorded = recorded;
-            self.document.names = stopped.names;
+            let probed = std::mem::replace(&mut self.document.names, stopped.names);
+            (self.document.names.functions, self.document.names.probe_costs) = (probed.functions, probed.probe_costs);
+        }
+        if let Some(probing) = self.probing.take() {
+            self.document.names.calls = probing.stop(&mut self.sink);
         }
         if let Some(points) = self.points.take() {
             points.end(&mut self.sink, &mut self.document);

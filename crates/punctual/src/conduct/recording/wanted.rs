@@ -3,10 +3,12 @@
 use crate::exit::Failure;
 use punctual_bundle::recording::Keeps;
 use punctual_core::CpuSet;
-use punctual_core::event::Group;
+use punctual_core::event::{Group, ProbeCost};
 use punctual_core::words::nearest;
 use punctual_plan::RecordPlan;
 use punctual_record::Backend;
+use punctual_record::probe::ProbeRequest;
+use punctual_record::symbols::Function;
 
 /// What to record.
 #[derive(Clone, Debug)]
@@ -31,6 +33,10 @@ pub struct Wanted {
     pub points: bool,
     /// Bytes of the buffer of each CPU.
     pub buffer: usize,
+    /// All CPUs that are online.
+    pub online: CpuSet,
+    /// Functions of programs that are timed.
+    pub probes: Option<WantedProbes>,
     /// Bytes that the recording may take.
     pub max_size: u64,
     /// What becomes of it when it has.
@@ -41,6 +47,16 @@ pub struct Wanted {
 
 /// What a busy CPU records in about a third of a second.
 pub const BUFFER: usize = 8 << 20;
+/// Functions to time.
+#[derive(Clone, Debug)]
+pub struct WantedProbes {
+    /// The functions.
+    pub functions: Vec<Function>,
+    /// Whose calls, and what to keep of them.
+    pub request: ProbeRequest,
+    /// What probes cost here.
+    pub costs: Vec<ProbeCost>,
+}
 
 impl Wanted {
     /// As a plan wants it; the thread that takes it all runs where the conducting thread does.
@@ -56,6 +72,8 @@ impl Wanted {
             backend: Backend::Auto,
             points: record.points,
             buffer: BUFFER,
+            online: record.cpus.clone(),
+            probes: None,
             max_size: record.max_size.0,
             keeps: Keeps::All,
             thread_cpus: thread_cpus.clone(),

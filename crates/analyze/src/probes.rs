@@ -1,0 +1,128 @@
+//! What probes cost, and where that is too much for what they measured.
+
+use crate::functions::FunctionFigures;
+use punctual_core::event::{CallCounts, FunctionId, ProbeCost};
+use punctual_core::{Finding, Names, Nanos, Severity};
+use std::collections::BTreeMap;
+
+/// An interval that is not so many times longer than what an empty function is measured as says more of the probe than of the function.
+const SEVERAL: i64 = 5;
+
+/// What is to be said beside the figures of probed functions.
+pub fn findings(names: &Names, figures: &BTreeMap<FunctionId, FunctionFigures>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::new();
+    for cost in &names.probe_costs {
+        if names.functions.iter().any(|function| function.site == cost.site) {
+            findings.push(price(cost));
+        }
+    }
+    for (place, function) in names.functions.iter().enumerate() {
+        let figures = figures.get(&FunctionId(place as u32));
+        let cost = names.probe_costs.iter().find(|cost| cost.site == function.site);
+        let median = figures.filter(|figures| figures.calls.data.count() > 0);
+        let median = median.map(|figures| Nanos(figures.calls.data.whole.value_at_quantile(0.5) as i64));
+        if let (Some(cost), Some(median)) = (cost, median)
+            && median.ns() < SEVERAL * cost.measured_median.ns()
+        {
+            findings.push(dominated(&function.name, median, cost));
+        }
+        if let Some(calls) = names.calls.get(place) {
+            findings.extend(uncounted(&function.name, calls));
+        }
+    }
+    findings
+}
+
+fn price(cost: &ProbeCost) -> Finding {
+    let site = match cost.site.as_str() {
+        "" => "functions".to_owned(),
+        "single-stepped" => "functions whose first instruction the kernel must single-step".to_owned(),
+        site => format!("functions that begin with a {site}"),
+    };
+    let message = format!(
+        "probes on {site}: an empty one is measured as {} (nothing is subtracted), and every call takes {} longer",
+        cost.measured_median.readable(),
+        cost.added.readable()
+    );
+    let evidence = format!(
+        "median of {} calls of an empty function on this machine; min {}, p99 {}",
+        cost.calls,
+        cost.measured_min.readable(),
+        cost.measured_p99.readable()
+    );
+    Finding::new("probe-cost", Severity::Note, "probes", message).evidence(evidence)
+}
+
+fn dominated(name: &str, median: Nanos, cost: &ProbeCost) -> Finding {
+    let message = format!(
+        "half of its calls are shorter than {SEVERAL} times the cost of the probe: they say more of the probe than of it"
+    );
+    let evidence = format!("median {}; an empty function {}", median.readable(), cost.measured_median.readable());
+    let remedy = "probe what calls it, or put test points into it (docs/testpoints.md)";
+    Finding::new("probe-dominates", Severity::Warning, name, message).evidence(evidence).remedy(remedy)
+}
+
+/// Calls that are in no figure.
+fn uncounted(name: &str, calls: &CallCounts) -> Option<Finding> {
+    let accounted = calls.returned + calls.left + calls.too_deep + calls.no_room;
+    let parts = [
+        (calls.left, "left by a jump, an exception or the end of the thread"),
+        (calls.unpaired, "returned that had begun before the probes"),
+        (calls.too_deep, "nested too deep to be timed"),
+        (calls.no_room, "in more threads than are followed"),
+        (calls.entered.saturating_sub(accounted), "still went on when the probes were taken out"),
+    ];
+    let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    let parts = parts.collect::<Vec<_>>().join(", ");
+    let found = match (calls.entered + calls.unpaired, parts.is_empty()) {
+        (0, _) => Finding::new("function-not-called", Severity::Note, name, "it was not called"),
+        (_, true) => return None,
+        (_, false) => {
+            let message = "some of its calls are in no figure";
+            Finding::new("calls-not-timed", Severity::Note, name, message)
+                .evidence(format!("of {} calls: {parts}", calls.entered))
+        }
+    };
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::event::FunctionName;
+    use punctual_core::{Event, MonotonicNs, Tid, What};
+
+    fn cost() -> ProbeCost {
+        let (measured_min, measured_median, measured_p99) = (Nanos(400), Nanos(500), Nanos(600));
+        ProbeCost { site: "push".into(), calls: 2000, measured_min, measured_median, measured_p99, added: Nanos(1200) }
+    }
+
+    fn told(spans: &[i64], calls: CallCounts) -> Vec<String> {
+        let function = FunctionName { name: "f".into(), object: "/p".into(), offset: 0, site: "push".into() };
+        let names =
+            Names { functions: vec![function], calls: vec![calls], probe_costs: vec![cost()], ..Names::default() };
+        let mut functions = crate::functions::Functions::new([]);
+        let gaps = crate::gaps::Gaps::default();
+        for (index, span) in spans.iter().enumerate() {
+            let began = MonotonicNs(index as i64 * 1_000_000);
+            let what = What::Call { function: FunctionId(0), began, depth: 0, left: false, argument: None };
+            functions.push(&Event { at: began + Nanos(*span), cpu: 0, tid: Tid(7), what }, &gaps);
+        }
+        let (figures, _) = functions.finish();
+        findings(&names, &figures).iter().map(|finding| format!("{}: {}", finding.id, finding.message)).collect()
+    }
+
+    #[test]
+    fn the_cost_stands_beside_figures_and_warns_where_it_dominates() {
+        let returned = |n| CallCounts { entered: n, returned: n, ..CallCounts::default() };
+        let told_of = told(&[2_000, 2_400, 9_000], returned(3));
+        assert_eq!(told_of.len(), 2, "{told_of:?}");
+        let price = "probe-cost: probes on functions that begin with a push: an empty one is measured as 500 ns (nothing is subtracted), and every call takes 1.2 us longer";
+        assert_eq!(told_of[0], price);
+        assert!(told_of[1].starts_with("probe-dominates: half of its calls are shorter than 5 times"));
+        assert_eq!(told(&[3_000, 4_000, 9_000], returned(3)).len(), 1);
+        let more = CallCounts { left: 2, entered: 6, ..returned(3) };
+        assert!(told(&[3_000, 4_000, 9_000], more)[1].starts_with("calls-not-timed"));
+        assert!(told(&[], returned(0))[1].starts_with("function-not-called"));
+    }
+}

@@ -1,0 +1,116 @@
+//! A program that is there, with its process id, and has not begun: whoever wants to see its very first instruction gets ready meanwhile.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::thread::JoinHandle;
+
+/// A process that waits before its exec.
+pub struct Gated {
+    /// Its process id.
+    pub pid: u32,
+    open: File,
+    spawn: JoinHandle<io::Result<Child>>,
+}
+
+impl Gated {
+    /// Makes the process. It is a copy of this one until [`Gated::release`]; dropped instead, it ends.
+    pub fn start(mut command: Command) -> io::Result<Gated> {
+        let (gate_read, gate_write) = pipe()?;
+        let (said_read, said_write) = pipe()?;
+        let (gate, said, kept) = (gate_read.as_raw_fd(), said_write.as_raw_fd(), gate_write.as_raw_fd());
+        let wait = move || {
+            let mut byte = [0u8];
+            // SAFETY: between fork and exec only async-signal-safe calls are made (signal-safety(7)), on descriptors that are open
+            // and memory on the stack. The child's own copy of the gate's other end is closed, or its end would never be seen.
+            let answer = unsafe {
+                libc::close(kept);
+                let pid = libc::getpid().to_ne_bytes();
+                libc::write(said, pid.as_ptr().cast(), pid.len());
+                libc::read(gate, byte.as_mut_ptr().cast(), 1)
+            };
+            match answer {
+                1 => Ok(()),
+                0 => Err(io::Error::from_raw_os_error(libc::ECANCELED)),
+                _ => Err(io::Error::last_os_error()),
+            }
+        };
+        // SAFETY: see above; the closure owns nothing that would have to be dropped.
+        unsafe { command.pre_exec(wait) };
+        // `spawn` comes back when the program has begun, so that it needs a thread of its own.
+        let spawn = std::thread::Builder::new().name("punctual-gate".to_owned()).spawn(move || {
+            let child = command.spawn();
+            drop((gate_read, said_write));
+            child
+        })?;
+        let mut pid = [0; 4];
+        match File::from(said_read).read_exact(&mut pid) {
+            Ok(()) => Ok(Gated { pid: u32::from_ne_bytes(pid), open: File::from(gate_write), spawn }),
+            // It could not even be forked: what `spawn` says is why.
+            Err(_) => Err(joined(spawn).err().unwrap_or_else(|| io::Error::other("the new process said nothing"))),
+        }
+    }
+
+    /// Lets it begin.
+    ///
+    /// # Errors
+    /// The program cannot be executed.
+    pub fn release(mut self) -> io::Result<Child> {
+        self.open.write_all(&[1])?;
+        joined(self.spawn)
+    }
+}
+
+fn joined(spawn: JoinHandle<io::Result<Child>>) -> io::Result<Child> {
+    spawn.join().unwrap_or_else(|_| Err(io::Error::other("the thread that starts it died")))
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: the array has room for the two descriptors.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: both descriptors are new and belong to nobody else.
+    let [read, write] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
+    Ok((read, write))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Stdio;
+
+    fn name(pid: u32) -> String {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default()
+    }
+
+    #[test]
+    fn it_is_there_before_it_begins() {
+        let mut command = Command::new("cat");
+        command.stdin(Stdio::null());
+        let gated = Gated::start(command).unwrap();
+        let pid = gated.pid;
+        assert_ne!(name(pid), "cat\n");
+        let mut child = gated.release().unwrap();
+        assert_eq!(child.id(), pid);
+        assert!(child.wait().unwrap().success());
+    }
+
+    #[test]
+    fn what_cannot_be_executed_is_told_at_the_release() {
+        let gated = Gated::start(Command::new("/no/such/program")).unwrap();
+        assert_eq!(gated.release().unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn one_that_is_given_up_ends() {
+        let gated = Gated::start(Command::new("cat")).unwrap();
+        let Gated { pid, open, spawn } = gated;
+        drop(open);
+        assert_eq!(joined(spawn).unwrap_err().raw_os_error(), Some(libc::ECANCELED));
+        assert_eq!(name(pid), "");
+    }
+}

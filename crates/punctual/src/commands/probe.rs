@@ -1,0 +1,161 @@
+//! `punctual probe`: how long functions of unmodified programs take.
+
+mod target;
+
+use super::pairs;
+use super::trace::command::Command;
+use super::trace::{ending, wait, watch};
+use crate::conduct::interrupt::Interrupts;
+use crate::conduct::recording::{self, Recording, Wanted, WantedProbes};
+use crate::conduct::request::{self, shown};
+use crate::exit::{Ending, Exit, Failure};
+use punctual_bundle::BundleWriter;
+use punctual_bundle::recording::Keeps;
+use punctual_core::{CpuSet, Nanos};
+use punctual_host::environment;
+use punctual_host::files::Root;
+use punctual_plan::ByteSize;
+use punctual_record::Backend;
+use punctual_record::probe::{ProbeRequest, cost};
+use punctual_record::symbols::{Function, Spec, resolve};
+use std::path::PathBuf;
+use target::Target;
+
+/// Time functions of unmodified programs, from entry to exit
+///
+/// A function is NAME, FILE:NAME or a pattern: `fopen`, `libc:fopen`, `./netio:netio_task`, `libc:f*open`, `ns::Class::method`. Names are
+/// looked up in the program and its libraries, demangled, and in separate debug files. What probing itself costs on this machine is
+/// measured first and shown beside the result.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  punctual probe libc:fopen libc:fclose -- ls -l\n  punctual probe -p 1234 'control_*' --duration 10s\n  \
+                  punctual probe ./netio:netio_task --limit 'netio_task < 1ms' -- ./netio\n  \
+                  punctual probe --argument 1 --calls libc:malloc -- ls\n\n\
+                  What punctual says is on standard error; with --json the result is on standard output, and what the command writes \
+                  there goes to standard error.\n\n\
+                  Exit codes: 0 done; 1 failed while recording; 2 the request was wrong, nothing was started; 3 a limit was violated; 4 \
+                  the recording does not decide a limit, or lost too much. A command that fails passes on its own exit code."
+)]
+pub struct Args {
+    /// Functions: NAME, FILE:NAME, or with `*` and `?`
+    #[arg(value_name = "FUNCTION", required = true)]
+    functions: Vec<String>,
+    /// Of this running process
+    #[arg(long, short, value_name = "PID", conflicts_with_all = ["command", "everyone"])]
+    pid: Option<u32>,
+    /// Of every process; files are then named by their paths
+    #[arg(long, conflicts_with_all = ["pid", "children"])]
+    everyone: bool,
+    /// Of the processes that it starts, too: other processes that run these functions are slowed meanwhile
+    #[arg(long)]
+    children: bool,
+    /// Keep this argument of each call (1 to 6, integers and pointers)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
+    argument: Option<u8>,
+    /// How long a call may take: `NAME < 100us`
+    #[arg(long, value_name = "LIMIT")]
+    limit: Vec<String>,
+    /// One line a call instead of figures
+    #[arg(long)]
+    calls: bool,
+    /// Show so many of the longest calls of each
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    worst: usize,
+    /// Print punctual-pairs/1 instead (docs/pairs.md)
+    #[arg(long)]
+    json: bool,
+    /// Kernel events to record beside, which tell what ran meanwhile; `none` for none
+    #[arg(long, short, value_name = "GROUPS", value_delimiter = ',', default_value = "sched,irq,softirq")]
+    events: Vec<String>,
+    /// End after this time; the command, where it still runs, is sent SIGTERM
+    #[arg(long, short, value_name = "DURATION")]
+    duration: Option<Nanos>,
+    /// The bundle's directory; it must not exist [default: punctual-probe-<time>]
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// How large the recording may get
+    #[arg(long, value_name = "SIZE", default_value = "4GiB")]
+    max_size: ByteSize,
+    /// No live line
+    #[arg(long, short)]
+    quiet: bool,
+    /// The command to run and to probe
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+/// Finds the functions, puts the probes in, waits, tells.
+pub fn run(args: Args) -> Ending {
+    let online = request::online_cpus()?;
+    let target = Target::of(args.pid, args.everyone, &args.command)?;
+    let functions = functions(&args.functions, &target)?;
+    // That it cannot be measured is that there can be no probes.
+    let costs = cost::measure(&online).map_err(Failure::refused)?;
+    let interrupts = Interrupts::listen()?;
+    let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let directory = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-probe-{stamp}")));
+    let writer = BundleWriter::create(&directory, &target.name(), "probe").map_err(Failure::refused)?;
+    let discard = |_: &Failure| drop(std::fs::remove_dir_all(&directory));
+    let environment = environment::capture(&Root::system());
+    writer.write_document("environment", &environment).map_err(Failure::failed).inspect_err(discard)?;
+    let process = target.start(args.json).inspect_err(discard)?;
+    let request = ProbeRequest { whose: process.whose(args.children), argument: args.argument, buffer: 4 << 20 };
+    let probes = WantedProbes { functions, request, costs };
+    let recording = Recording::start(&directory, wanted(&args, online, probes)?).inspect_err(discard)?;
+    watch::tell_findings(&recording.findings);
+    let mut command = match process.release() {
+        Ok(command) => command,
+        Err(failure) => {
+            let _ = recording.stop();
+            discard(&failure);
+            return Err(failure);
+        }
+    };
+    let goes_on = || args.pid.is_none_or(target::is_there);
+    let outcome = wait(args.duration, args.quiet, &recording, command.as_mut(), &interrupts, &goes_on);
+    let done = recording.stop()?;
+    let (exit, _) = ending::close(writer, done, outcome)?;
+    let answer = pairs::run(pairs::Args::aside(directory.clone(), args.limit, args.worst, args.calls, args.json))?;
+    let directory = shown(&directory);
+    eprintln!("\nbundle    {directory}\nreport    punctual report {directory}");
+    match (exit, answer, command.and_then(Command::ended)) {
+        (Exit::Done, Exit::Done, Some(ended)) if ended.code != 0 => std::process::exit(ended.code.into()),
+        (Exit::Done, exit, _) | (exit, _, _) => Ok(exit),
+    }
+}
+
+fn functions(words: &[String], target: &Target) -> Result<Vec<Function>, Failure> {
+    let (mut specs, mut wrong) = (Vec::new(), Vec::new());
+    for word in words {
+        match Spec::parse(word) {
+            Ok(spec) => specs.push(spec),
+            Err(why) => wrong.push(why.to_string()),
+        }
+    }
+    match resolve(&specs, &target.files()?) {
+        Ok(functions) if wrong.is_empty() => return Ok(functions),
+        Ok(_) => {}
+        Err(errors) => wrong.extend(errors.iter().map(ToString::to_string)),
+    }
+    Err(Failure::refused(wrong.join("\n       ")))
+}
+
+fn wanted(args: &Args, online: CpuSet, probes: WantedProbes) -> Result<Wanted, Failure> {
+    Ok(Wanted {
+        groups: recording::groups(&args.events)?,
+        insist: false,
+        cpus: online.clone(),
+        online,
+        pids: Vec::new(),
+        follow_children: false,
+        comms: Vec::new(),
+        syscalls: Vec::new(),
+        backend: Backend::Auto,
+        points: false,
+        buffer: recording::BUFFER,
+        probes: Some(probes),
+        max_size: args.max_size.0,
+        keeps: Keeps::All,
+        thread_cpus: CpuSet::new(),
+    })
+}

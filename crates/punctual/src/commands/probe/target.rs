@@ -1,0 +1,181 @@
+//! Whose functions: of a command, of a process, of everybody; and the files that hold them.
+
+use crate::commands::trace::command::{self, Command};
+use crate::exit::Failure;
+use punctual_host::task::gate::Gated;
+use punctual_lab::Libraries;
+use punctual_record::probe::Whose;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What is probed.
+pub enum Target {
+    /// A command that is to be started.
+    Command { program: PathBuf, line: Vec<String> },
+    /// A process that runs.
+    Process(u32),
+    /// All of them.
+    Everyone,
+}
+
+/// The process that is probed; a command waits before its first instruction.
+pub enum Process {
+    Gated { gated: Gated, name: String },
+    Running(u32),
+    Everyone,
+}
+
+impl Target {
+    /// By the command line's words.
+    pub fn of(pid: Option<u32>, everyone: bool, line: &[String]) -> Result<Target, Failure> {
+        match (pid, command::find(line)?) {
+            (Some(pid), _) if is_there(pid) => Ok(Target::Process(pid)),
+            (Some(pid), _) => Err(Failure::refused(format!("there is no process {pid}"))),
+            (None, Some(program)) => Ok(Target::Command { program, line: line.to_vec() }),
+            (None, None) if everyone => Ok(Target::Everyone),
+            (None, None) => {
+                Err(Failure::refused("whose functions? Give a command after `--`, a process with -p, or --everyone"))
+            }
+        }
+    }
+
+    /// What the bundle is called after.
+    pub fn name(&self) -> String {
+        match self {
+            Target::Command { line, .. } => command::name(line),
+            Target::Process(pid) => {
+                let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+                if comm.trim().is_empty() { format!("process {pid}") } else { comm.trim().to_owned() }
+            }
+            Target::Everyone => "probe".to_owned(),
+        }
+    }
+
+    /// The files that functions without a path are looked for in: the program first, then its libraries.
+    pub fn files(&self) -> Result<Vec<PathBuf>, Failure> {
+        match self {
+            Target::Command { program, .. } => of_program(program),
+            Target::Process(pid) => of_process(*pid),
+            Target::Everyone => Ok(Vec::new()),
+        }
+    }
+
+    /// Makes the process of a command.
+    pub fn start(&self, output_to_stderr: bool) -> Result<Process, Failure> {
+        match self {
+            Target::Command { program, line } => {
+                let command = command::prepared(program, line, output_to_stderr);
+                let name = line[0].clone();
+                let gated =
+                    Gated::start(command).map_err(|why| Failure::refused(format!("cannot run `{name}`: {why}")))?;
+                Ok(Process::Gated { gated, name })
+            }
+            Target::Process(pid) => Ok(Process::Running(*pid)),
+            Target::Everyone => Ok(Process::Everyone),
+        }
+    }
+}
+
+impl Process {
+    /// Whose calls are timed.
+    pub fn whose(&self, children: bool) -> Whose {
+        match self {
+            Process::Gated { gated: Gated { pid, .. }, .. } | Process::Running(pid) if children => Whose::Family(*pid),
+            Process::Gated { gated: Gated { pid, .. }, .. } | Process::Running(pid) => Whose::Process(*pid),
+            Process::Everyone => Whose::Everyone,
+        }
+    }
+
+    /// Lets the command begin; `None` where there is none.
+    pub fn release(self) -> Result<Option<Command>, Failure> {
+        match self {
+            Process::Gated { gated, name } => {
+                let child = gated.release();
+                let child = child.map_err(|why| Failure::refused(format!("cannot run `{name}`: {why}")))?;
+                Ok(Some(Command::of(child)))
+            }
+            Process::Running(_) | Process::Everyone => Ok(None),
+        }
+    }
+}
+
+/// Whether the process is there and no zombie.
+pub fn is_there(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+/// A program, what it is interpreted by, and the libraries of both.
+fn of_program(program: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut programs = vec![program.to_owned()];
+    programs.extend(interpreters(program));
+    let mut files: Vec<PathBuf> = Vec::new();
+    for program in &programs {
+        let program =
+            fs::canonicalize(program).map_err(|why| Failure::refused(format!("{}: {why}", program.display())))?;
+        // A script has no functions.
+        if !is_script(&program) {
+            files.push(program.clone());
+        }
+        let libraries = Libraries::of_the_environment().closure(&program).map_err(Failure::refused)?;
+        files.extend(libraries.into_iter().filter_map(|library| fs::canonicalize(library).ok()));
+    }
+    let mut seen = BTreeSet::new();
+    files.retain(|file| seen.insert(file.clone()));
+    Ok(files)
+}
+
+fn first_line(path: &Path) -> Option<String> {
+    let mut line = Vec::new();
+    BufReader::new(fs::File::open(path).ok()?.take(256)).read_until(b'\n', &mut line).ok()?;
+    Some(String::from_utf8_lossy(&line).trim_end().to_owned())
+}
+
+fn is_script(path: &Path) -> bool {
+    first_line(path).is_some_and(|line| line.starts_with("#!"))
+}
+
+/// What runs a script (execve(2), "Interpreter scripts"): the program after `#!`, and what env(1) starts for it.
+fn interpreters(script: &Path) -> Vec<PathBuf> {
+    let Some(line) = first_line(script).and_then(|line| line.strip_prefix("#!").map(str::to_owned)) else {
+        return Vec::new();
+    };
+    let mut words = line.split_whitespace();
+    let Some(first) = words.next().map(PathBuf::from) else { return Vec::new() };
+    let of_env =
+        first.ends_with("env").then(|| words.find(|word| !word.starts_with('-') && !word.contains('='))).flatten();
+    let of_env = of_env.and_then(|name| crate::conduct::request::find_program(name).ok());
+    [Some(first), of_env].into_iter().flatten().collect()
+}
+
+/// The files whose code a process has mapped. One that has been replaced since is reached through the mapping itself.
+fn of_process(pid: u32) -> Result<Vec<PathBuf>, Failure> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps"));
+    let maps = maps.map_err(|why| Failure::refused(format!("cannot read the memory map of process {pid}: {why}")))?;
+    let mut files: Vec<PathBuf> = Vec::new();
+    for line in maps.lines() {
+        // address perms offset dev inode path (proc_pid_maps(5))
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [range, permissions, _, _, inode, ..] = words[..] else { continue };
+        let (Some(slash), Ok(inode)) = (line.find('/'), inode.parse::<u64>()) else { continue };
+        if !permissions.contains('x') {
+            continue;
+        }
+        let named = PathBuf::from(&line[slash..]);
+        let same = named.metadata().is_ok_and(|meta| meta.ino() == inode);
+        let file = if same { named } else { PathBuf::from(format!("/proc/{pid}/map_files/{range}")) };
+        if !files.contains(&file) {
+            files.push(file);
+        }
+    }
+    // The program itself comes first.
+    if let Ok(exe) = fs::read_link(format!("/proc/{pid}/exe"))
+        && let Some(place) = files.iter().position(|file| *file == exe)
+    {
+        files[..=place].rotate_right(1);
+    }
+    Ok(files)
+}

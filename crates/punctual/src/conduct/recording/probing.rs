@@ -1,0 +1,63 @@
+//! The probes of a recording, and which of its sources they are.
+
+use super::WantedProbes;
+use super::sink::Sink;
+use crate::exit::Failure;
+use punctual_bundle::recording::Encoding;
+use punctual_core::CpuSet;
+use punctual_core::event::{CallCounts, Names, Source};
+use punctual_record::probe::{self, Probes};
+
+/// Probes in force.
+pub struct Probing {
+    probes: Probes,
+    /// The number of the first of their sources; the others follow, in the order of the CPUs.
+    first: u32,
+    cpus: CpuSet,
+}
+
+impl Probing {
+    /// Puts them in on all online CPUs, whatever CPUs kernel events are wanted of: a call that moves must not be lost.
+    pub fn start(wanted: &WantedProbes, online: &CpuSet, sink: &mut Sink) -> Result<Probing, Failure> {
+        let probes = Probes::start(&wanted.functions, online, wanted.request).map_err(Failure::refused)?;
+        let numbers: Vec<u32> = online.iter().map(|_| sink.add_source()).collect();
+        let first = numbers.first().copied().unwrap_or(0);
+        describe(sink, first, probes.sources());
+        Ok(Probing { probes, first, cpus: online.clone() })
+    }
+
+    /// What the functions are called, and what probing them costs.
+    pub fn name(wanted: &WantedProbes, names: &mut Names) {
+        names.functions = probe::names(&wanted.functions);
+        names.probe_costs = wanted.costs.clone();
+    }
+
+    /// Takes what has come.
+    pub fn take(&mut self, sink: &mut Sink) {
+        describe(sink, self.first, self.probes.sources());
+        let (first, cpus) = (self.first, &self.cpus);
+        self.probes.drain(&mut |cpu, records| sink.append(number(first, cpus, cpu), Encoding::KERNEL, records));
+    }
+
+    /// How full the fullest buffer is, in hundredths.
+    pub fn fill(&self) -> u64 {
+        self.probes.fill()
+    }
+
+    /// Takes the probes out and the rest in: what became of the calls.
+    pub fn stop(self, sink: &mut Sink) -> Vec<CallCounts> {
+        let (first, cpus) = (self.first, self.cpus);
+        let (calls, sources) =
+            self.probes.stop(&mut |cpu, records| sink.append(number(first, &cpus, cpu), Encoding::KERNEL, records));
+        describe(sink, first, sources);
+        calls
+    }
+}
+
+fn describe(sink: &mut Sink, first: u32, sources: Vec<Source>) {
+    sources.into_iter().zip(first..).for_each(|(source, number)| sink.describe(number, source));
+}
+
+fn number(first: u32, cpus: &CpuSet, cpu: u16) -> u32 {
+    first + cpus.iter().take_while(|one| *one < usize::from(cpu)).count() as u32
+}

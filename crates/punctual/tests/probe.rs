@@ -1,0 +1,131 @@
+//! `punctual probe` on real programs, with the real kernel.
+
+mod common;
+
+use common::{Place, has_program, is_root, text};
+use std::process::{Command, Stdio};
+
+fn compiled(place: &Place, source: &str) -> bool {
+    if !has_program("gcc", "gcc") {
+        return false;
+    }
+    place.write("program.c", source.as_bytes());
+    let built = Command::new("gcc").args(["-O1", "-o", "program", "program.c"]).current_dir(place.path()).status();
+    assert!(built.expect("gcc runs").success());
+    true
+}
+
+/// Whether probes can be put in here; says why not.
+fn refused(output: &std::process::Output) -> bool {
+    let said = text(output);
+    let refused = output.status.code() == Some(2) && said.contains("is not possible");
+    if refused {
+        println!("SKIPPED: {said}");
+    }
+    refused
+}
+
+#[test]
+fn a_stock_program_is_timed_in_a_library_and_the_count_is_right() {
+    if !is_root("probing") {
+        return;
+    }
+    let place = Place::with("");
+    // cat(1) opens each file once; the shell that starts it is another program.
+    let files = ["a", "b", "c"];
+    files.iter().for_each(|name| place.write(name, b"x"));
+    let output = place.punctual(&["probe", "--json", "--output", "bundle", "libc:open*", "--", "cat", "a", "b", "c"]);
+    if refused(&output) {
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let functions = json["functions"].as_array().unwrap();
+    let calls: u64 = functions.iter().filter_map(|function| function["count"].as_u64()).sum();
+    assert!(calls >= 3, "{json:#}");
+    let ids: Vec<&str> = json["findings"].as_array().unwrap().iter().filter_map(|f| f["id"].as_str()).collect();
+    assert!(ids.contains(&"probe-cost"), "{ids:?}");
+    // What the command wrote is not lost among it.
+    assert!(String::from_utf8_lossy(&output.stderr).contains("xxx"));
+}
+
+#[test]
+fn limits_recursion_and_calls_that_are_left() {
+    if !is_root("probing") {
+        return;
+    }
+    let place = Place::with("");
+    let source = "#include <stdlib.h>\n#include <unistd.h>\n\
+        __attribute__((noinline)) void slow(void) { usleep(2000); }\n\
+        __attribute__((noinline)) int deep(int n) { return n ? deep(n - 1) + 1 : 0; }\n\
+        __attribute__((noinline)) void leave(void) { exit(7); }\n\
+        int main(void) { for (int i = 0; i < 20; i++) slow(); deep(9); leave(); }\n";
+    if !compiled(&place, source) {
+        return;
+    }
+    let probe = |more: &[&str]| {
+        let words = ["probe", "--events", "none", "program:slow", "deep", "./program:leave"];
+        place.punctual(&[&words[..], more, &["--", "./program"]].concat())
+    };
+    let output = probe(&["--json", "--output", "one"]);
+    if refused(&output) {
+        return;
+    }
+    // The command's own exit code.
+    assert_eq!(output.status.code(), Some(7), "{}", text(&output));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of = |name: &str| json["functions"].as_array().unwrap().iter().find(|f| f["name"] == name).unwrap().clone();
+    assert_eq!((of("slow")["count"].as_u64(), of("leave")["left"].as_u64()), (Some(20), Some(1)), "{json:#}");
+    assert!(of("slow")["min"].as_i64().unwrap() >= 2_000_000);
+    let violated = probe(&["--output", "two", "--limit", "slow < 1ms"]);
+    assert_eq!(violated.status.code(), Some(3), "{}", text(&violated));
+    let met = probe(&["--output", "three", "--limit", "slow < 1h"]);
+    assert_eq!(met.status.code(), Some(7), "{}", text(&met));
+    let listed = probe(&["--output", "four", "--calls", "--argument", "1"]);
+    let listed = text(&listed);
+    assert_eq!(listed.lines().filter(|line| line.contains("slow")).count(), 20, "{listed}");
+}
+
+#[test]
+fn a_running_process_is_probed_until_it_ends() {
+    if !is_root("probing") {
+        return;
+    }
+    let place = Place::with("");
+    let source = "#include <unistd.h>\n__attribute__((noinline)) void step(void) { usleep(1000); }\n\
+        int main(void) { for (;;) step(); }\n";
+    if !compiled(&place, source) {
+        return;
+    }
+    let mut child =
+        Command::new("./program").current_dir(place.path()).stdin(Stdio::null()).spawn().expect("it starts");
+    let pid = child.id().to_string();
+    let output = place.punctual(&["probe", "--quiet", "--output", "b", "-p", &pid, "--duration", "200ms", "ste?"]);
+    child.kill().expect("it still runs");
+    child.wait().expect("it ends");
+    if refused(&output) {
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let shown = place.punctual(&["pairs", "--json", "b"]);
+    let json: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert!(json["functions"][0]["count"].as_u64().unwrap() > 3, "{json:#}");
+}
+
+#[test]
+fn what_cannot_be_probed_is_refused_with_the_reason_and_leaves_nothing() {
+    let place = Place::with("");
+    let refused = |words: &[&str], reason: &str| {
+        let output = place.punctual(&[&["probe", "--output", "bundle"], words].concat());
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", text(&output));
+        assert!(text(&output).contains(reason), "{words:?}: {}", text(&output));
+        assert!(!place.bundle().exists(), "{words:?}");
+    };
+    refused(&["libc:fopenn", "--", "ls"], "did you mean `fopen`?");
+    refused(&["libm:sin", "--", "true"], "the program has no file `libm`");
+    refused(&["main"], "whose functions?");
+    refused(&["main", "-p", "4194305"], "there is no process 4194305");
+    refused(&["main", "--", "/no/such/program"], "cannot run `/no/such/program`");
+    refused(&["/no/such/file:main", "--everyone"], "cannot read /no/such/file");
+    refused(&["./experiment.toml:main", "--everyone"], "not an ELF file");
+}
