@@ -4,9 +4,11 @@
 //! without. Everything else is done here, the same for all kinds. docs/workloads.md and CONTRIBUTING.md say how one is added.
 
 mod clock_cost;
+pub mod counter;
 pub mod course;
 pub mod perf;
 pub mod raw;
+mod spin;
 mod syscall;
 mod testpoint_cost;
 mod timer;
@@ -135,6 +137,7 @@ fn parts(order: &Order) -> Result<Parts, PrepareError> {
     match &order.workload {
         Workload::Timer(plan) => Ok(timer::parts(order, plan)),
         Workload::Syscall(plan) => syscall::parts(order, plan),
+        Workload::Spin(plan) => Ok(spin::parts(order, plan)),
         Workload::TestpointCost(plan) => Ok(testpoint_cost::parts(order, plan)),
         other => Err(not_built(other.kind())),
     }

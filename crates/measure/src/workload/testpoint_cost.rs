@@ -3,11 +3,11 @@
 //! A point is a stamp of the points' clock and what is written after it. All mechanisms take turns of [`ROUND`] points, so that a disturbance
 //! or a change of frequency meets each of them. The stamps of `ring` are those that the ring itself holds.
 
-mod counter;
 mod io_uring;
 mod ring;
 mod ways;
 
+use super::counter::Counter;
 use super::course::{Course, Pace, Ticks};
 use super::perf::Counter as Perf;
 use super::{Nobody, Order, Parts, clock_cost};
@@ -15,7 +15,6 @@ use crate::sink::{self, Sink};
 use crate::stop::Stop;
 use crate::tally::TallyWriter;
 use crate::thread::Task;
-use counter::Counter;
 use punctual_core::notes::Absent;
 use punctual_core::{Cell, Column, CpuSet, Fact, Figure, Notes, Table, Validation};
 use punctual_host::task::attributes::current_cpu;

@@ -1,4 +1,4 @@
-//! The clock of test points: the processor's counter where the kernel trusts it, converted to ns after the reading.
+//! The finest clock there is, that of test points: the processor's counter where the kernel trusts it, converted to ns after the reading.
 
 use crate::workload::course::{Monotonic, Ticks};
 use punctual_testpoint::counter::{self, Pair};
@@ -32,6 +32,14 @@ impl Counter {
         let ticks = i128::from(later.ticks.wrapping_sub(origin.ticks).max(1));
         let ns = i128::from(later.monotonic - origin.monotonic);
         Counter { clock, origin, rate: (ns << SHIFT) / ticks }
+    }
+
+    /// How far the counter goes in a span.
+    pub fn span(&self, span: punctual_core::Nanos) -> i64 {
+        if self.clock == CLOCK_MONOTONIC {
+            return span.ns();
+        }
+        i64::try_from((i128::from(span.ns()) << SHIFT) / self.rate.max(1)).unwrap_or(i64::MAX)
     }
 
     /// A reading of the counter, wherever it was taken, on CLOCK_MONOTONIC.

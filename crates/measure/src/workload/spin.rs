@@ -1,0 +1,382 @@
+//! `spin`: gaps in a loop that only reads the clock, and who made them.
+//!
+//! The loop reads the finest clock there is; two readings further apart than the threshold are a gap, and a sample. At the end of every
+//! interruption longer than [`NOTICED`], gap or not, the kernel's counts are read, so that those of the next one begin there.
+
+mod causes;
+
+use super::counter::Counter;
+use super::course::Ticks;
+use super::{Order, Outside, Parts, clock_cost};
+use crate::sink::{self, Sink};
+use crate::stop::Stop;
+use crate::tally::TallyWriter;
+use crate::thread::Task;
+use causes::{Cause, Causes, Counts, Handled};
+use punctual_core::{Cell, Column, CpuSet, Fact, Finding, Nanos, Notes, Severity, Table, Validation};
+use punctual_host::task::attributes::current_cpu;
+use punctual_host::task::usage::Usage;
+use punctual_plan::kinds::SpinPlan;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// An interruption longer than this is looked into. Shorter than any interrupt takes, longer than the loop.
+const NOTICED: Nanos = Nanos(300);
+/// The longest gaps that are kept with their causes, for each thread.
+const LONGEST: usize = 16;
+/// Turns of the loop for nothing before the first sample.
+const WARM_UP: u64 = 1_000;
+
+pub(super) fn parts(order: &Order, plan: &SpinPlan) -> Parts {
+    let results: Arc<Mutex<Vec<Found>>> = Arc::default();
+    let mut parts = Parts { tasks: Vec::new(), feeds: Vec::new(), outside: Box::new(Watch(Arc::clone(&results))) };
+    for series in &order.series {
+        let (writer, feed) = sink::tally(series.shape);
+        let cpus = order.threads.get(series.thread).map(|thread| thread.cpus.clone()).unwrap_or_default();
+        parts.tasks.push(Box::new(Spinner {
+            series: series.name.clone(),
+            number: series.number,
+            attribute: plan.attribute,
+            threshold: plan.threshold,
+            cpus,
+            duration: order.duration,
+            samples: order.samples.unwrap_or(u64::MAX),
+            limit: order.stop_above.unwrap_or(Nanos(i64::MAX)),
+            stop: Arc::clone(&order.stop),
+            writer: Some(writer),
+            ticks: None,
+            causes: Err("nobody asked for it (attribute = false)".to_owned()),
+            found: Found::default(),
+            results: Arc::clone(&results),
+        }));
+        parts.feeds.push(feed);
+    }
+    parts
+}
+
+struct Spinner {
+    series: String,
+    number: u32,
+    attribute: bool,
+    threshold: Nanos,
+    cpus: CpuSet,
+    duration: Option<Nanos>,
+    samples: u64,
+    limit: Nanos,
+    stop: Arc<Stop>,
+    writer: Option<TallyWriter>,
+    ticks: Option<Counter>,
+    /// Who looks into gaps, or why nobody does.
+    causes: Result<Causes, String>,
+    found: Found,
+    results: Arc<Mutex<Vec<Found>>>,
+}
+
+/// What gaps of one cause there were.
+#[derive(Clone, Copy, Default)]
+struct Share {
+    gaps: u64,
+    total: Nanos,
+    longest: Nanos,
+}
+
+/// What a thread found.
+#[derive(Clone, Default)]
+struct Found {
+    series: String,
+    watched: Nanos,
+    by_cause: [Share; Cause::ALL.len()],
+    /// (length, begin, cause, what was counted); in no order.
+    longest: Vec<(Nanos, i64, Cause, Counts)>,
+    /// Interruptions that were noticed, gaps or not, in which another task ran.
+    switched: u64,
+    /// All that was counted.
+    counted: Counts,
+    /// Times that something was counted while the counts were read: in no gap.
+    meanwhile: u64,
+    /// Time that went into reading the counts: nobody watched then.
+    unwatched: Nanos,
+    interrupts: Option<Handled>,
+    switches: u64,
+}
+
+impl Found {
+    fn gap(&mut self, begin: i64, length: Nanos, cause: Cause, counts: Counts) {
+        let share = &mut self.by_cause[cause as usize];
+        share.gaps += 1;
+        share.total += length;
+        share.longest = share.longest.max(length);
+        if self.longest.len() < LONGEST {
+            self.longest.push((length, begin, cause, counts));
+        } else if let Some(least) = self.longest.iter_mut().min_by_key(|gap| gap.0).filter(|least| least.0 < length) {
+            *least = (length, begin, cause, counts);
+        }
+    }
+}
+
+/// What bounds a stretch of the loop, as the counter counts.
+struct Bounds {
+    end: i64,
+    gaps: u64,
+    turns: u64,
+}
+
+impl Spinner {
+    /// The loop. Between two readings of the clock there is a comparison and a look at the stop.
+    fn spin(&mut self, ticks: &Counter, bounds: &Bounds, sink: &mut impl Sink, stop: &Stop) {
+        let noticed = ticks.span(NOTICED.min(self.threshold));
+        let mut left = bounds.gaps;
+        let mut last = ticks.now();
+        let mut turns = bounds.turns;
+        while left > 0 && turns > 0 && last < bounds.end && !stop.is_asked() {
+            let now = ticks.now();
+            turns -= 1;
+            if now - last < noticed {
+                last = now;
+                continue;
+            }
+            let (begin, end) = (ticks.ns(last), ticks.ns(now));
+            let length = Nanos(end - begin);
+            let counts = self.look();
+            let cause = counts.map_or(Cause::Unknown, Counts::cause);
+            self.found.switched += u64::from(cause == Cause::Task);
+            if length >= self.threshold {
+                sink.put(begin, end, current_cpu());
+                self.found.gap(begin, length, cause, counts.unwrap_or_default());
+                left -= 1;
+                if length > self.limit {
+                    stop.trip(self.number);
+                }
+            }
+            last = ticks.now();
+            self.found.unwatched += Nanos(ticks.ns(last) - end);
+        }
+    }
+
+    /// What the kernel counted up to the end of this gap.
+    fn look(&mut self) -> Option<Counts> {
+        let causes = self.causes.as_mut().ok()?;
+        let counts = causes.since();
+        self.found.counted.add(counts);
+        // What comes while the counts are read belongs to no gap; it must not be taken for the next one's.
+        let meanwhile = causes.since();
+        if meanwhile != Counts::default() {
+            self.found.meanwhile += 1;
+            self.found.counted.add(meanwhile);
+        }
+        Some(counts)
+    }
+
+    fn only_cpu(&self) -> Option<usize> {
+        self.cpus.first().filter(|_| self.cpus.len() == 1)
+    }
+}
+
+impl Task for Spinner {
+    fn prepare(&mut self) -> Result<(), String> {
+        self.ticks = Some(Counter::calibrate());
+        self.found.longest.reserve(LONGEST);
+        if self.attribute {
+            self.causes = Causes::open(&self.cpus);
+        }
+        Ok(())
+    }
+
+    fn lock_memory(&self) -> io::Result<()> {
+        self.writer.as_ref().map_or(Ok(()), TallyWriter::lock)
+    }
+
+    fn warm_up(&mut self) {
+        let (Some(ticks), Some(mut writer)) = (self.ticks, self.writer.take()) else { return };
+        let bounds = Bounds { end: i64::MAX, gaps: u64::MAX, turns: WARM_UP };
+        self.spin(&ticks, &bounds, &mut writer, &Stop::default());
+        self.look();
+        // The way of a gap, too.
+        writer.put(0, 0, 0);
+        writer.reset();
+        let longest = std::mem::take(&mut self.found.longest);
+        self.found = Found { series: self.series.clone(), longest, ..Found::default() };
+        self.found.longest.clear();
+        self.writer = Some(writer);
+    }
+
+    fn run(&mut self, start: i64) -> io::Result<()> {
+        // Dropping the writer ends the series.
+        let (Some(ticks), Some(mut writer)) = (self.ticks, self.writer.take()) else { return Ok(()) };
+        while ticks.ns(ticks.now()) < start && !self.stop.is_asked() {
+            ticks.sleep_until(start);
+        }
+        let stop = Arc::clone(&self.stop);
+        let before = self.only_cpu().and_then(|cpu| Handled::of(cpu).ok());
+        let usage = Usage::of_this_thread();
+        self.look();
+        self.found.counted = Counts::default();
+        let began = ticks.now();
+        let end = self.duration.map_or(i64::MAX, |span| began.saturating_add(ticks.span(span)));
+        self.spin(&ticks, &Bounds { end, gaps: self.samples, turns: u64::MAX }, &mut writer, &stop);
+        self.found.watched = Nanos(ticks.ns(ticks.now()) - ticks.ns(began)) - self.found.unwatched;
+        self.look();
+        let used = Usage::of_this_thread().since(usage);
+        self.found.switches = used.voluntary_switches + used.involuntary_switches;
+        let after = self.only_cpu().and_then(|cpu| Handled::of(cpu).ok());
+        self.found.interrupts = before.zip(after).map(|(before, after)| after.since(before));
+        Ok(())
+    }
+
+    fn notes(&mut self) -> Notes {
+        let mut notes = Notes::default();
+        if let Some(ticks) = self.ticks {
+            notes.clock_cost = Fact::Known(clock_cost(&ticks));
+        }
+        let found = &self.found;
+        match &self.causes {
+            Err(why) if self.attribute => {
+                let message = "gaps could not be attributed";
+                let finding = Finding::new("gaps-not-attributed", Severity::Advice, &*self.series, message);
+                notes.findings.push(finding.evidence(why.clone()).remedy("run as root (CAP_PERFMON and tracefs)"));
+            }
+            Err(_) => {}
+            Ok(_) => {
+                let counted = found.interrupts.map(|handled| handled.sure).ok_or("/proc/interrupts could not be read");
+                let shootdowns = found.interrupts.map_or(0, |handled| handled.shootdowns);
+                let claimed = found.counted.interrupts;
+                // Interrupts between the readings and the loop, and rows that no tracepoint knows.
+                let allowed = 20 + claimed / 20 + shootdowns;
+                let what = format!("interrupts ({})", self.series);
+                notes.validations.push(
+                    Validation::compare(what, claimed, Fact::from(counted), "/proc/interrupts, the column of this CPU", allowed)
+                        .explain(format!(
+                        "claimed: entries of tracepoints while the loop ran; the file was read before and after, and {shootdowns} TLB shootdowns \
+                         are in none of its rows or in two, which depends on the kernel"
+                    )),
+                );
+                let what = format!("interruptions by another task ({})", self.series);
+                let allowed = 2 + found.switches / 10;
+                notes.validations.push(
+                    Validation::compare(
+                        what,
+                        found.switched,
+                        Fact::Known(found.switches),
+                        "getrusage(2), switches of this thread",
+                        allowed,
+                    )
+                    .explain("several switches within one interruption are one to the loop"),
+                );
+            }
+        }
+        self.results.lock().unwrap_or_else(PoisonError::into_inner).push(found.clone());
+        notes
+    }
+}
+
+/// Puts what all threads found into tables.
+struct Watch(Arc<Mutex<Vec<Found>>>);
+
+impl Outside for Watch {
+    fn after(&mut self) -> Notes {
+        let mut all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        all.sort_by(|a, b| a.series.cmp(&b.series));
+        let mut notes = Notes { tables: vec![by_cause(&all), longest(&all)], ..Notes::default() };
+        notes.tables.retain(|table| !table.rows.is_empty());
+        notes.findings.extend(throttling(&all));
+        notes
+    }
+}
+
+fn by_cause(all: &[Found]) -> Table {
+    let mut rows = Vec::new();
+    for found in all {
+        let share = |total: Nanos| match found.watched.ns() {
+            0 => Cell::Nothing,
+            watched => Cell::Number(total.ns() as f64 / watched as f64),
+        };
+        for (cause, of) in Cause::ALL.iter().zip(&found.by_cause).filter(|(_, of)| of.gaps > 0) {
+            let series = found.series.as_str();
+            rows.push(vec![
+                series.into(),
+                cause.words().into(),
+                of.gaps.into(),
+                of.longest.into(),
+                share(of.total),
+                of.total.into(),
+            ]);
+        }
+        if found.unwatched > Nanos::ZERO {
+            let (series, what) = (found.series.as_str().into(), "looking into gaps, unwatched".into());
+            let (share, total) = (share(found.unwatched), found.unwatched.into());
+            rows.push(vec![series, what, found.meanwhile.into(), Cell::Nothing, share, total]);
+        }
+    }
+    let columns =
+        [("series", ""), ("cause", ""), ("gaps", "count"), ("longest", "ns"), ("share", "ratio"), ("total", "ns")];
+    Table {
+        name: "gaps-by-cause".to_owned(),
+        title: "Gaps by cause; the share is of the time that was watched".to_owned(),
+        columns: columns.map(|(name, unit)| Column::new(name, unit)).into(),
+        rows,
+    }
+}
+
+fn longest(all: &[Found]) -> Table {
+    let mut gaps: Vec<_> = all.iter().flat_map(|found| found.longest.iter().map(move |gap| (found, gap))).collect();
+    gaps.sort_by_key(|(_, gap)| std::cmp::Reverse(gap.0));
+    let row = |(found, (length, begin, cause, counts)): (&Found, &(Nanos, i64, Cause, Counts))| {
+        let count = |n: u64| Cell::from(n);
+        vec![
+            Cell::from(found.series.as_str()),
+            Cell::from(*length),
+            cause.words().into(),
+            count(counts.switches),
+            count(counts.softirqs),
+            count(counts.interrupts),
+            Cell::Number(*begin as f64),
+        ]
+    };
+    let columns = [
+        ("series", ""),
+        ("gap", "ns"),
+        ("cause", ""),
+        ("switches", "count"),
+        ("softirqs", "count"),
+        ("interrupts", "count"),
+        ("began", "ns"),
+    ];
+    Table {
+        name: "longest-gaps".to_owned(),
+        title: "The longest gaps, with what the kernel counted in them".to_owned(),
+        columns: columns.map(|(name, unit)| Column::new(name, unit)).into(),
+        rows: gaps.into_iter().take(LONGEST).map(row).collect(),
+    }
+}
+
+/// A real-time thread that never sleeps is throttled: 50 ms of each second unless somebody has changed that.
+fn throttling(all: &[Found]) -> Option<Finding> {
+    let path = "/proc/sys/kernel/sched_rt_runtime_us";
+    let runtime: i64 = std::fs::read_to_string(path).ok()?.trim().parse().ok()?;
+    let long = |found: &Found| found.by_cause[Cause::Task as usize].longest >= Nanos::from_millis(20);
+    let found = all.iter().find(|found| runtime >= 0 && long(found))?;
+    let message = "long gaps by other tasks may be real-time throttling, which strikes who never sleeps";
+    let finding = Finding::new("rt-throttling", Severity::Note, &*found.series, message);
+    let evidence = format!("{path}: {runtime}; the longest was {}", found.by_cause[Cause::Task as usize].longest);
+    Some(finding.evidence(evidence).remedy(
+        "to see the rest alone: sysctl kernel.sched_rt_runtime_us=-1 for the time of the run, or --policy other",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_gaps_are_kept_and_all_are_counted() {
+        let mut found = Found::default();
+        for k in 0..100 {
+            found.gap(k, Nanos(1_000 + (k * 37) % 100), Cause::Interrupt, Counts::default());
+        }
+        let mut kept: Vec<i64> = found.longest.iter().map(|gap| gap.0.ns()).collect();
+        kept.sort_unstable();
+        assert_eq!(kept, (1_084..1_100).collect::<Vec<_>>());
+        let share = found.by_cause[Cause::Interrupt as usize];
+        assert_eq!((share.gaps, share.longest, share.total), (100, Nanos(1_099), Nanos(104_950)));
+    }
+}
