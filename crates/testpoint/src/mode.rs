@@ -71,6 +71,8 @@ mod enabled {
 
     /// The file that this process's points go to, or why there is none.
     pub fn status() -> Result<PathBuf, Off> {
+        #[cfg(all(feature = "constructor", not(feature = "c")))]
+        crate::start::keep();
         match PROCESS.path() {
             Ok(path) => Ok(PathBuf::from(std::ffi::OsStr::from_bytes(path.to_bytes()))),
             Err(refusal) => Err(Off::new(refusal)),

@@ -24,3 +24,9 @@ pub fn start() -> Result<PathBuf, Off> {
     first();
     status()
 }
+
+/// Has the linker take the object file that `START` is in: of a library it takes only those that something refers to.
+#[cfg(feature = "constructor")]
+pub fn keep() {
+    std::hint::black_box(&raw const START);
+}
