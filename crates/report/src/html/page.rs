@@ -76,6 +76,9 @@ struct Page {
     island: Value,
 }
 
+/// Rows of threads: nobody prints more.
+const MAX_THREAD_ROWS: usize = 120;
+
 /// How many there are of the plots of recordings.
 #[derive(Serialize)]
 struct Plots {
@@ -107,7 +110,7 @@ pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) ->
         has_corrected: content.lines.iter().any(|line| !line.corrected.is_empty()),
         worst: worst::table(content, size.worst_rows, size.worst),
         has_series: !content.lines.is_empty() || recorded.is_empty(),
-        recordings: section::sections(&recorded, size.details),
+        recordings: section::sections(&recorded, size.details.min(MAX_THREAD_ROWS)),
         violated: recorded.iter().flat_map(|(_, digest)| digest.violated()).collect(),
         plots: Plots { pictures, intervals, values },
         cpu_load: loads::cpu_load(inputs, content),

@@ -91,7 +91,7 @@ function pictures(place, all) {
   }
 
   function drawLane({ lane, y, height, first }, inside, outside, left, w) {
-    const room = Math.floor((left - 8) / 6.6);
+    const room = Math.floor((left - (first ? 12 : 18)) / (first ? 7.2 : 6.3));
     const cut = (text) => (text.length > room ? text.slice(0, Math.max(1, room - 1)) + "…" : text);
     const label = first ? lane.group : "  " + lane.title;
     const line = shape("text", { class: first ? "group" : "lane", x: first ? 2 : 12, y: y + 12.5 }, cut(label));

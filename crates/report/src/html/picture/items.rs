@@ -89,6 +89,13 @@ pub struct Item {
     pub details: Vec<(&'static str, String)>,
 }
 
+impl Item {
+    /// Its end.
+    pub fn end(&self) -> i64 {
+        self.from.saturating_add(self.length)
+    }
+}
+
 impl Serialize for Item {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(None)?;

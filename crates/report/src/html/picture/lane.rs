@@ -96,16 +96,14 @@ impl Lane {
             if !whole {
                 continue;
             }
-            let touches = |stretch: &&mut Item| item.from - (stretch.from + stretch.length) <= least;
+            let touches = |stretch: &&mut Item| item.from.saturating_sub(stretch.end()) <= least;
             match stretch.as_mut().filter(touches) {
-                Some(stretch) => stretch.length = item.from + item.length - stretch.from,
+                Some(stretch) => stretch.length = item.end().saturating_sub(stretch.from),
                 None => {
                     let from = item.from;
                     let next = Item { word: mixed, look: Look::Mixed, details: Vec::new(), ..item };
                     kept.extend(
-                        stretch
-                            .replace(next)
-                            .filter(|stretch| stretch.from + stretch.length <= from && stretch.length >= least),
+                        stretch.replace(next).filter(|stretch| stretch.end() <= from && stretch.length >= least),
                     );
                 }
             }

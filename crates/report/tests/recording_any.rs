@@ -1,0 +1,138 @@
+//! Whatever a recording says, exports and report are written: no event, order or instant is too strange.
+
+#[path = "recording/mod.rs"]
+mod recording;
+#[path = "html/mod.rs"]
+mod support;
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use punctual_core::event::{FunctionId, Futex, PointId, PointKind, StackId, TaskState};
+use punctual_core::{Event, MonotonicNs, Tid, What};
+use punctual_report::export::{Format, RecordingInput, export_recording};
+use punctual_report::html::recording::{Digest, RecordingSource};
+use punctual_report::html::{ReportInput, report};
+use support::synthetic::{Recipe, write};
+
+/// Mostly within the recording and close together, sometimes anything.
+fn instant() -> impl Strategy<Value = MonotonicNs> {
+    prop_oneof![
+        12 => (0i64..900).prop_map(recording::us),
+        1 => any::<i64>().prop_map(MonotonicNs),
+        1 => prop_oneof![Just(i64::MIN), Just(i64::MAX), Just(0)].prop_map(MonotonicNs),
+    ]
+}
+
+fn small() -> impl Strategy<Value = u32> {
+    prop_oneof![8 => 0u32..5, 1 => any::<u32>()]
+}
+
+fn what() -> impl Strategy<Value = What> {
+    let n = small;
+    let state = prop_oneof![Just(TaskState::Preempted), Just(TaskState::Sleeping), Just(TaskState::Dead)];
+    let kind = prop_oneof![Just(PointKind::Begin), Just(PointKind::End), Just(PointKind::Point)];
+    let sched = prop_oneof![
+        (any::<i16>(), state, n()).prop_map(|(prio, prev_state, next)| What::Switch {
+            prev_prio: prio,
+            prev_state,
+            next: Tid(next),
+            next_prio: prio
+        }),
+        (n(), any::<u16>()).prop_map(|(task, target)| What::Waking { task: Tid(task), prio: 1, target }),
+        (n(), 0u16..4).prop_map(|(task, to)| What::Migrate { task: Tid(task), from: 0, to }),
+        Just(What::Exit),
+        Just(What::Exec),
+    ];
+    let cpu = prop_oneof![
+        n().prop_map(|irq| What::IrqEntry { irq }),
+        n().prop_map(|irq| What::IrqExit { irq, handled: true }),
+        any::<u8>().prop_map(|vector| What::SoftirqEntry { vector }),
+        any::<u8>().prop_map(|vector| What::SoftirqExit { vector }),
+        any::<u8>().prop_map(|vector| What::VectorEntry { vector }),
+        n().prop_map(|state| What::IdleEnter { state }),
+        Just(What::IdleExit),
+        n().prop_map(|khz| What::Frequency { khz }),
+        (instant(), instant()).prop_map(|(now, at)| What::HrtimerExpireEntry { timer: 1, now, expires: Some(at) }),
+        instant().prop_map(|expires| What::HrtimerStart { timer: 1, expires }),
+        (any::<u64>(), any::<u64>()).prop_map(|(timer, expires)| What::TimerStart { timer, expires }),
+    ];
+    let thread = prop_oneof![
+        (n(), any::<u64>()).prop_map(|(number, arg)| What::SyscallEnter { number, args: [arg, 0] }),
+        (n(), any::<i64>()).prop_map(|(number, result)| What::SyscallExit { number, result }),
+        any::<u64>().prop_map(|address| What::FutexEnter { op: Futex::Wait, address }),
+        any::<u64>().prop_map(|lock| What::ContentionBegin { lock, flags: 0 }),
+        (n(), n(), n()).prop_map(|(device, sector, bytes)| What::BlockIssue {
+            device,
+            sector: sector.into(),
+            bytes,
+            write: false
+        }),
+        (n(), n(), n()).prop_map(|(device, sector, bytes)| What::BlockComplete {
+            device,
+            sector: sector.into(),
+            bytes,
+            error: -5
+        }),
+        n().prop_map(|stack| What::Stack { stack: StackId(stack) }),
+    ];
+    let own = prop_oneof![
+        (n(), kind, any::<u8>(), any::<[i64; 2]>()).prop_map(|(point, kind, count, values)| What::Point {
+            point: PointId(point),
+            kind,
+            count,
+            values
+        }),
+        (n(), instant(), any::<u16>()).prop_map(|(function, began, depth)| What::Call {
+            function: FunctionId(function),
+            began,
+            depth,
+            left: depth == 3,
+            argument: None
+        }),
+        (n(), instant()).prop_map(|(series, due)| What::Sample { series, due }),
+        (any::<u64>(), instant()).prop_map(|(count, since)| What::Lost { count, since }),
+    ];
+    prop_oneof![sched, cpu, thread, own]
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let cpu = prop_oneof![9 => 0u16..3, 1 => any::<u16>(), 1 => Just(Event::NO_CPU)];
+    (instant(), cpu, small(), what()).prop_map(|(at, cpu, tid, what)| Event { at, cpu, tid: Tid(tid), what })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn anything_is_written(mut events in proptest::collection::vec(event(), 0..80), sorted in any::<bool>()) {
+        let all = recording::recording(1);
+        if sorted {
+            events.sort_by_key(|event| event.at);
+        }
+        let input = RecordingInput { recorded: &all.recorded, names: &all.names, release: None };
+        for format in [Format::Perfetto, Format::Chrome] {
+            let mut out = Vec::new();
+            export_recording(input, events.iter().copied(), format, &mut out).unwrap();
+            if format == Format::Chrome {
+                serde_json::from_slice::<serde_json::Value>(&out).unwrap();
+            }
+        }
+        let source = RecordingSource { recorded: &all.recorded, names: &all.names, series: Vec::new(), requests: Vec::new() };
+        Digest::of(&source, || events.iter().copied());
+    }
+}
+
+/// The same once through the whole page.
+#[test]
+fn a_page_of_anything_is_made() {
+    let directory = tempfile::tempdir().unwrap();
+    let bundle = write(&directory.path().join("b"), &Recipe { phases: Vec::new(), ..Recipe::default() });
+    let summary = punctual_analyze::summarize(&bundle);
+    let all = recording::recording(1);
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let events = proptest::collection::vec(event(), 2_000).new_tree(&mut runner).unwrap().current();
+    let source =
+        RecordingSource { recorded: &all.recorded, names: &all.names, series: Vec::new(), requests: Vec::new() };
+    let digest = Digest::of(&source, || events.iter().copied());
+    let page = report(&[ReportInput { recording: Some(&digest), ..ReportInput::of(&bundle, &summary) }]).unwrap();
+    assert!(page.len() < punctual_report::html::SIZE_LIMIT);
+}
