@@ -19,7 +19,7 @@ use crate::names::{Collector, kernel_symbols};
 use crate::wire;
 use backend::Running;
 use punctual_core::event::{Group, Names, Recorded, Source};
-use punctual_core::{Finding, MonotonicNs};
+use punctual_core::{Fact, Finding, MonotonicNs};
 use seen::Seen;
 
 /// A running recorder.
@@ -101,11 +101,14 @@ impl Recorder {
                 sink(cpu as u16, &self.bytes);
             }
         }
-        let recorded = self.covers(ended);
+        let mut recorded = self.covers(ended);
         let mut names = self.names.finish();
         names.stacks = self.seen.stacks(|stack| self.running.stack(stack));
-        // Hidden addresses stay numbers; `punctual check` says why they are hidden.
-        names.symbols = kernel_symbols(&self.seen.functions).known().cloned().unwrap_or_default();
+        match kernel_symbols(&self.seen.functions) {
+            Fact::Known(symbols) => names.symbols = symbols,
+            Fact::Unavailable(why) => recorded.findings.push(findings::hidden(why)),
+            Fact::NotAsked => {}
+        }
         Stopped { recorded, names }
     }
 

@@ -63,6 +63,13 @@ pub(super) fn children() -> Finding {
     Finding::new("children-recorded", Severity::Note, "recorder", message)
 }
 
+/// Addresses whose names the kernel keeps for itself.
+pub(super) fn hidden(why: String) -> Finding {
+    let finding =
+        Finding::new("symbols-hidden", Severity::Note, "recorder", "functions of the kernel are shown as addresses");
+    finding.evidence(why).remedy("run as root, with kernel.kptr_restrict below 2")
+}
+
 /// A better backend that does not work here.
 pub(super) fn fallback(why: &StartError) -> Finding {
     let message = "kernel events are recorded in a costlier way than the cheapest";

@@ -15,6 +15,14 @@ pub(super) const RULES: &[Rule] = &[
         evaluate: cpuset_controller,
     },
     Rule {
+        id: "kernel-recorder",
+        group: Group::Tools,
+        title: "kernel events are recorded in the cheapest way",
+        why: "`punctual trace` and `explain` fall back to costlier ways, and to fewer details, where the kernel or the rights are not there.",
+        source: "docs/recorder.md",
+        evaluate: kernel_recorder,
+    },
+    Rule {
         id: "bpf",
         group: Group::Tools,
         title: "this process may load BPF programs",
@@ -104,6 +112,48 @@ fn cpuset_controller(ctx: &Context) -> Judged {
         other => advice("no control group has the cpuset controller", crate::check::context::reason(other)).mend(Mend::by_hand(
             "mount -t cgroup2 cgroup2 /sys/fs/cgroup; where version 1 holds it: mount -t cgroup -o cpuset cpuset /sys/fs/cgroup/cpuset",
         )),
+    }
+    .judged()
+}
+
+/// The ways of crates/record, the best first. tracefs that is not mounted is mounted for the recorder alone.
+fn kernel_recorder(ctx: &Context) -> Judged {
+    if let Ok(text) = ctx.read("/sys/kernel/security/lockdown")
+        && text.contains("[confidentiality]")
+    {
+        return warning("no kernel events can be recorded", seen("/sys/kernel/security/lockdown", &text))
+            .mend(Mend::by_hand("boot without `lockdown=`, and without Secure Boot"))
+            .judged();
+    }
+    let process = ctx.process();
+    let has = |capability| known(&process.has(capability)).copied();
+    let admin = has(Capability::SysAdmin)?;
+    if !admin && !(has(Capability::Bpf)? && has(Capability::Perfmon)?) {
+        return advice(
+            "this process cannot record kernel events",
+            "/proc/self/status, CapEff: neither CAP_SYS_ADMIN nor CAP_BPF with CAP_PERFMON",
+        )
+        .mend(by_root())
+        .judged();
+    }
+    let lacks = |option: &str| ctx.environment.kernel.config.known().is_some_and(|config| !config.has(option));
+    let btf = "/sys/kernel/btf/vmlinux";
+    match (lacks("BPF_SYSCALL"), ctx.files().exists(btf), lacks("FTRACE")) {
+        (false, true, _) => {
+            ok("by BPF programs that know the kernel's types", format!("{btf} is there; /proc/self/status, CapEff"))
+        }
+        (false, false, false) => {
+            advice("by BPF programs that copy records as tracefs describes them", format!("{btf} is not there"))
+                .mend(Mend::by_hand("boot a kernel with CONFIG_DEBUG_INFO_BTF (Debian's have it)"))
+        }
+        (true, _, false) => advice("by the kernel's trace buffers", "the kernel has CONFIG_BPF_SYSCALL not set").mend(
+            Mend::by_hand("boot a kernel with CONFIG_BPF_SYSCALL and CONFIG_DEBUG_INFO_BTF (Debian's have them)"),
+        ),
+        (_, _, true) => {
+            warning("no kernel events can be recorded", "the kernel has neither BPF with BTF nor CONFIG_FTRACE").mend(
+                Mend::by_hand("boot a kernel with CONFIG_BPF_SYSCALL and CONFIG_DEBUG_INFO_BTF (Debian's have them)"),
+            )
+        }
     }
     .judged()
 }

@@ -49,8 +49,8 @@ fn debian_standard() {
       same-page-merging numa-balancing lock-debugging sanitizers memory-debugging preemption-debugging
       irqsoff-tracers-built current-tracer trace-events stack-tracer scheduler-statistics steal-time
       (smi-count) microcode mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit
-      realtime-timeout timer-slack cpuset-controller bpf kernel-types lockdown
-      tracefs kernel-probes user-probes perf-events debugfs
+      realtime-timeout timer-slack cpuset-controller kernel-recorder bpf kernel-types
+      lockdown tracefs kernel-probes user-probes perf-events debugfs
     ");
 }
 
@@ -75,8 +75,8 @@ fn debian_rt() {
       (numa-balancing) lock-debugging sanitizers memory-debugging preemption-debugging irqsoff-tracers-built
       current-tracer trace-events stack-tracer scheduler-statistics steal-time (smi-count)
       microcode mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit realtime-timeout
-      timer-slack cpuset-controller bpf kernel-types lockdown tracefs
-      kernel-probes user-probes latency-tracers perf-events debugfs
+      timer-slack cpuset-controller kernel-recorder bpf kernel-types lockdown
+      tracefs kernel-probes user-probes latency-tracers perf-events debugfs
     ");
 }
 
@@ -102,8 +102,8 @@ fn arm64_board() {
       lock-debugging sanitizers memory-debugging preemption-debugging irqsoff-tracers-built current-tracer
       trace-events stack-tracer scheduler-statistics hypervisor steal-time (smi-count)
       (microcode) mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit realtime-timeout
-      timer-slack cpuset-controller bpf kernel-types lockdown tracefs
-      kernel-probes user-probes perf-events hardware-counters debugfs
+      timer-slack cpuset-controller kernel-recorder bpf kernel-types lockdown
+      tracefs kernel-probes user-probes perf-events hardware-counters debugfs
     ");
 }
 
@@ -130,7 +130,8 @@ fn cloud_guest() {
       access-times swap transparent-hugepages hugepage-defrag same-page-merging numa-balancing
       lock-debugging sanitizers memory-debugging preemption-debugging irqsoff-tracers-built (stack-tracer)
       (scheduler-statistics) (smi-count) mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit
-      realtime-timeout timer-slack cpuset-controller bpf kernel-types perf-events
+      realtime-timeout timer-slack cpuset-controller kernel-recorder bpf kernel-types
+      perf-events
     ");
 }
 
