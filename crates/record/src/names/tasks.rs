@@ -90,16 +90,17 @@ fn process_of(tid: u32) -> u32 {
 }
 
 fn scheduling_of(tid: u32) -> Option<String> {
-    let mut param = libc::sched_param { sched_priority: 0 };
-    // SAFETY: a plain system call, and a valid structure to write to. A thread that is gone gives an error.
+    // The kernel's `struct sched_param` is this one number; those of C libraries differ.
+    let mut priority: libc::c_int = 0;
+    // SAFETY: a plain system call, and a valid number to write to. A thread that is gone gives an error.
     let (policy, ok) = unsafe {
         let tid = tid as libc::pid_t;
         // glibc and musl disagree about the wrappers (musl's refuse): the system calls themselves do not.
         let policy = libc::syscall(libc::SYS_sched_getscheduler, tid);
-        (policy, libc::syscall(libc::SYS_sched_getparam, tid, &mut param) == 0)
+        (policy, libc::syscall(libc::SYS_sched_getparam, tid, &raw mut priority) == 0)
     };
-    let policy = u8::try_from(policy & !libc::SCHED_RESET_ON_FORK as i64).ok()?;
-    ok.then(|| scheduling(policy, param.sched_priority)).flatten()
+    let policy = u8::try_from(policy & !(libc::SCHED_RESET_ON_FORK as libc::c_long)).ok()?;
+    ok.then(|| scheduling(policy, priority)).flatten()
 }
 
 /// `SCHED_FIFO 80`; numbers of include/uapi/linux/sched.h.

@@ -127,8 +127,8 @@ fn kernel_recorder(ctx: &Context) -> Judged {
     }
     let process = ctx.process();
     let has = |capability| known(&process.has(capability)).copied();
-    let admin = has(Capability::SysAdmin)?;
-    if !admin && !(has(Capability::Bpf)? && has(Capability::Perfmon)?) {
+    let may = has(Capability::SysAdmin)? || has(Capability::Bpf)? && has(Capability::Perfmon)?;
+    if !may {
         return advice(
             "this process cannot record kernel events",
             "/proc/self/status, CapEff: neither CAP_SYS_ADMIN nor CAP_BPF with CAP_PERFMON",
