@@ -4,9 +4,9 @@
 //! outer one's entry; nothing is needed but the calls that no outer one has claimed yet.
 
 use crate::gaps::{Gaps, Scope};
-use crate::pairs::{Figures, Interval, Limit, Seen};
+use crate::pairs::{Figures, Interval, Seen};
 use punctual_core::event::FunctionId;
-use punctual_core::{ClockNs, Event, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid, What};
+use punctual_core::{ClockNs, Event, Limit, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid, What};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// At most so many functions have figures; the calls of others are counted.

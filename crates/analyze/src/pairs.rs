@@ -20,7 +20,7 @@ pub use endpoint::{Endpoint, EndpointError, Seen};
 pub use figures::{Doubtful, Figures, Interval};
 pub use matcher::Matcher;
 pub use pairing::{Found, Pair, PairResult, Pairing, PairingOptions, Prepared, Results};
-pub use request::{Limit, Request, RequestError, Subject};
+pub use request::{Request, RequestError, Subject};
 
 use std::fmt;
 

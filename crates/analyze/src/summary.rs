@@ -85,7 +85,7 @@ pub fn summarize_run(manifest: &Manifest, phases: &[PhaseView], found: &[Finding
         experiment: manifest.experiment.clone(),
         created: manifest.created,
         ending: manifest.ending.clone(),
-        verdict: overall(requirements, whole),
+        verdict: overall(requirements, found, whole),
         mechanisms: mechanisms(&summaries),
         phases: summaries,
         findings: merge(found, born),
@@ -122,14 +122,25 @@ fn failed(manifest: &Manifest) -> bool {
     manifest.ending.as_ref().is_some_and(|ending| matches!(ending.outcome, Outcome::Failed { .. }))
 }
 
-/// All verdicts together. A part that is missing may have held a requirement that is not met.
-fn overall<'a>(requirements: impl Iterator<Item = &'a RequirementSummary>, whole: bool) -> Option<VerdictWord> {
+/// What findings say of the limits on intervals of a recording; those that hold say nothing.
+pub const LIMITS: [(&str, VerdictWord); 2] =
+    [("limit-violated", VerdictWord::NotMet), ("limit-undecided", VerdictWord::Undecided)];
+
+/// All verdicts together, those on limits of a recording included: they stand among what was found ([`LIMITS`]). A part that is missing
+/// may have held a requirement that is not met.
+fn overall<'a>(
+    requirements: impl Iterator<Item = &'a RequirementSummary>,
+    found: &[Finding],
+    whole: bool,
+) -> Option<VerdictWord> {
     let badness = |verdict: VerdictWord| match verdict {
         VerdictWord::Met => 0,
         VerdictWord::Undecided => 1,
         VerdictWord::NotMet => 2,
     };
-    let worst = requirements.map(|r| r.verdict).max_by_key(|verdict| badness(*verdict))?;
+    let limits = found.iter().filter_map(|finding| LIMITS.iter().find(|(id, _)| finding.id == *id));
+    let all = requirements.map(|r| r.verdict).chain(limits.map(|(_, verdict)| *verdict));
+    let worst = all.max_by_key(|verdict| badness(*verdict))?;
     Some(if worst == VerdictWord::Met && !whole { VerdictWord::Undecided } else { worst })
 }
 

@@ -53,6 +53,7 @@ fn record(page: &mut Page, record: &RecordPlan) {
     page.fact(1, "recorded", format!("{events} on CPUs {}{of}", record.cpus));
     page.fact(1, "test points", if record.points { "recorded" } else { "not recorded" });
     page.fact(1, "recording", format!("at most {}", record.max_size));
+    record.limits.iter().for_each(|limit| page.fact(1, "limit", printable(limit)));
 }
 
 fn phase(page: &mut Page, phase: &PhasePlan) {

@@ -86,6 +86,8 @@ pub struct RecordSpec {
     pub points: Setting<bool>,
     /// `max_size` of the recording.
     pub max_size: Setting<ByteSize>,
+    /// `limits`: how long intervals in it may take, `A->B < 100us`.
+    pub limits: Setting<Vec<At<String>>>,
 }
 
 /// Something to measure.

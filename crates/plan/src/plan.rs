@@ -63,13 +63,15 @@ pub struct RecordPlan {
     pub points: bool,
     /// How large the recording may get.
     pub max_size: ByteSize,
+    /// How long intervals in it may take, as written: `A->B < 100us` (see [`punctual_core::Limit`]). What A and B are, the recording tells.
+    pub limits: Vec<String>,
 }
 
 impl RecordPlan {
     /// The usual groups of events on these CPUs, and test points.
     pub fn usual(cpus: CpuSet) -> RecordPlan {
         let max_size = ByteSize(crate::limits::DEFAULT_RECORDING);
-        RecordPlan { events: Group::USUAL.to_vec(), cpus, pids: Vec::new(), points: true, max_size }
+        RecordPlan { events: Group::USUAL.to_vec(), cpus, pids: Vec::new(), points: true, max_size, limits: Vec::new() }
     }
 }
 

@@ -30,6 +30,7 @@ impl Plan {
                 pids: set(record.pids.clone()),
                 points: set(record.points),
                 max_size: set(record.max_size),
+                limits: set(record.limits.iter().map(|limit| at(limit.clone())).collect()),
             }),
             measures: self.measures_in_order().into_iter().map(|measure| self.measure(measure)).collect(),
             loads: self.each_load().map(load).collect(),

@@ -84,6 +84,7 @@ fn record(file: &mut Writer, spec: &RecordSpec) {
     file.set("pids", &spec.pids, |pids| format!("{pids:?}"));
     file.set("points", &spec.points, bare);
     file.set("max_size", &spec.max_size, text);
+    file.set("limits", &spec.limits, |limits| texts(limits.iter().map(|at| at.value.clone())));
 }
 
 fn measure(file: &mut Writer, spec: &MeasureSpec) {

@@ -5,7 +5,7 @@ use crate::limits::{MAX_COMMAND_BYTES, MAX_NAME_CHARS, MAX_PATH_BYTES, MIN_RECOR
 use crate::words::{ByteSize, CpuChoice, Nice, Output, Word};
 use punctual_core::event::Group;
 use punctual_core::words::nearest;
-use punctual_core::{Clock, CpuSet, Nanos, Policy, Priority, Requirement};
+use punctual_core::{Clock, CpuSet, Limit, Nanos, Policy, Priority, Requirement};
 
 /// Why a value cannot be taken; the reader knows the place.
 #[derive(Debug, PartialEq)]
@@ -86,6 +86,11 @@ pub(crate) fn recording_size(text: &str) -> Read<ByteSize> {
     let size: ByteSize = text.parse().map_err(Wrong::new)?;
     let least = ByteSize(MIN_RECORDING);
     if size < least { Err(Wrong::new(format!("`{}` is too small: at least {least}", clipped(text)))) } else { Ok(size) }
+}
+
+/// How long an interval of a recording may take. What it is of, only the recording tells.
+pub(crate) fn design_limit(text: &str) -> Read<String> {
+    Limit::split(text).map(|_| text.to_owned()).map_err(|why| Wrong::new(why.to_string()))
 }
 
 /// One of a closed list of words.

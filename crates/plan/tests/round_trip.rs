@@ -104,7 +104,7 @@ fn experiment() -> impl Strategy<Value = String> {
             "",
             "[record]\n",
             "[record]\nevents = []\nmax_size = '1 MiB'\n",
-            "[record]\nevents = ['irq', 'sched']\npids = [7, 1]\npoints = false\ncpus = '0'\n",
+            "[record]\nevents = ['irq', 'sched']\npids = [7, 1]\npoints = false\ncpus = '0'\nlimits = ['a->b < 5us']\n",
         ][..],
     );
     (settings(), measures, loads, select(&PHASES[..]), (partition, record)).prop_map(

@@ -180,6 +180,46 @@ fn wake_ups(place: &Place) {
 }
 
 #[test]
+fn a_limit_on_a_recording_fails_the_command_that_made_it() {
+    let place = Place::with("");
+    let limited = |limit: &str, bundle: &str| {
+        let events = ["trace", "--quiet", "--events", "sched", "--output", bundle, "--limit", limit];
+        place.punctual(&[&events[..], &["--", "sleep", "0.05"]].concat())
+    };
+    let wrong = limited("sched_waking->sched_switch", "none");
+    assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong));
+    let violated = limited("sched_waking->sched_switch < 1ns", "violated");
+    if violated.status.code() == Some(2) {
+        println!("SKIPPED: events cannot be recorded here: {}", text(&violated).trim());
+        return;
+    }
+    assert_eq!(violated.status.code(), Some(3), "{}", text(&violated));
+    assert!(text(&violated).contains("does not hold"), "{}", text(&violated));
+    let shown = document(&place, &["show", "violated", "--json"]);
+    assert_eq!(shown["verdict"], "not-met");
+    assert_eq!(shown["ending"]["exit_code"], 3);
+    let undecided = limited("no_such_point < 1s", "undecided");
+    assert_eq!(undecided.status.code(), Some(4), "{}", text(&undecided));
+    assert_eq!(document(&place, &["show", "undecided", "--json"])["verdict"], "undecided");
+}
+
+#[test]
+fn an_experiment_fails_by_a_limit_on_its_recording() {
+    let experiment = "[experiment]\nforce = true\n[record]\nevents = [\"sched\"]\nlimits = [\"sched_waking->sched_switch < 1ns\"]\n\
+                      [[measure]]\nkind = \"timer\"\nperiod = \"5ms\"\n[[phase]]\nduration = \"200ms\"\n";
+    let place = Place::with(experiment);
+    let run = place.run();
+    if !place.bundle().exists() {
+        println!("SKIPPED: events cannot be recorded here: {}", text(&run).trim());
+        return;
+    }
+    assert_eq!(run.status.code(), Some(3), "{}", text(&run));
+    assert!(
+        text(&run).contains("limit-violated") || place.summary()["findings"].to_string().contains("limit-violated")
+    );
+}
+
+#[test]
 fn a_bundle_without_a_recording_is_refused() {
     let bundle = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/bundles/good");
     for command in ["pairs", "occupancy"] {

@@ -1,8 +1,8 @@
 //! What is kept of the intervals of a pair: the statistics of any series, and the worst ones whole.
 
-use super::{Limit, Seen};
+use super::Seen;
 use punctual_core::series::WORST_KEPT;
-use punctual_core::{ClockNs, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid};
+use punctual_core::{ClockNs, Limit, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid};
 
 /// The exact histogram of a pair: what is longer is counted in the histogram of the whole.
 const SHAPE: SeriesShape = SeriesShape { range: Nanos::MILLI, resolution: Nanos(100), period: None };

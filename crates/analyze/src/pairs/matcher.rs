@@ -1,7 +1,7 @@
 //! Which A belongs to which B: the open ones of a pair.
 
-use super::{By, Limit, Rule, Seen};
-use punctual_core::{Event, MonotonicNs};
+use super::{By, Rule, Seen};
+use punctual_core::{Event, Limit, MonotonicNs};
 use std::collections::{HashMap, VecDeque};
 
 /// At most so many A's of a pair are open at once; those beyond are unmatched. A queue of this length is a pair without B's.

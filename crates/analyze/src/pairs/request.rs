@@ -3,30 +3,8 @@
 use super::endpoint::{Endpoint, EndpointError, clip, functions_named, points_named};
 use super::{By, Rule};
 use punctual_core::event::{FunctionId, Names, PointKind};
-use punctual_core::{Nanos, units::DurationError};
+use punctual_core::{Limit, LimitError};
 use std::fmt;
-
-/// How long an interval may take: `< 100us` or `<= 100us`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limit {
-    /// The bound.
-    pub bound: Nanos,
-    /// Whether the bound itself is allowed.
-    pub inclusive: bool,
-}
-
-impl Limit {
-    /// Whether an interval of this length keeps it.
-    pub fn allows(self, span: Nanos) -> bool {
-        span < self.bound || self.inclusive && span == self.bound
-    }
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", if self.inclusive { "<=" } else { "<" }, self.bound)
-    }
-}
 
 /// What intervals are of.
 #[derive(Clone, PartialEq, Debug)]
@@ -66,17 +44,9 @@ pub enum RequestError {
     /// One end is nothing.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
-    /// A limit without a bound.
-    #[error("`{0}` has no limit: write one like `{0} < 100us`")]
-    NoLimit(String),
-    /// The bound is no duration.
-    #[error("the limit in `{text}`: {why}")]
-    BadLimit {
-        /// As written.
-        text: String,
-        /// What is wrong.
-        why: DurationError,
-    },
+    /// The limit is none.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
 }
 
 impl Request {
@@ -93,12 +63,9 @@ impl Request {
         by: Option<By>,
         rule: Option<Rule>,
     ) -> Result<Request, RequestError> {
-        // Names hold `<` (C++ and Rust generics): the last one begins the limit.
-        let (subject, bound) = text.rsplit_once('<').ok_or_else(|| RequestError::NoLimit(clip(text.trim())))?;
-        let (bound, inclusive) = bound.strip_prefix('=').map_or((bound, false), |bound| (bound, true));
-        let bound = bound.trim().parse().map_err(|why| RequestError::BadLimit { text: clip(text), why })?;
+        let (subject, limit) = Limit::split(text)?;
         let request = Request::find(subject, names, by, rule)?;
-        Ok(Request { limit: Some(Limit { bound, inclusive }), ..request })
+        Ok(Request { limit: Some(limit), ..request })
     }
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::pairs::PairingOptions;
 use proptest::prelude::*;
 use punctual_core::event::{FunctionId, FunctionName, Group, PointId, PointKind, Recorded, TaskName, TaskState};
-use punctual_core::{Event, MonotonicNs, Names, Nanos, Tid, What};
+use punctual_core::{Event, Limit, MonotonicNs, Names, Nanos, Tid, What};
 
 fn names() -> Names {
     let function =

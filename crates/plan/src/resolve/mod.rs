@@ -96,6 +96,7 @@ impl Resolver<'_> {
         plan.points = value(&spec.points, plan.points);
         plan.pids = value(&spec.pids, plan.pids);
         plan.max_size = value(&spec.max_size, plan.max_size);
+        plan.limits = spec.limits.iter().flat_map(|limits| &limits.value).map(|at| at.value.clone()).collect();
         if plan.events.is_empty() && !plan.points {
             let message = "nothing is left to record: no kernel event and no test point";
             self.error(ProblemKind::Combination, place(&spec.events, spec.span), message, "leave `[record]` out");

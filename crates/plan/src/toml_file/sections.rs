@@ -58,6 +58,7 @@ pub(super) fn record(notes: &mut Notes, mut t: Table) -> RecordSpec {
         pids: t.take(notes, "pids", pids),
         points: t.take(notes, "points", boolean),
         max_size: t.take(notes, "max_size", |v| values::recording_size(text(v)?)),
+        limits: t.take_list(notes, "limits", values::design_limit),
     };
     t.finish(notes);
     record

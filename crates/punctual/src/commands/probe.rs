@@ -114,7 +114,7 @@ pub fn run(args: Args) -> Ending {
     let goes_on = || args.pid.is_none_or(target::is_there);
     let outcome = wait(args.duration, args.quiet, &recording, command.as_mut(), &interrupts, &goes_on);
     let done = recording.stop()?;
-    let (exit, _) = ending::close(writer, done, outcome)?;
+    let (exit, _) = ending::close(writer, done, outcome, &args.limit)?;
     let answer = pairs::run(pairs::Args::aside(directory.clone(), args.limit, args.worst, args.calls, args.json))?;
     let directory = shown(&directory);
     eprintln!("\nbundle    {directory}\nreport    punctual report {directory}");

@@ -13,7 +13,7 @@ use command::Command;
 use punctual_bundle::recording::Keeps;
 use punctual_bundle::{BundleWriter, Outcome};
 use punctual_core::event::Group;
-use punctual_core::{CpuSet, Finding, Nanos};
+use punctual_core::{CpuSet, Finding, Limit, Nanos};
 use punctual_host::environment;
 use punctual_host::files::Root;
 use punctual_host::task::clock;
@@ -71,6 +71,9 @@ pub struct Args {
     /// What to keep of a recording that gets larger: `all` ends it there, `newest` removes the oldest events as it goes on
     #[arg(long, value_name = "WHAT", default_value = "all", value_parser = ["all", "newest"])]
     keep: String,
+    /// How long intervals may take, as `punctual pairs` understands it: `A->B < 100us`; one beyond it ends with exit code 3
+    #[arg(long, value_name = "LIMIT", value_parser = limit)]
+    limit: Vec<String>,
     /// No live line and no summary
     #[arg(long, short)]
     quiet: bool,
@@ -111,7 +114,7 @@ pub fn run(args: Args) -> Ending {
     let done = recording.stop()?;
     let news: Vec<Finding> = done.recorded.findings.iter().filter(|found| !told.contains(found)).cloned().collect();
     watch::tell_findings(&news);
-    ending::end(writer, done, outcome, command.and_then(Command::ended), args.quiet)
+    ending::end(writer, done, outcome, command.and_then(Command::ended), &args.limit, args.quiet)
 }
 
 /// Until the command, the time, the user or the recording itself ends it, or what is recorded no longer goes on.
@@ -142,6 +145,10 @@ pub(super) fn wait(
             return if over { Outcome::Completed } else { Outcome::Interrupted };
         }
     }
+}
+
+fn limit(text: &str) -> Result<String, String> {
+    Limit::split(text).map(|_| text.to_owned()).map_err(|why| why.to_string())
 }
 
 fn wanted(args: &Args) -> Result<Wanted, Failure> {

@@ -2,8 +2,10 @@
 
 use super::{PhaseRun, Run, views};
 use crate::exit::{Exit, Failure};
+use crate::limits::{self, Judged};
 use punctual_bundle::summary::{Summary, VerdictWord};
-use punctual_bundle::{Ending, Outcome};
+use punctual_bundle::{Bundle, Ending, Outcome};
+use punctual_core::Finding;
 use std::path::PathBuf;
 
 /// When more than this share of what was expected was lost, the figures are no evidence.
@@ -29,7 +31,9 @@ pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome) -> Conducted {
     let mut manifest = run.writer.manifest().clone();
     let mut ending = Ending { at: jiff::Timestamp::now(), outcome, exit_code: 0 };
     manifest.ending = Some(ending.clone());
-    let mut summary = punctual_analyze::summarize_run(&manifest, &views(&phases), &run.findings, &[]);
+    let limits = held_limits(&run);
+    let findings: Vec<Finding> = run.findings.iter().chain(&limits.findings).cloned().collect();
+    let mut summary = punctual_analyze::summarize_run(&manifest, &views(&phases), &findings, &[]);
     if summary.verdict == Some(VerdictWord::Met)
         && phases.len() < run.plan.phases.len()
         && later_require(&run, phases.len())
@@ -41,6 +45,16 @@ pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome) -> Conducted {
     summary.ending = Some(ending.clone());
     let trouble = run.writer.finish(&summary, ending).err().map(Failure::failed);
     Conducted { summary, phases, directory, exit, trouble }
+}
+
+/// What became of the limits on the recording.
+fn held_limits(run: &Run) -> Judged {
+    let limits = run.plan.record.as_ref().map_or(&[][..], |record| &record.limits);
+    match Bundle::open(run.writer.directory()) {
+        Ok(bundle) => limits::judge(&bundle, limits),
+        // Whoever closes the bundle says why it cannot be read.
+        Err(_) => Judged { verdict: (!limits.is_empty()).then_some(VerdictWord::Undecided), ..Judged::default() },
+    }
 }
 
 /// Whether a phase that was not begun has requirements: what it would have shown is not known.

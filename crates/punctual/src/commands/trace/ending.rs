@@ -1,13 +1,17 @@
 //! The end of a recording: the last files of the bundle, a summary, the exit code.
 
 use super::command::Ended;
+use super::watch;
 use crate::commands::{occupancy, show};
 use crate::conduct::recording::Done;
 use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
-use crate::recorded;
+use crate::{limits, recorded};
 use punctual_analyze::Tally;
+use punctual_analyze::summary::LIMITS;
+use punctual_bundle::summary::VerdictWord;
 use punctual_bundle::{Bundle, BundleWriter, Outcome};
+use punctual_core::Finding;
 use punctual_core::event::{Group, Recorded};
 use punctual_host::environment::Environment;
 use punctual_host::files::Root;
@@ -18,8 +22,18 @@ use std::process;
 const TOO_MUCH_LOST: f64 = 0.01;
 
 /// Closes the bundle, sums up on standard error, and ends as the command did.
-pub fn end(writer: BundleWriter, done: Done, outcome: Outcome, command: Option<Ended>, quiet: bool) -> Ending {
-    let (exit, bundle) = close(writer, done, outcome)?;
+pub fn end(
+    writer: BundleWriter,
+    done: Done,
+    outcome: Outcome,
+    command: Option<Ended>,
+    limits: &[String],
+    quiet: bool,
+) -> Ending {
+    let (exit, bundle) = close(writer, done, outcome, limits)?;
+    // Under --quiet too: they are why it ends so.
+    let of_limits = |found: &&Finding| LIMITS.iter().any(|(id, _)| found.id == *id);
+    watch::tell_findings(&bundle.findings.iter().filter(of_limits).cloned().collect::<Vec<_>>());
     if !quiet {
         sum_up(&bundle);
     }
@@ -30,16 +44,20 @@ pub fn end(writer: BundleWriter, done: Done, outcome: Outcome, command: Option<E
     }
 }
 
-/// Writes the last files of the bundle: how the recording itself ended, and the bundle.
-pub fn close(writer: BundleWriter, done: Done, outcome: Outcome) -> Result<(Exit, Bundle), Failure> {
+/// Writes the last files of the bundle: how the recording itself ended, what became of the limits on it, and the bundle.
+pub fn close(writer: BundleWriter, done: Done, outcome: Outcome, limits: &[String]) -> Result<(Exit, Bundle), Failure> {
     let directory = writer.directory().to_owned();
     let outcome = match &done.trouble {
         Some(why) => Outcome::Failed { why: why.clone() },
         None => outcome,
     };
-    let exit = match (&outcome, too_much_lost(&done.recorded)) {
+    let written = Bundle::open(&directory).map_err(Failure::failed)?;
+    let limits = limits::judge(&written, limits);
+    let exit = match (&outcome, limits.verdict) {
         (Outcome::Failed { .. }, _) => Exit::Failed,
-        (_, true) => Exit::NoEvidence,
+        (_, Some(VerdictWord::NotMet)) => Exit::NotMet,
+        (_, Some(VerdictWord::Undecided)) => Exit::NoEvidence,
+        _ if too_much_lost(&done.recorded) => Exit::NoEvidence,
         _ => Exit::Done,
     };
     if let Ok(Some(mut environment)) = writer.document::<Environment>("environment") {
@@ -49,8 +67,8 @@ pub fn close(writer: BundleWriter, done: Done, outcome: Outcome) -> Result<(Exit
     let mut manifest = writer.manifest().clone();
     let ending = punctual_bundle::Ending { at: jiff::Timestamp::now(), outcome, exit_code: exit as u8 };
     manifest.ending = Some(ending.clone());
-    let mut summary = punctual_analyze::summarize_run(&manifest, &[], &done.recorded.findings, &[]);
-    let written = Bundle::open(&directory).map_err(Failure::failed)?;
+    let findings = [done.recorded.findings, limits.findings.clone()].concat();
+    let mut summary = punctual_analyze::summarize_run(&manifest, &[], &findings, &[]);
     summary.recording = recorded::open(&written).map(|opened| opened.summary());
     writer.finish(&summary, ending).map_err(Failure::failed)?;
     let bundle = Bundle::open(&directory).map_err(Failure::failed)?;
