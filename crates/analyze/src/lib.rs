@@ -14,6 +14,7 @@ pub mod probes;
 pub mod requirements;
 pub mod stats;
 pub mod summary;
+pub mod tail;
 pub mod tally;
 #[cfg(test)]
 mod testing;

@@ -2,6 +2,7 @@
 
 pub mod cluster;
 pub mod dispersion;
+pub mod optimize;
 pub mod probability;
 pub mod random;
 

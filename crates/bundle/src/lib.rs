@@ -31,6 +31,7 @@ pub mod reader;
 pub mod recording;
 pub mod state;
 pub mod summary;
+pub mod tail;
 mod varint;
 pub mod writer;
 

@@ -1,0 +1,94 @@
+//! `punctual tail`: what a run says of latencies longer than those it saw. First what needs no model ([`seen`]); then a model ([`model`]), only
+//! behind its gates ([`gates`]). Never a bound: docs/tail.md says what the figures mean, and how well they were measured to hold.
+
+mod fit;
+mod gates;
+pub mod gev;
+pub mod gpd;
+mod heldout;
+pub mod model;
+pub mod order_tests;
+pub mod seen;
+#[cfg(test)]
+mod testdata;
+#[cfg(test)]
+mod tests;
+
+use crate::compare::run::Run;
+use punctual_bundle::tail::{SCHEMA, SeriesTail, Tails};
+use punctual_bundle::{Bundle, BundleError};
+use punctual_core::{Finding, Severity};
+
+/// A level and its 95 % interval.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Level {
+    /// The level.
+    pub level: f64,
+    /// The lower end; `None` where the data do not bound it.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+}
+
+/// Why there is nothing to say.
+#[derive(Debug, thiserror::Error)]
+pub enum TailError {
+    /// The wanted series is not there.
+    #[error("there is no series `{wanted}`; the bundle has: {known}")]
+    NoSuchSeries {
+        /// As asked.
+        wanted: String,
+        /// What is there.
+        known: String,
+    },
+    /// Samples cannot be read.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+}
+
+/// The tails of a bundle's series, or of the one wanted: `phase/series`, or the name of a series in every phase.
+pub fn of_bundle(bundle: &Bundle, name: &str, wanted: Option<&str>) -> Result<Tails, TailError> {
+    let full = |phase: &str, series: &str| format!("{phase}/{series}");
+    let is_wanted = |phase: &str, series: &str| wanted.is_none_or(|w| w == series || w == full(phase, series));
+    let mut series = Vec::new();
+    for phase in &bundle.phases {
+        for one in phase.series.iter().filter(|one| is_wanted(&phase.meta.name, &one.meta.name)) {
+            let run = Run::of_series(one, phase.meta.duration)?;
+            series.push(of_run(full(&phase.meta.name, &one.meta.name), &run));
+        }
+    }
+    if let (Some(wanted), true) = (wanted, series.is_empty()) {
+        let known: Vec<String> =
+            bundle.series().take(8).map(|(phase, series)| full(phase, &series.meta.name)).collect();
+        return Err(TailError::NoSuchSeries { wanted: wanted.to_owned(), known: known.join(", ") });
+    }
+    let findings = series.iter().flat_map(doubts).collect();
+    Ok(Tails { schema: SCHEMA.to_owned(), bundle: name.to_owned(), confidence: 1.0 - seen::ERROR, series, findings })
+}
+
+/// The tail of one run of a series.
+pub fn of_run(series: String, run: &Run) -> SeriesTail {
+    SeriesTail { series, seen: seen::of(run), model: model::of(run) }
+}
+
+fn doubts(tail: &SeriesTail) -> Vec<Finding> {
+    let seen = &tail.seen;
+    let order = (seen.count > 0 && seen.effective.is_none()).then(|| {
+        let message =
+            "how late samples cluster is not known: what is said without a model takes samples as independent";
+        Finding::new("autocorrelation-unknown", Severity::Warning, &tail.series, message)
+            .evidence("the bundle holds too few samples in order of time (a short run, an import, keep_samples)")
+            .remedy("measure longer, with keep_samples")
+    });
+    let lost = (seen.lost > 0).then(|| {
+        let message = "samples were lost: any of them may have been longer than the maximum";
+        Finding::new("samples-lost", Severity::Warning, &tail.series, message)
+            .evidence(format!("{} lost, {} recorded", seen.lost, seen.count))
+    });
+    let overruns = (seen.overruns > 0).then(|| {
+        let message = "periods were missed while it was late: a burst has fewer samples than it had periods";
+        Finding::new("overruns", Severity::Note, &tail.series, message)
+            .evidence(format!("{} periods were missed", seen.overruns))
+    });
+    [order, lost, overruns].into_iter().flatten().collect()
+}

@@ -1,0 +1,100 @@
+//! How well a distribution fits: Anderson and Darling's statistic, its probability by drawing from the fit and fitting again (parametric bootstrap:
+//! Stute, Manteiga, Quindimil, "Bootstrap based goodness-of-fit-tests", Metrika 40, 1993).
+
+use super::gev::Gev;
+use super::gpd::Gpd;
+use crate::stats::Random;
+
+/// Draws of the bootstrap.
+pub const DRAWS: usize = 199;
+
+/// Anderson and Darling's A² of values that should be even between 0 and 1, ascending. Infinite where one lies outside.
+pub fn anderson_darling(uniform: &[f64]) -> f64 {
+    let n = uniform.len();
+    let term = |k: usize| {
+        let (low, high) = (uniform[k], 1.0 - uniform[n - 1 - k]);
+        (2 * k + 1) as f64 * (low.max(1e-300).ln() + high.max(1e-300).ln())
+    };
+    let inside = uniform.iter().all(|u| (0.0..=1.0).contains(u));
+    if inside { -(n as f64) - (0..n).map(term).sum::<f64>() / n as f64 } else { f64::INFINITY }
+}
+
+fn statistic(data: &[f64], cdf: impl Fn(f64) -> f64) -> f64 {
+    let mut uniform: Vec<f64> = data.iter().map(|value| cdf(*value)).collect();
+    uniform.sort_by(f64::total_cmp);
+    anderson_darling(&uniform)
+}
+
+/// The probability of so bad a fit of maxima if their distribution is the fitted one.
+pub fn of_maxima(data: &[f64], fit: &Gev, random: &mut Random) -> f64 {
+    let seen = statistic(data, |z| fit.cdf(z));
+    bootstrap(seen, || {
+        let drawn: Vec<f64> = data.iter().map(|_| fit.exceeded_with(random.unit())).collect();
+        fit.improved(&drawn).map(|again| statistic(&drawn, |z| again.cdf(z)))
+    })
+}
+
+/// The same of excesses.
+pub fn of_excesses(data: &[f64], fit: &Gpd, random: &mut Random) -> f64 {
+    let seen = statistic(data, |y| fit.cdf(y));
+    bootstrap(seen, || {
+        let drawn: Vec<f64> = data.iter().map(|_| fit.draw(random)).collect();
+        Gpd::by_likelihood(&drawn).map(|again| statistic(&drawn, |y| again.cdf(y)))
+    })
+}
+
+/// Ends early when many were as bad as what was seen: the fit is then good enough, by however much.
+fn bootstrap(seen: f64, mut draw: impl FnMut() -> Option<f64>) -> f64 {
+    const ENOUGH: usize = 30;
+    let mut worse = 0;
+    for drawn in 1..=DRAWS {
+        // A draw that cannot be fitted counts for neither; it is rare.
+        worse += usize::from(draw().is_some_and(|statistic| statistic >= seen));
+        if worse == ENOUGH {
+            return ENOUGH as f64 / drawn as f64;
+        }
+    }
+    (worse + 1) as f64 / (DRAWS + 1) as f64
+}
+
+/// A gap among excesses that is too wide for the fit: what lies beyond is a mode of its own. Gives the place of the gap in the ascending
+/// excesses and its probability. The normalised spacings of exponential variables are independent exponential ones (Rényi 1953).
+pub fn widest_gap(ascending: &[f64], fit: &Gpd) -> Option<(usize, f64)> {
+    let n = ascending.len();
+    let spacing = |k: usize| (fit.reduced(ascending[k]) - fit.reduced(ascending[k - 1])) * (n - k) as f64;
+    let (place, widest) = (1..n).map(|k| (k, spacing(k))).max_by(|a, b| a.1.total_cmp(&b.1))?;
+    // P(max of m exponentials > d) = 1 − (1 − e^(−d))^m
+    let beyond = -((n as f64 - 1.0) * (-(-widest).exp()).ln_1p()).exp_m1();
+    Some((place, beyond))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_right_fit_is_good_and_a_wrong_one_is_not() {
+        let mut random = Random::seeded(51);
+        let truth = Gpd { scale: 10.0, shape: 0.1 };
+        let right: Vec<f64> = (0..150).map(|_| truth.draw(&mut random)).collect();
+        let fit = Gpd::by_likelihood(&right).unwrap();
+        assert!(of_excesses(&right, &fit, &mut random) > 0.05);
+        // Two humps.
+        let wrong: Vec<f64> =
+            (0..150).map(|k| if k % 2 == 0 { 1.0 + random.unit() } else { 30.0 + random.unit() }).collect();
+        let fit = Gpd::by_likelihood(&wrong).unwrap();
+        assert!(of_excesses(&wrong, &fit, &mut random) < 0.02);
+    }
+
+    #[test]
+    fn a_mode_beyond_a_gap_is_found() {
+        let mut random = Random::seeded(52);
+        let mut excesses: Vec<f64> = (0..200).map(|_| -10.0 * random.unit().ln()).collect();
+        excesses.sort_by(f64::total_cmp);
+        let fit = Gpd::by_likelihood(&excesses).unwrap();
+        assert!(widest_gap(&excesses, &fit).unwrap().1 > 0.01);
+        excesses.extend([400.0, 401.0, 403.0]);
+        let (place, p) = widest_gap(&excesses, &Gpd { scale: 10.0, shape: 0.0 }).unwrap();
+        assert!(place == 200 && p < 1e-6, "{place} {p}");
+    }
+}

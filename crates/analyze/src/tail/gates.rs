@@ -1,0 +1,104 @@
+//! The gates before a model: each is a condition of extreme value theory, tested. One that is shut refuses the model with its reason.
+
+use super::order_tests::{Outcome, bds_shuffled, kpss, kpss_lags, ljung_box, normal_scores};
+use crate::stats::probability::chi_squared_beyond;
+use punctual_bundle::tail::{Gate, Model};
+
+/// A condition is taken as violated below this probability. There are about ten: of sources that fulfil all, some six in a hundred are refused.
+pub const LEVEL: f64 = 0.01;
+/// Distances of the BDS test, of normal scores.
+const NEAR: f64 = 1.0;
+/// Its shuffles.
+const SHUFFLES: usize = 199;
+
+/// Gates on their way into a [`Model`].
+#[derive(Default)]
+pub struct Gates {
+    gates: Vec<Gate>,
+    refusals: Vec<String>,
+}
+
+impl Gates {
+    /// A condition that is fulfilled or not.
+    pub fn require(&mut self, id: &str, what: &str, open: bool, refusal: impl FnOnce() -> String) -> bool {
+        self.push(id, what, open, None, None, refusal)
+    }
+
+    /// A condition that is tested; one that cannot be tested is not fulfilled.
+    pub fn test(&mut self, id: &str, what: &str, outcome: Option<Outcome>, refusal: impl FnOnce() -> String) -> bool {
+        let open = outcome.is_some_and(|outcome| outcome.p > LEVEL);
+        self.push(id, what, open, outcome.map(|o| o.statistic), outcome.map(|o| o.p), refusal)
+    }
+
+    fn push(
+        &mut self,
+        id: &str,
+        what: &str,
+        open: bool,
+        statistic: Option<f64>,
+        p: Option<f64>,
+        refusal: impl FnOnce() -> String,
+    ) -> bool {
+        let statistic = statistic.filter(|s| s.is_finite());
+        self.gates.push(Gate { id: id.to_owned(), what: what.to_owned(), open, statistic, p });
+        if !open {
+            self.refusals.push(refusal());
+        }
+        open
+    }
+
+    /// Whether none is shut so far.
+    pub fn all_open(&self) -> bool {
+        self.refusals.is_empty()
+    }
+
+    /// Into the model that they belong to.
+    pub fn into_model(self, mut model: Model) -> Model {
+        model.accepted = self.refusals.is_empty();
+        model.gates = self.gates;
+        model.refusals = self.refusals;
+        model
+    }
+
+    /// Values in order of time: neither dependent nor drifting.
+    pub fn in_order(&mut self, of: &str, values: &[f64], seed: u64) {
+        let scores = normal_scores(values);
+        let lags = (values.len() / 5).clamp(1, 10);
+        let id = |what: &str| format!("{what}-{}", of.replace(' ', "-"));
+        self.test(
+            &id("uncorrelated"),
+            &format!("{of} do not depend on those before (Ljung–Box)"),
+            ljung_box(&scores, lags),
+            || format!("{of} depend on those before them: what comes next is not a new draw"),
+        );
+        let bds = bds_shuffled(&scores, 2, NEAR, SHUFFLES, seed);
+        self.test(&id("independent"), &format!("{of} have no pattern (BDS)"), bds, || {
+            format!("{of} follow a pattern in time")
+        });
+        let outcome = kpss(&scores, kpss_lags(values.len()));
+        // The table ends at 0.01.
+        let outcome = outcome.map(|o| Outcome { p: if o.p <= 0.01 { 0.0099 } else { o.p }, ..o });
+        self.test(&id("level"), &format!("the level of {of} stays (KPSS)"), outcome, || {
+            format!("the level of {of} drifts: the run is not of one kind")
+        });
+    }
+
+    /// Peaks come as often in every part of the run as a Poisson process would (dispersion test: Cunnane, J. Hydrology 44, 1979).
+    pub fn steady_rate(&mut self, places: &[usize], samples: usize) {
+        let parts = (places.len() / 8).clamp(2, 25);
+        let mut counts = vec![0f64; parts];
+        places.iter().for_each(|place| counts[(place * parts / samples.max(1)).min(parts - 1)] += 1.0);
+        let mean = places.len() as f64 / parts as f64;
+        let statistic = counts.iter().map(|n| (n - mean).powi(2)).sum::<f64>() / mean.max(f64::MIN_POSITIVE);
+        let beyond = chi_squared_beyond(parts as f64 - 1.0, statistic);
+        let outcome = Outcome { statistic, p: (2.0 * beyond.min(1.0 - beyond)).min(1.0) };
+        self.test("steady-rate", "bursts come at a steady rate (dispersion)", Some(outcome), || {
+            let how = if beyond < 0.5 {
+                "in some parts of the run more often than in others"
+            } else {
+                "more regularly than by chance"
+            };
+            format!("bursts come {how}")
+        });
+    }
+}

@@ -1,0 +1,246 @@
+//! The model of a tail: two fits that must agree, behind gates.
+//!
+//! Order: enough samples, all of them, fine enough → bursts (declustered) and block maxima → independence and stationarity → both fits, each
+//! good → no mode beyond a gap → the second half as the first foretells → levels on which both agree.
+
+use super::fit;
+use super::gates::{Gates, LEVEL};
+use super::gev::Gev;
+use super::gpd::Gpd;
+use super::order_tests::Outcome;
+use super::{Level, heldout};
+use crate::compare::run::Run;
+use crate::stats::Random;
+use crate::stats::cluster::decluster;
+use punctual_bundle::tail::{BlockMaxima, Model, Peaks, ReturnLevel};
+
+/// Fewer samples are no ground for a model.
+const SAMPLES: usize = 30_000;
+/// Numbers of blocks that are tried: the shortest blocks whose maxima fit.
+const BLOCKS: [usize; 3] = [200, 100, 60];
+/// Numbers of peaks that are tried: the lowest threshold over which they fit (Bader, Yan, Zhang, Ann. Appl. Statist. 12, 2018).
+const PEAKS: [usize; 4] = [400, 200, 100, 60];
+/// A fit is good from this probability on.
+const GOOD: f64 = 0.1;
+/// No level is told that comes less than once in this many times the data.
+pub const REACH: i64 = 200;
+const SEED: u64 = 0x7461696c;
+
+const HOUR: i64 = 3_600_000_000_000;
+/// How often people ask for: once an hour, a day, a month, a year.
+const PERIODS: [i64; 4] = [HOUR, 24 * HOUR, 30 * 24 * HOUR, 365 * 24 * HOUR];
+
+/// Peaks of bursts over a threshold.
+pub struct Over {
+    /// The threshold.
+    pub threshold: f64,
+    /// The place of each among the samples, in order.
+    pub places: Vec<usize>,
+    /// How far each is over it.
+    pub excesses: Vec<f64>,
+    /// The fit of those.
+    pub fit: Gpd,
+    /// How good it is.
+    pub fit_p: f64,
+}
+
+/// The maxima of equal blocks.
+struct Blocks {
+    length: usize,
+    maxima: Vec<f64>,
+    fit: Gev,
+    fit_p: f64,
+}
+
+/// What a model says of a run, or why there is none.
+pub fn of(run: &Run) -> Model {
+    let mut gates = Gates::default();
+    let (n, all) = (run.samples.len(), run.ladder.count());
+    let kept = all == n as u64;
+    gates.require("order-known", "all samples are kept in their order", kept, || {
+        format!("of {all} samples {n} were kept in their order: how late ones cluster is not known (keep_samples)")
+    });
+    gates.require(
+        "enough",
+        "at least 30,000 samples and a duration",
+        n >= SAMPLES && run.duration.is_some_and(|d| d > 0),
+        || format!("{n} samples are too few for a model: {SAMPLES} at least"),
+    );
+    gates.require("none-lost", "no sample was lost", run.lost == 0, || {
+        format!("{} samples were lost: any of them may have been longer", run.lost)
+    });
+    let (Some(duration), true) = (run.duration, gates.all_open()) else { return gates.into_model(Model::default()) };
+    let mut random = Random::seeded(SEED);
+    let samples = smoothed(run, &mut random);
+    let model = Model::default();
+    let Some(over) = over_threshold(&samples, &mut random) else {
+        gates.require("peaks", "there are bursts enough over some threshold", false, || {
+            "over no threshold are there bursts enough that differ in height".to_owned()
+        });
+        return gates.into_model(model);
+    };
+    let fine = (run.step as f64) < 0.5 * over.fit.scale;
+    gates.require("resolution", "the clock is finer than the tail", fine, || {
+        format!("the clock's step of {} ns is as coarse as the tail itself ({:.0} ns)", run.step, over.fit.scale)
+    });
+    let Some(blocks) = block_maxima(&samples, &mut random) else {
+        gates.require("blocks", "block maxima can be fitted", false, || "block maxima cannot be fitted".to_owned());
+        return gates.into_model(model);
+    };
+    gates.in_order("block maxima", &blocks.maxima, SEED);
+    gates.in_order("peaks", &over.excesses, SEED + 1);
+    gates.steady_rate(&over.places, samples.len());
+    rare_mode(&mut gates, &over);
+    good_fits(&mut gates, &over, &blocks);
+    if gates.all_open() {
+        heldout::foretold(&mut gates, &over, samples.len(), &mut random);
+    }
+    let levels =
+        if gates.all_open() { levels(&mut gates, &over, &blocks, samples.len(), duration) } else { Vec::new() };
+    let levels = if gates.all_open() { levels } else { Vec::new() };
+    gates.into_model(Model { levels, block_maxima: Some(blocks.told()), peaks: Some(over.told()), ..model })
+}
+
+/// The samples, those of a coarse clock spread evenly over its step: ties are of the clock, not of the latencies.
+fn smoothed(run: &Run, random: &mut Random) -> Vec<f64> {
+    let step = run.step.max(0) as f64;
+    run.samples.iter().map(|sample| *sample as f64 + if step > 0.0 { step * random.unit() } else { 0.0 }).collect()
+}
+
+/// The lowest threshold over which the peaks of bursts fit; the last tried where none does.
+fn over_threshold(samples: &[f64], random: &mut Random) -> Option<Over> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(|a, b| b.total_cmp(a));
+    let mut last = None;
+    for wanted in PEAKS {
+        let Some((threshold, places)) = peaks(samples, &sorted, wanted) else { continue };
+        let excesses: Vec<f64> = places.iter().map(|k| samples[*k] - threshold).collect();
+        let Some(fit) = Gpd::by_likelihood(&excesses) else { continue };
+        let fit_p = fit::of_excesses(&excesses, &fit, random);
+        last = Some(Over { threshold, places, excesses, fit, fit_p });
+        if fit_p >= GOOD {
+            break;
+        }
+    }
+    last
+}
+
+/// A threshold over which about so many bursts go, and the places of their peaks. `None` where bursts are so long that it would lie low in the
+/// distribution.
+fn peaks(samples: &[f64], sorted: &[f64], wanted: usize) -> Option<(f64, Vec<usize>)> {
+    let mut exceedances = wanted;
+    loop {
+        let threshold = *sorted.get(exceedances)?;
+        let above: Vec<(u64, i64)> = samples
+            .iter()
+            .enumerate()
+            .filter(|(_, sample)| **sample > threshold)
+            .map(|(k, sample)| (k as u64, sample.round() as i64))
+            .collect();
+        let places: Vec<usize> = decluster(&above).peaks.into_iter().map(|k| above[k].0 as usize).collect();
+        if places.len() * 10 >= wanted * 8 {
+            return (above.len() * 10 <= samples.len()).then_some((threshold, places));
+        }
+        exceedances = exceedances * 5 / 4 + 1;
+    }
+}
+
+fn block_maxima(samples: &[f64], random: &mut Random) -> Option<Blocks> {
+    let mut last = None;
+    for blocks in BLOCKS.into_iter().filter(|blocks| samples.len() / blocks >= SAMPLES / 60) {
+        let length = samples.len() / blocks;
+        let of = |block: &[f64]| block.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let maxima: Vec<f64> = samples.chunks_exact(length).map(of).collect();
+        let Some(fit) = Gev::by_likelihood(&maxima) else { continue };
+        let fit_p = fit::of_maxima(&maxima, &fit, random);
+        last = Some(Blocks { length, maxima, fit, fit_p });
+        if fit_p >= GOOD {
+            break;
+        }
+    }
+    last
+}
+
+fn rare_mode(gates: &mut Gates, over: &Over) {
+    let mut ascending = over.excesses.clone();
+    ascending.sort_by(f64::total_cmp);
+    let gap = fit::widest_gap(&ascending, &over.fit);
+    let outcome = gap.map(|(_, p)| Outcome { statistic: f64::NAN, p });
+    gates.test("no-rare-mode", "no gap in the tail", outcome, || {
+        let (place, _) = gap.unwrap_or_default();
+        let from = |k: usize| over.threshold + ascending.get(k).copied().unwrap_or(0.0);
+        format!(
+            "{} of the bursts lie beyond a gap from {:.0} to {:.0} ns: a rare mode with a cause of its own, of which too little was seen",
+            ascending.len() - place,
+            from(place.saturating_sub(1)),
+            from(place)
+        )
+    });
+}
+
+fn good_fits(gates: &mut Gates, over: &Over, blocks: &Blocks) {
+    let good = |p: f64| Some(Outcome { statistic: f64::NAN, p: if p >= GOOD { p } else { p.min(LEVEL * p) } });
+    gates.test(
+        "peaks-fit",
+        "peaks over a threshold are generalised Pareto (Anderson–Darling)",
+        good(over.fit_p),
+        || "over no threshold are the peaks of a generalised Pareto distribution".to_owned(),
+    );
+    gates.test(
+        "maxima-fit",
+        "block maxima are of the extreme value distribution (Anderson–Darling)",
+        good(blocks.fit_p),
+        || "block maxima are not of a generalised extreme value distribution".to_owned(),
+    );
+}
+
+/// Levels on which both models agree.
+fn levels(gates: &mut Gates, over: &Over, blocks: &Blocks, samples: usize, duration: i64) -> Vec<ReturnLevel> {
+    let reach = duration.saturating_mul(REACH);
+    let mut periods: Vec<i64> = PERIODS.into_iter().filter(|p| *p > duration && *p <= reach).collect();
+    periods.push(duration.saturating_mul(10));
+    periods.sort_unstable();
+    periods.dedup();
+    let mut levels = Vec::new();
+    for period in periods {
+        let by_peaks = over.level(period as f64 / duration as f64);
+        let blocks_in = period as f64 / duration as f64 * samples as f64 / blocks.length as f64;
+        // As often as a Poisson process exceeds the level once in the period.
+        let by_maxima = blocks.fit.level(&blocks.maxima, -(-1.0 / blocks_in).exp_m1());
+        let holds = by_maxima.low.is_some_and(|low| low <= by_peaks.level)
+            && by_maxima.high.is_some_and(|h| by_peaks.level <= h);
+        let seconds = period / 1_000_000_000;
+        let agree = holds && by_peaks.low.is_some() && by_peaks.high.is_some();
+        gates.require(&format!("agreement-{seconds}s"), "both models agree on a level, and bound it", agree, || {
+            format!(
+                "the two models do not agree on, or do not bound, what is exceeded once in {seconds} s: {:.0} and {:.0} ns",
+                by_peaks.level, by_maxima.level
+            )
+        });
+        if let (Some(low), Some(high)) = (by_peaks.low, by_peaks.high) {
+            levels.push(ReturnLevel { period, level: by_peaks.level, low, high, by_block_maxima: by_maxima.level });
+        }
+    }
+    levels
+}
+
+impl Over {
+    /// The level that a burst exceeds once in `times` as long as was measured.
+    fn level(&self, times: f64) -> Level {
+        let excess = self.fit.level(&self.excesses, self.excesses.len() as f64 * times);
+        let up = |y: f64| self.threshold + y;
+        Level { level: up(excess.level), low: excess.low.map(up), high: excess.high.map(up) }
+    }
+    fn told(&self) -> Peaks {
+        let Gpd { scale, shape } = self.fit;
+        Peaks { threshold: self.threshold, peaks: self.excesses.len() as u64, scale, shape, fit_p: self.fit_p }
+    }
+}
+
+impl Blocks {
+    fn told(&self) -> BlockMaxima {
+        let Gev { location, scale, shape } = self.fit;
+        let (blocks, block_length) = (self.maxima.len() as u64, self.length as u64);
+        BlockMaxima { blocks, block_length, location, scale, shape, fit_p: self.fit_p }
+    }
+}

@@ -1,0 +1,64 @@
+use super::*;
+use crate::stats::Random;
+use proptest::prelude::*;
+
+fn run(samples: Vec<i64>) -> Run {
+    let mut run = Run::of_samples(samples);
+    run.duration = Some(run.samples.len() as i64 * 1_000_000);
+    run
+}
+
+/// A body of 5 µs and an exponential tail of 2 µs.
+fn simple(random: &mut Random, n: usize) -> Vec<i64> {
+    (0..n).map(|_| 5_000 + (-2_000.0 * random.unit().ln()) as i64).collect()
+}
+
+#[test]
+fn a_simple_tail_has_a_model_that_holds() {
+    let mut random = Random::seeded(62);
+    let tail = of_run("p/s".into(), &run(simple(&mut random, 60_000)));
+    assert!(tail.model.accepted, "{:#?}", tail.model);
+    let level = &tail.model.levels[0];
+    assert_eq!(level.period, 600_000_000_000);
+    // Once in 600,000 samples: 5 µs + 2 µs · ln 600,000.
+    let truth = 5_000.0 + 2_000.0 * 6e5f64.ln();
+    assert!(level.low < truth && truth < level.high, "{truth} {level:?}");
+}
+
+#[test]
+fn what_violates_a_condition_is_refused_with_the_reason() {
+    let mut random = Random::seeded(63);
+    let refusals = |samples: Vec<i64>| of_run("p/s".into(), &run(samples)).model.refusals.join("; ");
+    assert!(refusals(simple(&mut random, 1_000)).contains("too few"));
+    let drifting: Vec<i64> = simple(&mut random, 40_000).iter().enumerate().map(|(k, s)| s + k as i64 / 4).collect();
+    assert!(refusals(drifting).contains("drifts"));
+    let mut rare = simple(&mut random, 40_000);
+    [7_000, 20_000, 33_000].iter().for_each(|k| rare[*k] = 400_000 + *k as i64);
+    assert!(refusals(rare).contains("a rare mode"));
+    assert!(refusals(vec![5_000; 40_000]).contains("over no threshold"));
+    let mut lost = run(simple(&mut random, 40_000));
+    lost.lost = 1;
+    assert!(of_run("p/s".into(), &lost).model.refusals[0].contains("lost"));
+    let mut unordered = run(simple(&mut random, 40_000));
+    unordered.samples.clear();
+    assert!(of_run("p/s".into(), &unordered).model.refusals[0].contains("keep_samples"));
+}
+
+#[test]
+fn the_same_run_has_the_same_tail() {
+    let mut random = Random::seeded(64);
+    let samples = simple(&mut random, 30_000);
+    assert_eq!(of_run("p/s".into(), &run(samples.clone())), of_run("p/s".into(), &run(samples)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn no_input_panics(pattern in proptest::collection::vec(any::<i64>(), 0..200), copies in 1usize..200, step in 0i64..5_000) {
+        let mut run = run(pattern.iter().copied().cycle().take(pattern.len() * copies).collect());
+        run.step = step;
+        let tail = of_run("p/s".into(), &run);
+        prop_assert_eq!(tail.model.accepted, tail.model.refusals.is_empty());
+        prop_assert!(tail.seen.beyond.is_none_or(|p| (0.0..=1.0).contains(&p)));
+    }
+}

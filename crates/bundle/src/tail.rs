@@ -1,0 +1,149 @@
+//! What `punctual tail --json` prints: what a run says of latencies longer than those it saw. Times are in ns; what is not known is `null`.
+//! docs/tail.md describes it for readers in other languages.
+
+use punctual_core::Finding;
+use serde::{Deserialize, Serialize};
+
+/// The name and version of this shape; additions keep it, changes raise it.
+pub const SCHEMA: &str = "punctual-tail/1";
+
+/// The tails of a bundle's series.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Tails {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The bundle.
+    pub bundle: String,
+    /// The confidence of every bound and interval.
+    pub confidence: f64,
+    /// The series.
+    pub series: Vec<SeriesTail>,
+    /// What makes all that doubtful.
+    pub findings: Vec<Finding>,
+}
+
+/// The tail of a series.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SeriesTail {
+    /// `phase/series`.
+    pub series: String,
+    /// What needs no model.
+    pub seen: Seen,
+    /// What a model adds, or why none is offered.
+    pub model: Model,
+}
+
+/// What needs no model.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Seen {
+    /// Samples.
+    pub count: u64,
+    /// Samples lost: they could have been anything.
+    pub lost: u64,
+    /// Missed periods.
+    pub overruns: u64,
+    /// The time measured.
+    pub duration: Option<i64>,
+    /// The longest latency.
+    pub max: Option<i64>,
+    /// One over the mean number of long samples in a burst (the extremal index); `null` where the order of samples is not known.
+    pub extremal_index: Option<f64>,
+    /// As many independent samples say as much about the maximum; `null` where not known.
+    pub effective: Option<f64>,
+    /// A sample is longer than the maximum with at most this probability; with `effective` samples, or `count` where that is not known.
+    pub beyond: Option<f64>,
+    /// Bursts longer than the maximum come at most once in this time.
+    pub not_more_often_than: Option<f64>,
+    /// Which quantiles the maximum bounds.
+    pub quantiles: Vec<QuantileBound>,
+}
+
+/// Whether the maximum bounds a quantile from above.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct QuantileBound {
+    /// The percentile as text: `99.999`.
+    pub percentile: String,
+    /// The independent samples that it takes.
+    pub needed: u64,
+    /// Whether there are as many.
+    pub bounded: bool,
+}
+
+/// What a model of the tail says.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Model {
+    /// Whether it is offered: every gate is open.
+    pub accepted: bool,
+    /// Why not: the first gates that are shut, in words.
+    pub refusals: Vec<String>,
+    /// Every gate that was come to.
+    pub gates: Vec<Gate>,
+    /// The distribution of block maxima.
+    pub block_maxima: Option<BlockMaxima>,
+    /// The distribution of peaks over a threshold.
+    pub peaks: Option<Peaks>,
+    /// Levels and how often they are exceeded; none where the model is refused.
+    pub levels: Vec<ReturnLevel>,
+}
+
+/// A condition for a model.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Gate {
+    /// A stable word: `independent-peaks`.
+    pub id: String,
+    /// What is asked, in words.
+    pub what: String,
+    /// Whether it is open.
+    pub open: bool,
+    /// The statistic, where there is one.
+    pub statistic: Option<f64>,
+    /// Its probability if the condition holds.
+    pub p: Option<f64>,
+}
+
+/// A generalised extreme value distribution.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct BlockMaxima {
+    /// Blocks.
+    pub blocks: u64,
+    /// Samples in each.
+    pub block_length: u64,
+    /// μ in ns.
+    pub location: f64,
+    /// σ in ns.
+    pub scale: f64,
+    /// ξ.
+    pub shape: f64,
+    /// The probability of so bad a fit if the distribution is right (Anderson and Darling, by bootstrap).
+    pub fit_p: f64,
+}
+
+/// A generalised Pareto distribution.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Peaks {
+    /// The threshold in ns.
+    pub threshold: f64,
+    /// Peaks of bursts above it.
+    pub peaks: u64,
+    /// σ in ns.
+    pub scale: f64,
+    /// ξ.
+    pub shape: f64,
+    /// As in [`BlockMaxima::fit_p`].
+    pub fit_p: f64,
+}
+
+/// A latency and how often it is exceeded.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ReturnLevel {
+    /// Once in this time.
+    pub period: i64,
+    /// The level by peaks over the threshold.
+    pub level: f64,
+    /// The lower end of its interval.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// The level by block maxima.
+    pub by_block_maxima: f64,
+}
