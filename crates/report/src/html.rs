@@ -31,6 +31,7 @@ pub mod recording;
 mod scale;
 mod style;
 mod table;
+mod tail;
 mod text;
 mod worst;
 
@@ -38,6 +39,7 @@ pub use comparison::comparison;
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
 use serde_json::json;
+pub use tail::tails;
 
 /// No report is larger than this many bytes, so that it can go by mail.
 pub const SIZE_LIMIT: usize = 5_000_000;

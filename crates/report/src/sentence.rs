@@ -1,6 +1,7 @@
 //! What follows from figures, in plain sentences: the same in terminal, page and pipeline.
 
 mod comparison;
+pub mod tail;
 
 pub use comparison::of_series;
 

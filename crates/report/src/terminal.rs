@@ -12,6 +12,7 @@ mod pairs;
 mod recording;
 mod shape;
 mod table;
+mod tail;
 mod title;
 mod verdicts;
 
@@ -21,6 +22,7 @@ pub use live::{LiveFigures, live_header, live_line};
 pub use occupancy::occupancy;
 pub use pairs::{call_header, call_line, pairs};
 pub use recording::{busiest, recording};
+pub use tail::tails;
 
 use punctual_analyze::PhaseView;
 use punctual_bundle::summary::Summary;

@@ -5,7 +5,7 @@ use crate::stats::probability::chi_squared_beyond;
 use punctual_bundle::tail::{Gate, Model};
 
 /// A condition is taken as violated below this probability. There are about ten: of sources that fulfil all, some six in a hundred are refused.
-pub const LEVEL: f64 = 0.01;
+const LEVEL: f64 = 0.01;
 /// Distances of the BDS test, of normal scores.
 const NEAR: f64 = 1.0;
 /// Its shuffles.
@@ -26,7 +26,19 @@ impl Gates {
 
     /// A condition that is tested; one that cannot be tested is not fulfilled.
     pub fn test(&mut self, id: &str, what: &str, outcome: Option<Outcome>, refusal: impl FnOnce() -> String) -> bool {
-        let open = outcome.is_some_and(|outcome| outcome.p > LEVEL);
+        self.test_at(LEVEL, id, what, outcome, refusal)
+    }
+
+    /// The same with another level.
+    pub fn test_at(
+        &mut self,
+        level: f64,
+        id: &str,
+        what: &str,
+        outcome: Option<Outcome>,
+        refusal: impl FnOnce() -> String,
+    ) -> bool {
+        let open = outcome.is_some_and(|outcome| outcome.p > level);
         self.push(id, what, open, outcome.map(|o| o.statistic), outcome.map(|o| o.p), refusal)
     }
 
@@ -76,8 +88,6 @@ impl Gates {
             format!("{of} follow a pattern in time")
         });
         let outcome = kpss(&scores, kpss_lags(values.len()));
-        // The table ends at 0.01.
-        let outcome = outcome.map(|o| Outcome { p: if o.p <= 0.01 { 0.0099 } else { o.p }, ..o });
         self.test(&id("level"), &format!("the level of {of} stays (KPSS)"), outcome, || {
             format!("the level of {of} drifts: the run is not of one kind")
         });

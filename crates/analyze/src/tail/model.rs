@@ -4,7 +4,7 @@
 //! good → no mode beyond a gap → the second half as the first foretells → levels on which both agree.
 
 use super::fit;
-use super::gates::{Gates, LEVEL};
+use super::gates::Gates;
 use super::gev::Gev;
 use super::gpd::Gpd;
 use super::order_tests::Outcome;
@@ -118,7 +118,7 @@ fn over_threshold(samples: &[f64], random: &mut Random) -> Option<Over> {
         let Some(fit) = Gpd::by_likelihood(&excesses) else { continue };
         let fit_p = fit::of_excesses(&excesses, &fit, random);
         last = Some(Over { threshold, places, excesses, fit, fit_p });
-        if fit_p >= GOOD {
+        if fit_p > GOOD {
             break;
         }
     }
@@ -154,7 +154,7 @@ fn block_maxima(samples: &[f64], random: &mut Random) -> Option<Blocks> {
         let Some(fit) = Gev::by_likelihood(&maxima) else { continue };
         let fit_p = fit::of_maxima(&maxima, &fit, random);
         last = Some(Blocks { length, maxima, fit, fit_p });
-        if fit_p >= GOOD {
+        if fit_p > GOOD {
             break;
         }
     }
@@ -179,19 +179,15 @@ fn rare_mode(gates: &mut Gates, over: &Over) {
 }
 
 fn good_fits(gates: &mut Gates, over: &Over, blocks: &Blocks) {
-    let good = |p: f64| Some(Outcome { statistic: f64::NAN, p: if p >= GOOD { p } else { p.min(LEVEL * p) } });
-    gates.test(
-        "peaks-fit",
-        "peaks over a threshold are generalised Pareto (Anderson–Darling)",
-        good(over.fit_p),
-        || "over no threshold are the peaks of a generalised Pareto distribution".to_owned(),
-    );
-    gates.test(
-        "maxima-fit",
-        "block maxima are of the extreme value distribution (Anderson–Darling)",
-        good(blocks.fit_p),
-        || "block maxima are not of a generalised extreme value distribution".to_owned(),
-    );
+    let outcome = |p: f64| Some(Outcome { statistic: f64::NAN, p });
+    let what = "peaks over a threshold are generalised Pareto (Anderson–Darling)";
+    gates.test_at(GOOD, "peaks-fit", what, outcome(over.fit_p), || {
+        "over no threshold are the peaks of a generalised Pareto distribution".to_owned()
+    });
+    let what = "block maxima are of the extreme value distribution (Anderson–Darling)";
+    gates.test_at(GOOD, "maxima-fit", what, outcome(blocks.fit_p), || {
+        "block maxima are not of a generalised extreme value distribution".to_owned()
+    });
 }
 
 /// Levels on which both models agree.

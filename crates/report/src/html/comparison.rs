@@ -57,7 +57,7 @@ struct Section {
 }
 
 #[derive(Serialize)]
-struct Doubt {
+pub(super) struct Doubt {
     class: &'static str,
     severity: String,
     message: String,
@@ -131,7 +131,7 @@ fn banner(comparison: &Comparison) -> Option<Banner> {
 }
 
 /// Findings that say the same of several series are one.
-fn doubts(findings: &[Finding]) -> Vec<Doubt> {
+pub(super) fn doubts(findings: &[Finding]) -> Vec<Doubt> {
     let mut all: Vec<Doubt> = Vec::new();
     for finding in findings {
         let place = [Some(name(&finding.subject)), finding.evidence.clone()];

@@ -36,13 +36,14 @@ const SCRIPT: [&str; 10] = [
     include_str!("assets/intervals.js"),
     include_str!("assets/main.js"),
 ];
-const TEMPLATES: [(&str, &str); 7] = [
+const TEMPLATES: [(&str, &str); 8] = [
     ("page.html", include_str!("assets/page.html")),
     ("header.html", include_str!("assets/header.html")),
     ("doubts.html", include_str!("assets/doubts.html")),
     ("table.html", include_str!("assets/table.html")),
     ("drawing.html", include_str!("assets/drawing.html")),
     ("recording.html", include_str!("assets/recording.html")),
+    ("tail.html", include_str!("assets/tail.html")),
     ("comparison.html", include_str!("assets/comparison.html")),
 ];
 

@@ -1,0 +1,45 @@
+//! `punctual tail` on the fixtures: what it says, and that it refuses what it cannot know.
+
+mod common;
+
+use common::{Place, text};
+use std::path::Path;
+
+fn fixture(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles").join(name).display().to_string()
+}
+
+#[test]
+fn a_short_run_bounds_little_and_has_no_model() {
+    let place = Place::with("");
+    let good = fixture("good");
+    let said = place.punctual(&["tail", &good, "--series", "loaded/timer/cpu0", "--gates", "--html", "t.html"]);
+    assert_eq!(said.status.code(), Some(0), "{}", text(&said));
+    for words in ["153.7 µs", "95 % confidence", "29,956 independent samples", "too few for a model"] {
+        assert!(text(&said).contains(words), "{words}: {}", text(&said));
+    }
+    assert!(!text(&said).contains("idle/timer"), "{}", text(&said));
+    let page = std::fs::read_to_string(place.path().join("t.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("No model is offered") && !page.contains("<script"));
+    let json = place.punctual(&["tail", &good, "--json"]);
+    let tails: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(tails["schema"], "punctual-tail/1");
+    assert_eq!(tails["series"].as_array().unwrap().len(), 4);
+    assert_eq!(tails["series"][0]["model"]["accepted"], false);
+    assert_eq!(tails["series"][0]["seen"]["quantiles"][3]["needed"], 299_572);
+}
+
+#[test]
+fn a_histogram_alone_is_taken_for_what_it_is() {
+    let said = Place::with("").punctual(&["tail", &fixture("imported")]);
+    assert_eq!(said.status.code(), Some(0), "{}", text(&said));
+    assert!(text(&said).contains("taken as independent, which is not known"), "{}", text(&said));
+    assert!(text(&said).contains("keep_samples"), "{}", text(&said));
+}
+
+#[test]
+fn a_series_that_is_not_there_is_refused() {
+    let said = Place::with("").punctual(&["tail", &fixture("good"), "--series", "nothing"]);
+    assert_eq!(said.status.code(), Some(2), "{}", text(&said));
+    assert!(text(&said).contains("idle/timer/cpu0"), "{}", text(&said));
+}

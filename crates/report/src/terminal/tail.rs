@@ -1,0 +1,46 @@
+//! The tails of a bundle's series: what they say without a model, and with one.
+
+use super::ShowOptions;
+use super::paint::{Page, Tone};
+use crate::format;
+use crate::sentence::{probability, tail as said};
+use punctual_bundle::tail::{Gate, SeriesTail, Tails};
+
+const NAME_WIDTH: usize = 60;
+
+/// All of them; with every gate where `gates` are asked for.
+pub fn tails(tails: &Tails, gates: bool, options: &ShowOptions) -> String {
+    let mut out = Page::new(options);
+    for one in &tails.series {
+        series(&mut out, one, gates);
+    }
+    super::findings::write(&mut out, &tails.findings);
+    out.finish()
+}
+
+fn series(out: &mut Page, tail: &SeriesTail, gates: bool) {
+    let name = format::clipped(&tail.series, NAME_WIDTH, out.options.ascii);
+    out.heading(&name);
+    for text in said::of_seen(&tail.seen) {
+        out.paragraph("  ", "  ", Tone::Plain, &text);
+    }
+    let tone = if tail.model.accepted { Tone::Strong } else { Tone::Doubtful };
+    for (k, text) in said::of_model(tail).iter().enumerate() {
+        out.paragraph("  ", "  ", if k == 0 { tone } else { Tone::Plain }, text);
+    }
+    let dot = out.either("  · ", "  - ");
+    for text in said::refusals(tail) {
+        out.paragraph(dot, "    ", Tone::Plain, &text);
+    }
+    if gates {
+        tail.model.gates.iter().for_each(|one| gate(out, one));
+    }
+}
+
+fn gate(out: &mut Page, gate: &Gate) {
+    let (mark, tone) =
+        if gate.open { (out.either("✓", "ok"), Tone::Faint) } else { (out.either("✗", "NO"), Tone::Doubtful) };
+    let p = gate.p.map_or(String::new(), |p| format!(" (p = {})", probability(p)));
+    let text = format!("{mark} {}{p}", format::plain(&gate.what));
+    out.paragraph("  ", "    ", tone, &text);
+}
