@@ -35,14 +35,18 @@ fn height(source: Source, random: &mut Random) -> f64 {
     }
 }
 
-/// The level that bursts exceed once in so many samples.
-fn truth(source: Source, samples: f64) -> f64 {
-    let higher = 1.0 / (samples * RATE);
-    10_000.0
-        + match source {
-            Source::Exponential => -8_000.0 * higher.ln(),
-            _ => 8_000.0 / 0.2 * (higher.powf(-0.2) - 1.0),
-        }
+/// The level that bursts exceed once in so many samples, where the source has one that stays.
+fn truth(source: Source, samples: f64) -> Option<f64> {
+    let higher = |rate: f64| 1.0 / (samples * rate);
+    let heavy = |higher: f64| 10_000.0 + 8_000.0 / 0.2 * (higher.powf(-0.2) - 1.0);
+    Some(match source {
+        Source::Exponential => 10_000.0 - 8_000.0 * higher(RATE).ln(),
+        Source::Heavy | Source::Bursts => heavy(higher(RATE)),
+        Source::Loads => heavy(higher(0.95 * RATE)),
+        Source::RareMode => 310_000.0 + 20_000.0 * (1.0 - higher(1.0 / 20_000.0)),
+        Source::Regular => 10_000.0 + 8_000.0 * (1.0 - higher(1.0 / 1_000.0)),
+        Source::Drift => return None,
+    })
 }
 
 fn draw(source: Source, n: usize, seed: u64) -> Run {
@@ -106,10 +110,10 @@ fn rates(source: Source, n: usize, runs: usize) -> Rates {
         handles.into_iter().flat_map(|handle| handle.join().unwrap()).collect()
     });
     let accepted: Vec<&SeriesTail> = all.iter().filter(|tail| tail.model.accepted).collect();
-    let levels: Vec<_> = accepted.iter().flat_map(|tail| &tail.model.levels).collect();
-    let true_level = |period: i64| truth(source, period as f64 / 1e6);
-    let holds = levels.iter().filter(|l| l.low <= true_level(l.period) && true_level(l.period) <= l.high).count();
-    let mut generous: Vec<f64> = levels.iter().map(|l| l.high / true_level(l.period)).collect();
+    let levels = accepted.iter().flat_map(|tail| &tail.model.levels);
+    let levels: Vec<_> = levels.filter_map(|level| Some((level, truth(source, level.period as f64 / 1e6)?))).collect();
+    let holds = levels.iter().filter(|(l, truth)| l.low <= *truth && *truth <= l.high).count();
+    let mut generous: Vec<f64> = levels.iter().map(|(l, truth)| l.high / truth).collect();
     generous.sort_by(f64::total_cmp);
     let mut refused = std::collections::BTreeMap::new();
     for gate in all.iter().flat_map(|tail| tail.model.gates.iter().filter(|gate| !gate.open).take(1)) {

@@ -15,5 +15,5 @@ pub mod probe;
 pub mod report;
 pub mod run;
 pub mod show;
-pub mod trace;
 pub mod tail;
+pub mod trace;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 25] = [
     "",
     "run",
     "show",
@@ -15,6 +15,7 @@ const COMMANDS: [&str; 24] = [
     "compare",
     "pairs",
     "occupancy",
+    "tail",
     "export",
     "import",
     "trace",
@@ -190,6 +191,17 @@ fn every_fixture_is_compared_with_every_other() {
             assert_eq!(harmful(&said), None, "{one} {other}");
             let html = std::fs::read_to_string(place.path().join("c.html")).unwrap_or_default();
             assert!(!html.contains("<script") && !html.contains("<td></svg>"), "{one} {other}");
+        }
+    }
+}
+
+#[test]
+fn the_tail_of_every_fixture_is_told() {
+    for bundle in fixtures() {
+        for line in ["tail --gates", "tail --json"] {
+            let told = ask(line, &bundle.display().to_string());
+            assert_eq!(told.status.code(), Some(0), "{}: {}", bundle.display(), text(&told));
+            assert_eq!(harmful(&text(&told)), None, "{}", bundle.display());
         }
     }
 }

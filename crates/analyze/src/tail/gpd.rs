@@ -3,7 +3,7 @@
 use super::Level;
 use super::gev::{DROP, SHAPES, l_moments, least_over};
 use crate::stats::Random;
-use crate::stats::optimize::golden;
+use crate::stats::optimize::{golden, simplex};
 
 /// Nearer to 0 the shape is taken as 0.
 const ZERO: f64 = 1e-6;
@@ -95,6 +95,21 @@ impl Gpd {
         let finer = golden(around.0, around.1, deviance);
         let theta = if deviance(finer) < values[best] { finer } else { grid[best] };
         deviance(theta).is_finite().then(|| of(theta))
+    }
+
+    /// By maximum likelihood from some excesses and the number of those that are longer than `bound`, without an end: shapes from 0 on.
+    pub fn by_censored_likelihood(excesses: &[f64], bound: f64, longer: usize) -> Option<Gpd> {
+        let mean = excesses.iter().sum::<f64>() / excesses.len().max(1) as f64;
+        if excesses.len() < 3 || mean <= 0.0 || mean.is_nan() {
+            return None;
+        }
+        let of = |[scale, shape]: [f64; 2]| Gpd { scale: scale.exp(), shape };
+        let deviance = |at: [f64; 2]| {
+            let fit = of(at);
+            let inside = (0.0..SHAPES.end).contains(&fit.shape);
+            if inside { fit.deviance(excesses) + longer as f64 * fit.reduced(bound) } else { f64::INFINITY }
+        };
+        simplex([mean.ln(), 0.05], [0.3, 0.1], deviance).map(|(at, _)| of(at))
     }
 
     /// The excess over which one peak in `peaks` goes, with the 95 % interval of its profile likelihood (Coles, section 4.3.3).

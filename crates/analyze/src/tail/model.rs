@@ -90,7 +90,7 @@ pub fn of(run: &Run) -> Model {
     gates.in_order("block maxima", &blocks.maxima, SEED);
     gates.in_order("peaks", &over.excesses, SEED + 1);
     gates.steady_rate(&over.places, samples.len());
-    rare_mode(&mut gates, &over);
+    rare_mode(&mut gates, &over, &mut random);
     good_fits(&mut gates, &over, &blocks);
     if gates.all_open() {
         heldout::foretold(&mut gates, &over, samples.len(), &mut random);
@@ -161,10 +161,10 @@ fn block_maxima(samples: &[f64], random: &mut Random) -> Option<Blocks> {
     last
 }
 
-fn rare_mode(gates: &mut Gates, over: &Over) {
+fn rare_mode(gates: &mut Gates, over: &Over, random: &mut Random) {
     let mut ascending = over.excesses.clone();
     ascending.sort_by(f64::total_cmp);
-    let gap = fit::widest_gap(&ascending, &over.fit);
+    let gap = fit::widest_gap(&ascending, random);
     let outcome = gap.map(|(_, p)| Outcome { statistic: f64::NAN, p });
     gates.test("no-rare-mode", "no gap in the tail", outcome, || {
         let (place, _) = gap.unwrap_or_default();
