@@ -39,6 +39,11 @@ pub fn listed(words: &[String]) -> String {
     }
 }
 
+/// A probability with its sign: `p = 0.0310`, `p < 0.0001`.
+pub fn p_is(p: f64) -> String {
+    if p < 1e-4 { "p < 0.0001".to_owned() } else { format!("p = {}", probability(p)) }
+}
+
 /// A probability: `0.031`, `< 0.0001`.
 pub fn probability(p: f64) -> String {
     if p < 1e-4 {

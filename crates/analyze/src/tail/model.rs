@@ -24,6 +24,8 @@ const PEAKS: [usize; 4] = [400, 200, 100, 60];
 const GOOD: f64 = 0.1;
 /// No level is told that comes less than once in this many times the data.
 pub const REACH: i64 = 200;
+/// From this shape on a distribution has no variance.
+const HEAVIEST: f64 = 0.5;
 const SEED: u64 = 0x7461696c;
 
 const HOUR: i64 = 3_600_000_000_000;
@@ -81,7 +83,11 @@ pub fn of(run: &Run) -> Model {
     };
     let fine = (run.step as f64) < 0.5 * over.fit.scale;
     gates.require("resolution", "the clock is finer than the tail", fine, || {
-        format!("the clock's step of {} ns is as coarse as the tail itself ({:.0} ns)", run.step, over.fit.scale)
+        format!(
+            "the clock's step of {} is as coarse as the tail itself ({})",
+            micros(run.step as f64),
+            micros(over.fit.scale)
+        )
     });
     let Some(blocks) = block_maxima(&samples, &mut random) else {
         gates.require("blocks", "block maxima can be fitted", false, || "block maxima cannot be fitted".to_owned());
@@ -170,10 +176,10 @@ fn rare_mode(gates: &mut Gates, over: &Over, random: &mut Random) {
         let (place, _) = gap.unwrap_or_default();
         let from = |k: usize| over.threshold + ascending.get(k).copied().unwrap_or(0.0);
         format!(
-            "{} of the bursts lie beyond a gap from {:.0} to {:.0} ns: a rare mode with a cause of its own, of which too little was seen",
+            "{} of the bursts lie beyond a gap from {} to {}: a rare mode with a cause of its own, of which too little was seen",
             ascending.len() - place,
-            from(place.saturating_sub(1)),
-            from(place)
+            micros(from(place.saturating_sub(1))),
+            micros(from(place))
         )
     });
 }
@@ -183,6 +189,12 @@ fn good_fits(gates: &mut Gates, over: &Over, blocks: &Blocks) {
     let what = "peaks over a threshold are generalised Pareto (Anderson–Darling)";
     gates.test_at(GOOD, "peaks-fit", what, outcome(over.fit_p), || {
         "over no threshold are the peaks of a generalised Pareto distribution".to_owned()
+    });
+    let shape = over.fit.shape.max(blocks.fit.shape);
+    gates.require("not-too-heavy", "the tail has a variance (both shapes below 0.5)", shape < HEAVIEST, || {
+        format!(
+            "the tail is too heavy (shape {shape:.2}): a few samples decide, as where causes of different kinds mix"
+        )
     });
     let what = "block maxima are of the extreme value distribution (Anderson–Darling)";
     gates.test_at(GOOD, "maxima-fit", what, outcome(blocks.fit_p), || {
@@ -209,8 +221,9 @@ fn levels(gates: &mut Gates, over: &Over, blocks: &Blocks, samples: usize, durat
         let agree = holds && by_peaks.low.is_some() && by_peaks.high.is_some();
         gates.require(&format!("agreement-{seconds}s"), "both models agree on a level, and bound it", agree, || {
             format!(
-                "the two models do not agree on, or do not bound, what is exceeded once in {seconds} s: {:.0} and {:.0} ns",
-                by_peaks.level, by_maxima.level
+                "the two models do not agree on, or do not bound, what is exceeded once in {seconds} s: {} and {}",
+                micros(by_peaks.level),
+                micros(by_maxima.level)
             )
         });
         if let (Some(low), Some(high)) = (by_peaks.low, by_peaks.high) {
@@ -218,6 +231,11 @@ fn levels(gates: &mut Gates, over: &Over, blocks: &Blocks, samples: usize, durat
         }
     }
     levels
+}
+
+/// A latency in a sentence.
+fn micros(ns: f64) -> String {
+    format!("{:.1} µs", ns / 1e3)
 }
 
 impl Over {

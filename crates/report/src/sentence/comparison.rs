@@ -1,6 +1,6 @@
 //! What a comparison of a series says: which figures differ and by how much, which cannot be told apart, and what would tell.
 
-use super::{listed, probability, range, spoken};
+use super::{listed, p_is, range, spoken};
 use crate::format::{count, plain};
 use punctual_bundle::comparison::{Basis, Comparison, Difference, MetricComparison, SeriesComparison};
 
@@ -72,8 +72,8 @@ fn distribution(a: &str, b: &str, series: &SeriesComparison, alone: bool) -> Opt
         test.p_adjusted.filter(|p| *p <= 0.05)
     };
     match (differ("whole"), differ("tail")) {
-        (Some(p), _) if alone => Some(format!("The distributions of {a} and {b} differ (p = {}).", probability(p))),
-        (None, Some(p)) if alone => Some(format!("The tails of {a} and {b} differ (p = {}).", probability(p))),
+        (Some(p), _) if alone => Some(format!("The distributions of {a} and {b} differ ({}).", p_is(p))),
+        (None, Some(p)) if alone => Some(format!("The tails of {a} and {b} differ ({}).", p_is(p))),
         _ => None,
     }
 }

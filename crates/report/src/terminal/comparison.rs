@@ -4,7 +4,7 @@ use super::ShowOptions;
 use super::paint::{Page, Tone};
 use super::table::{self, Cell, Column};
 use crate::format;
-use crate::sentence::{self, probability};
+use crate::sentence::{self, p_is, probability};
 use punctual_bundle::comparison::{Basis, Comparison, Difference, MetricComparison, SeriesComparison, SideFigures};
 use punctual_bundle::summary::VerdictWord;
 
@@ -120,7 +120,7 @@ pub fn tests(one: &SeriesComparison) -> Option<String> {
             } else {
                 String::new()
             };
-            Some(format!("{}: p = {} ({}{least})", test.part, probability(p), test.method))
+            Some(format!("{}: {} ({}{least})", test.part, p_is(p), test.method))
         })
         .collect();
     let longer =

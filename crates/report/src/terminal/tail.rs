@@ -3,7 +3,7 @@
 use super::ShowOptions;
 use super::paint::{Page, Tone};
 use crate::format;
-use crate::sentence::{probability, tail as said};
+use crate::sentence::{p_is, tail as said};
 use punctual_bundle::tail::{Gate, SeriesTail, Tails};
 
 const NAME_WIDTH: usize = 60;
@@ -40,7 +40,7 @@ fn series(out: &mut Page, tail: &SeriesTail, gates: bool) {
 fn gate(out: &mut Page, gate: &Gate) {
     let (mark, tone) =
         if gate.open { (out.either("✓", "ok"), Tone::Faint) } else { (out.either("✗", "NO"), Tone::Doubtful) };
-    let p = gate.p.map_or(String::new(), |p| format!(" (p = {})", probability(p)));
+    let p = gate.p.map_or(String::new(), |p| format!(" ({})", p_is(p)));
     let text = format!("{mark} {}{p}", format::plain(&gate.what));
     out.paragraph("  ", "    ", tone, &text);
 }
