@@ -8,6 +8,7 @@ mod names;
 pub mod points;
 pub mod probe;
 mod recorder;
+mod rights;
 pub mod symbols;
 mod tracefs;
 mod tracepoints;

@@ -1,6 +1,7 @@
 //! What to record, and why that may not be possible.
 
 use crate::bpf::LoadError;
+use crate::rights::lacking;
 use punctual_core::CpuSet;
 use punctual_core::event::Group;
 
@@ -118,7 +119,7 @@ pub enum StartError {
         remedy: Option<String>,
     },
     /// No backend works here.
-    #[error("kernel events cannot be recorded here: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("kernel events cannot be recorded here: {}", each_once(.0))]
     None(Vec<StartError>),
 }
 
@@ -126,14 +127,35 @@ impl StartError {
     /// Why programs could not be put into the kernel, with what would help.
     pub(crate) fn of(backend: &'static str, why: &LoadError) -> StartError {
         use std::io::ErrorKind::PermissionDenied;
-        let remedy = match why {
-            LoadError::NoBtf(_) => Some("a kernel with CONFIG_DEBUG_INFO_BTF=y has it".to_owned()),
-            LoadError::Map { why, .. } | LoadError::Refused { why, .. } if why.kind() == PermissionDenied => Some(
-                "run as root, or with the capabilities CAP_BPF and CAP_PERFMON, without lockdown=confidentiality"
-                    .to_owned(),
-            ),
-            _ => None,
+        let (why, remedy) = match why {
+            LoadError::NoBtf(_) => (why.to_string(), Some("a kernel with CONFIG_DEBUG_INFO_BTF=y has it".to_owned())),
+            // The verifier says the same (EACCES) of programs, with its reasons.
+            LoadError::Refused { log, .. } if !log.is_empty() => (why.to_string(), None),
+            LoadError::Map { why, .. } | LoadError::Refused { why, .. } if why.kind() == PermissionDenied => lacking(),
+            _ => (why.to_string(), None),
         };
-        StartError::Backend { backend, why: why.to_string(), remedy }
+        StartError::Backend { backend, why, remedy }
     }
+}
+
+/// What several backends have in common is said once.
+fn each_once(reasons: &[StartError]) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    let mut remedies: Vec<String> = Vec::new();
+    let add = |texts: &mut Vec<String>, text: String| {
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    };
+    for reason in reasons {
+        match reason {
+            StartError::Backend { why, remedy, .. } => {
+                add(&mut texts, why.clone());
+                remedy.iter().for_each(|remedy| add(&mut remedies, remedy.clone()));
+            }
+            other => add(&mut texts, other.to_string()),
+        }
+    }
+    texts.append(&mut remedies);
+    texts.join("; ")
 }

@@ -12,7 +12,7 @@ fn request(backend: Backend, thread: &str) -> Request {
     request.backend = backend;
     request.mode = Mode::Flight;
     request.buffer = 64 << 10;
-    request.syscalls = vec![libc::SYS_getppid as u32, libc::SYS_getpgrp as u32];
+    request.syscalls = vec![libc::SYS_getppid as u32, libc::SYS_getuid as u32];
     request.comms = vec![thread.to_owned()];
     request
 }
@@ -45,7 +45,7 @@ fn a_window_holds_what_happened_in_it_and_no_old_one() {
             // Several times round the buffer.
             calls(libc::SYS_getppid, 20_000);
             from = now();
-            calls(libc::SYS_getpgrp, 50);
+            calls(libc::SYS_getuid, 50);
             to = now();
         });
         let window = recorder.window(cpu as u16, from, to).unwrap();
@@ -53,7 +53,7 @@ fn a_window_holds_what_happened_in_it_and_no_old_one() {
         assert_eq!(window.whole_from, from);
         let within = |event: &&Event| event.at >= from && event.at <= to;
         let enter = events.iter().filter(within).filter(
-            |event| matches!(event.what, What::SyscallEnter { number, .. } if i64::from(number) == libc::SYS_getpgrp),
+            |event| matches!(event.what, What::SyscallEnter { number, .. } if i64::from(number) == libc::SYS_getuid),
         );
         assert_eq!(enter.count(), 50, "{backend:?}");
         assert!(events.len() < 2000, "only a little more than the window: {}", events.len());

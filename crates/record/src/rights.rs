@@ -1,0 +1,52 @@
+//! What this process lacks for putting programs into the kernel.
+
+use std::fs;
+
+/// Bits of capabilities (include/uapi/linux/capability.h).
+const SYS_ADMIN: u32 = 21;
+const PERFMON: u32 = 38;
+const BPF: u32 = 39;
+
+/// The reason for which the kernel refuses, as far as it can be read, and what would help.
+pub(crate) fn lacking() -> (String, Option<String>) {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let missing = missing_capabilities(&read("/proc/self/status"));
+    if !missing.is_empty() {
+        let unprivileged = match read("/proc/sys/kernel/unprivileged_bpf_disabled").trim() {
+            "" => String::new(),
+            value => format!(" (kernel.unprivileged_bpf_disabled is {value}; even 0 would not allow tracing)"),
+        };
+        let remedy = "run as root, or give the program the capabilities: setcap cap_bpf,cap_perfmon+ep".to_owned();
+        return (format!("this process lacks {}{unprivileged}", missing.join(" and ")), Some(remedy));
+    }
+    if read("/sys/kernel/security/lockdown").contains("[confidentiality]") {
+        let remedy = "boot without `lockdown=`, and without Secure Boot".to_owned();
+        return ("the kernel is locked down (/sys/kernel/security/lockdown: confidentiality)".to_owned(), Some(remedy));
+    }
+    let why = "the kernel refuses although this process has the capabilities: a container's filter of system calls, or its user namespace, may be why";
+    (why.to_owned(), Some("run outside of the container".to_owned()))
+}
+
+fn missing_capabilities(status: &str) -> Vec<&'static str> {
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let mask = line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let has = |bit: u32| mask >> bit & 1 == 1;
+    [(BPF, "CAP_BPF"), (PERFMON, "CAP_PERFMON")]
+        .into_iter()
+        .filter(|(bit, _)| !has(*bit) && !has(SYS_ADMIN))
+        .map(|(_, name)| name)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::missing_capabilities;
+
+    #[test]
+    fn what_is_missing_is_named() {
+        assert_eq!(missing_capabilities("CapEff:\t0000000000000000\n"), ["CAP_BPF", "CAP_PERFMON"]);
+        assert_eq!(missing_capabilities("CapEff:\t0000008000000000\n"), ["CAP_PERFMON"]);
+        assert!(missing_capabilities("CapEff:\t000001ffffffffff\n").is_empty());
+        assert!(missing_capabilities("CapEff:\t0000000000200000\n").is_empty());
+    }
+}
