@@ -26,6 +26,8 @@ mod file;
 mod process;
 mod ring;
 mod tally;
+#[cfg(test)]
+mod tests;
 
 pub use clock::Clock;
 pub use collector::{Collected, Collector, Options, Poll, Sink, StartError};

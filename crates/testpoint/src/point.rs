@@ -124,7 +124,7 @@ impl Point {
         if id == 0 || ring.head.load(Ordering::Relaxed) >= ring.limit.load(Ordering::Relaxed) {
             crate::slow::slow(&self.id, self.name.as_bytes(), BITS, [a, b]);
         } else {
-            put(ring, crate::counter::ticks(), id | BITS, [a, b]);
+            put(ring, crate::counter::ticks(), id | BITS, BITS >> COUNT_SHIFT, [a, b]);
         }
     }
 }
@@ -142,14 +142,13 @@ impl Drop for Scope {
     }
 }
 
-/// Writes a point to a ring that has room for it.
+/// Writes a point to a ring that has room for it. `count`, the number of values, stands in `bits` too; the compiler knows it only by itself.
 #[inline(always)]
-pub(crate) fn put(ring: &Ring, at: u64, bits: u32, values: [i64; 2]) {
+pub(crate) fn put(ring: &Ring, at: u64, bits: u32, count: u32, values: [i64; 2]) {
     let position = reserve(&ring.head);
     let slots = (&raw const *ring).wrapping_byte_add(SLOTS_AT as usize).cast::<Slot>();
     // SAFETY: the mapping of a ring goes on over `mask + 1` slots that begin at `SLOTS_AT`; the mask keeps the index below that.
     let slot = unsafe { &*slots.add((position & ring.mask.load(Ordering::Relaxed)) as usize) };
-    let count = bits >> COUNT_SHIFT;
     if count > 0 {
         slot.values[0].store(values[0], Ordering::Relaxed);
     }

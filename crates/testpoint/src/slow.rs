@@ -2,7 +2,7 @@
 //!
 //! All of it may run in a signal handler, also in one that interrupted it: no allocation, no lock, `errno` kept.
 
-use crate::layout::{Control, ID_UNNAMED, NAME_BYTES, NAMES_MAX, Name, Ring};
+use crate::layout::{COUNT_SHIFT, Control, ID_UNNAMED, NAME_BYTES, NAMES_MAX, Name, Ring};
 use crate::process::PROCESS;
 use crate::{counter, point, sys, thread};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,7 +28,8 @@ pub fn slow(id: &AtomicU32, name: &[u8], bits: u32, values: [i64; 2]) {
 
 fn record(control: &Control, ring: &Ring, bits: u32, values: [i64; 2]) {
     if ring.head.load(Ordering::Relaxed) < ring.limit.load(Ordering::Relaxed) {
-        point::put(ring, counter::read(control.clock.load(Ordering::Relaxed)), bits, values);
+        let at = counter::read(control.clock.load(Ordering::Relaxed));
+        point::put(ring, at, bits, bits >> COUNT_SHIFT, values);
     } else {
         ring.dropped.fetch_add(1, Ordering::Relaxed);
     }

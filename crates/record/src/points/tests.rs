@@ -1,0 +1,183 @@
+//! A writer that is a model, against the reader: whatever it does in whatever order, each point is read once or counted.
+
+use super::clock::Clock;
+use super::file::Access;
+use super::process::{Begin, Gathered, How, Process};
+use super::ring::Torn;
+use proptest::prelude::*;
+use punctual_core::event::{Event, What};
+use punctual_testpoint::counter::Pair;
+use punctual_testpoint::layout::*;
+use std::cell::RefCell;
+use std::io;
+use std::mem::offset_of;
+
+const SLOTS: u64 = SLOTS_MIN as u64;
+
+/// A file in memory that the writer and the reader both change.
+struct Memory(RefCell<Vec<u8>>);
+
+impl Access for Memory {
+    fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        (&self.0.borrow()[..]).read(at, bytes)
+    }
+    fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        // What it may write: recording and mode, and of the ring its state and the collector's line.
+        let ring = at.checked_sub(RINGS_AT);
+        assert!(
+            matches!((at, ring), (12 | 16, _) | (_, Some(0 | 128))) && bytes.len() <= 24,
+            "{} bytes at {at}",
+            bytes.len()
+        );
+        self.0.borrow_mut()[at as usize..][..bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+impl Memory {
+    fn new(flight: bool) -> Memory {
+        let memory = Memory(RefCell::new(vec![0; (RINGS_AT + ring_stride(SLOTS_MIN)) as usize]));
+        for (at, number) in [
+            (offset_of!(Control, version), VERSION),
+            (offset_of!(Control, clock), CLOCK_MONOTONIC),
+            (offset_of!(Control, ring_slots), SLOTS_MIN),
+            (offset_of!(Control, rings_used), 1),
+            (RINGS_AT as usize + offset_of!(Ring, state), RING_LIVE),
+            (RINGS_AT as usize + offset_of!(Ring, generation), 1),
+            (RINGS_AT as usize + offset_of!(Ring, slots), SLOTS_MIN),
+        ] {
+            memory.0.borrow_mut()[at..at + 4].copy_from_slice(&number.to_ne_bytes());
+        }
+        memory.set(offset_of!(Control, magic) as u64, MAGIC);
+        memory.set_ring(offset_of!(Ring, mask), SLOTS - 1);
+        memory.set_ring(offset_of!(Ring, limit), if flight { u64::MAX } else { SLOTS - MARGIN });
+        memory
+    }
+    fn set(&self, at: u64, number: u64) {
+        self.0.borrow_mut()[at as usize..][..8].copy_from_slice(&number.to_ne_bytes());
+    }
+    fn get_ring(&self, field: usize) -> u64 {
+        let mut bytes = [0; 8];
+        self.read(RINGS_AT + field as u64, &mut bytes).unwrap();
+        u64::from_ne_bytes(bytes)
+    }
+    fn set_ring(&self, field: usize, number: u64) {
+        self.set(RINGS_AT + field as u64, number);
+    }
+    /// Passes a point, as far as `steps` of its stores go. Whether it was recorded.
+    fn pass(&self, value: u64, steps: u32) -> bool {
+        let head = self.get_ring(offset_of!(Ring, head));
+        if head >= self.get_ring(offset_of!(Ring, limit)) {
+            self.set_ring(offset_of!(Ring, dropped), self.get_ring(offset_of!(Ring, dropped)) + 1);
+            return false;
+        }
+        let slot = RINGS_AT + SLOTS_AT + (head & (SLOTS - 1)) * 32;
+        let word = (head + 1) << 32 | u64::from(KIND_POINT | 1 << COUNT_SHIFT | ID_UNNAMED);
+        let stores =
+            [(RINGS_AT + offset_of!(Ring, head) as u64, head + 1), (slot + 16, value), (slot, 5), (slot + 8, word)];
+        stores.iter().take(steps as usize).for_each(|&(at, number)| self.set(at, number));
+        true
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Pass(u32),
+    Poll,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![(1_u32..40).prop_map(Step::Pass), (1_u32..1_500).prop_map(Step::Pass), Just(Step::Poll)];
+    prop::collection::vec(step, 1..40)
+}
+
+struct Reader {
+    process: Process,
+    all: Gathered,
+    values: Vec<i64>,
+}
+
+impl Reader {
+    fn new(memory: &Memory) -> Reader {
+        let clock = Clock::of(Pair { ticks: 0, monotonic: 10, error: 0 });
+        Reader { process: Process::open(memory).unwrap(), all: Gathered::new(clock), values: Vec::new() }
+    }
+    fn read(&mut self, memory: &Memory, torn: Torn, claim: bool) -> bool {
+        let look = self.process.look(memory).unwrap();
+        let values = &mut self.values;
+        let mut sink = |_: usize, events: &[Event]| {
+            values.extend(events.iter().map(|event| match event.what {
+                What::Point { values, .. } => values[0],
+                _ => unreachable!("only points"),
+            }));
+        };
+        self.process.drain(memory, &look, How { torn, claim, begin: Begin::First }, &mut self.all, &mut sink)
+    }
+}
+
+proptest! {
+    #[test]
+    fn of_a_stream_each_point_is_read_once_or_dropped(steps in steps(), last in 0_u32..=4) {
+        let memory = Memory::new(false);
+        let mut reader = Reader::new(&memory);
+        let (mut passed, mut recorded) = (0_u64, Vec::new());
+        for step in steps {
+            match step {
+                Step::Pass(count) => for _ in 0..count {
+                    if memory.pass(passed, 4) {
+                        recorded.push(passed as i64);
+                    }
+                    passed += 1;
+                },
+                Step::Poll => prop_assert!(reader.read(&memory, Torn::Wait, true)),
+            }
+        }
+        // Killed within a last point, after so many of its stores.
+        let begun = last > 0 && memory.pass(passed, last);
+        passed += u64::from(last > 0);
+        if begun && last == 4 {
+            recorded.push(passed as i64 - 1);
+        }
+        let torn = u64::from(begun && last < 4);
+        prop_assert_eq!(reader.read(&memory, Torn::Wait, true), torn == 0, "one that may be completed yet is waited for");
+        prop_assert!(reader.read(&memory, Torn::Count, true));
+        prop_assert_eq!(&reader.values, &recorded);
+        if let Some(source) = reader.all.sources.first() {
+            prop_assert_eq!((source.torn, source.overwritten), (torn, 0));
+            prop_assert_eq!(source.recorded + source.dropped + torn, passed);
+        }
+    }
+
+    #[test]
+    fn of_a_flight_recorder_the_last_points_are_read_and_the_others_counted(counts in prop::collection::vec(1_u64..1_500, 1..6), last in 0_u32..4) {
+        let memory = Memory::new(true);
+        let passed: u64 = counts.iter().sum();
+        (0..passed).for_each(|value| assert!(memory.pass(value, 4)));
+        memory.pass(passed, last);
+        let torn = u64::from(last > 0);
+        let mut reader = Reader::new(&memory);
+        prop_assert!(reader.read(&memory, Torn::Count, false));
+        let kept = (passed + torn).min(SLOTS) - torn;
+        prop_assert_eq!(&reader.values, &(passed - kept..passed).map(|value| value as i64).collect::<Vec<_>>());
+        let source = &reader.all.sources[0];
+        prop_assert_eq!((source.recorded, source.overwritten, source.torn, source.dropped), (kept, passed - kept, torn, 0));
+    }
+
+    #[test]
+    fn a_file_that_anybody_wrote_into_is_read_to_an_end(spots in prop::collection::vec((0_usize..4_096, any::<u64>()), 1..20), cut in 0_usize..70_000) {
+        let memory = Memory::new(false);
+        (0..900).for_each(|value| { memory.pass(value, 4); });
+        for (spot, number) in spots {
+            // The fields of the control page and of the ring, and slots.
+            let at = match spot % 3 { 0 => spot % 130, 1 => RINGS_AT as usize + spot % 190, _ => RINGS_AT as usize + spot };
+            memory.set(at as u64, number);
+        }
+        let length = memory.0.borrow().len();
+        memory.0.borrow_mut().truncate(length.saturating_sub(cut));
+        let clock = Clock::of(Pair { ticks: 0, monotonic: 10, error: 0 });
+        let mut events = 0;
+        if let Ok(whole) = super::read_whole(&&memory.0.borrow()[..], &clock, &mut |_, more| events += more.len() as u64) {
+            prop_assert_eq!(whole.sources.iter().map(|source| source.recorded).sum::<u64>(), events);
+        }
+    }
+}
