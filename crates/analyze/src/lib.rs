@@ -4,6 +4,7 @@
 
 pub mod compare;
 pub mod distribution;
+pub mod explain;
 pub mod findings;
 pub mod functions;
 pub mod gaps;

@@ -12,7 +12,7 @@ mod cpus;
 mod lanes;
 mod states;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tracker;
 
 pub use lanes::{CpuLane, IdleSpan, Lanes, ThreadLane, Windows, window};
@@ -90,7 +90,8 @@ pub struct CpuSpan {
     pub to: MonotonicNs,
     /// Which task: [`Tid::IDLE`] when it idled; `None` where the recording does not tell.
     pub tid: Option<Tid>,
-    /// The kernel's priority of that task when it was switched to (see [`punctual_core::What`]); `None` where no switch told.
+    /// The kernel's priority of that task (see [`punctual_core::What`]) when it was switched to, or from where only that was seen; `None`
+    /// where no switch told.
     pub prio: Option<i16>,
 }
 

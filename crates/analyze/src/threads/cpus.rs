@@ -20,7 +20,7 @@ pub struct Cpu {
     pub number: u16,
     pub since: MonotonicNs,
     pub tid: Option<Tid>,
-    prio: Option<i16>,
+    pub prio: Option<i16>,
     open: Vec<OpenInterrupt>,
     idle: Option<(u32, MonotonicNs)>,
 }

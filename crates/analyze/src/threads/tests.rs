@@ -182,7 +182,7 @@ fn a_window_cuts_what_reaches_over_it() {
     assert_eq!(lanes.threads.len(), 2);
 }
 
-fn any_event() -> impl Strategy<Value = Event> {
+pub fn any_event() -> impl Strategy<Value = Event> {
     let task = || (0u32..6).prop_map(Tid);
     let state = prop_oneof![
         Just(TaskState::Preempted),

@@ -77,8 +77,9 @@ impl<S: Sink> Tracker<S> {
         let at = event.at.clamp(self.coverage.began, self.coverage.ended);
         let Event { cpu, tid, what, .. } = *event;
         match what {
-            What::Switch { prev_state, next, next_prio, .. } => {
-                return self.switched(SwitchMark { at, cpu, prev: tid, state: prev_state, next }, next_prio);
+            What::Switch { prev_prio, prev_state, next, next_prio } => {
+                let mark = SwitchMark { at, cpu, prev: tid, state: prev_state, next };
+                return self.switched(mark, prev_prio, next_prio);
             }
             What::Lost { count, since } => return self.lost(at, cpu, tid, count, since),
             What::Point { point, kind, count, values } => {
@@ -169,12 +170,15 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    fn switched(&mut self, mark: SwitchMark, next_prio: i16) {
+    fn switched(&mut self, mark: SwitchMark, prev_prio: i16, next_prio: i16) {
         if !self.coverage.states {
             return;
         }
         let SwitchMark { at, cpu, prev, state, next } = mark;
         self.runs(cpu, at, prev);
+        if let Some(lane) = self.cpus.get(cpu) {
+            lane.prio.get_or_insert(prev_prio);
+        }
         self.leaves(at, cpu, prev, state);
         self.sink.switch(&mark);
         let followed = self.coverage.follows(next);

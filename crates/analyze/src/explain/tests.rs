@@ -1,0 +1,240 @@
+//! Each cause from the events that a kernel records for it; and from any events, parts that add up and are proven.
+
+use super::*;
+use crate::threads::tests::any_event;
+use proptest::prelude::*;
+use punctual_core::What;
+use punctual_core::event::{Futex, TaskState};
+
+const THREAD: u32 = 7;
+/// SCHED_FIFO 80, 99 and time-sharing, as the kernel's `prio`.
+const OWN: i16 = 19;
+const HIGHER: i16 = 0;
+const LOWER: i16 = 120;
+const TIMER: Interrupt = Interrupt::Vector(0xec);
+
+fn event(at: i64, cpu: u16, tid: u32, what: What) -> Event {
+    Event { at: MonotonicNs(at), cpu, tid: Tid(tid), what }
+}
+
+fn switch(
+    at: i64,
+    cpu: u16,
+    (prev, prev_prio): (u32, i16),
+    prev_state: TaskState,
+    (next, next_prio): (u32, i16),
+) -> Event {
+    event(at, cpu, prev, What::Switch { prev_prio, prev_state, next: Tid(next), next_prio })
+}
+
+/// A local timer's interrupt from `at` on that wakes the thread 5 ns later and lasts 10 ns.
+fn timer(at: i64, cpu: u16, running: u32) -> [Event; 4] {
+    let task = Tid(THREAD);
+    [
+        event(at, cpu, running, What::VectorEntry { vector: 0xec }),
+        event(at + 5, cpu, running, What::Waking { task, prio: OWN, target: cpu }),
+        event(at + 6, cpu, running, What::Wakeup { task, prio: OWN, target: cpu, new: false }),
+        event(at + 10, cpu, running, What::VectorExit { vector: 0xec }),
+    ]
+}
+
+fn late(due: i64, woke: i64, kind: Kind) -> Late {
+    Late { tid: Tid(THREAD), cpu: 0, due: MonotonicNs(due), woke: MonotonicNs(woke), kind }
+}
+
+fn explained(late: Late, events: &[Event]) -> Explanation {
+    let coverage = Coverage::between(MonotonicNs(0), MonotonicNs(1));
+    let gaps = Gaps::of(events.iter().copied());
+    let explanation = explain(late, events, &coverage, &gaps);
+    check(&explanation, events);
+    explanation
+}
+
+/// What holds for every explanation.
+fn check(explanation: &Explanation, events: &[Event]) {
+    let Late { due, woke, .. } = explanation.late;
+    let sum = explanation.parts.iter().fold(Nanos::ZERO, |sum, part| sum + part.span());
+    assert_eq!(sum, explanation.latency(), "{explanation:?}");
+    assert_eq!(explanation.totals().iter().map(|(_, span)| span.ns()).sum::<i64>(), sum.ns());
+    assert!(explanation.parts.windows(2).all(|pair| pair[0].to == pair[1].from));
+    if let (Some(first), Some(last)) = (explanation.parts.first(), explanation.parts.last()) {
+        assert_eq!((first.from, last.to), (due, woke));
+    }
+    for part in &explanation.parts {
+        assert!(part.span() > Nanos::ZERO);
+        assert_eq!(part.evidence.is_empty(), part.cause == Cause::Unknown, "{part:?}");
+        assert!(part.evidence.iter().all(|place| *place < events.len()));
+        assert!(part.evidence.is_sorted());
+    }
+}
+
+fn told(explanation: &Explanation) -> Vec<(Cause, i64)> {
+    explanation.parts.iter().map(|part| (part.cause, part.span().ns())).collect()
+}
+
+#[test]
+fn interrupts_were_off_and_then_preemption() {
+    let hog = (5, LOWER);
+    let events = [
+        vec![event(90, 0, 5, What::SyscallEnter { number: 56, args: [0; 2] })],
+        timer(150, 0, 5).into(),
+        vec![switch(170, 0, hog, TaskState::Preempted, (THREAD, OWN)), event(176, 0, THREAD, What::IdleExit)],
+    ]
+    .concat();
+    let explanation = explained(late(100, 175, Kind::Timer), &events);
+    let (running, syscall) = (Tid(5), Some(56));
+    assert_eq!(
+        told(&explanation),
+        [
+            (Cause::TimerLate { running, syscall }, 50),
+            (Cause::Interrupt(TIMER), 10),
+            (Cause::NotSwitched { running, syscall }, 10),
+            (Cause::Itself { syscall: None }, 5),
+        ]
+    );
+    assert_eq!(explanation.doubts, []);
+}
+
+#[test]
+fn an_idle_cpu_wakes_up_and_an_interrupt_comes_before() {
+    let events = [
+        vec![
+            switch(50, 0, (5, LOWER), TaskState::Sleeping, (0, LOWER)),
+            event(60, 0, 0, What::IdleEnter { state: 2 }),
+            event(110, 0, 0, What::IdleExit),
+            event(112, 0, 0, What::IrqEntry { irq: 9 }),
+            event(118, 0, 0, What::IrqExit { irq: 9, handled: true }),
+        ],
+        timer(118, 0, 0).into(),
+        vec![switch(140, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN))],
+    ]
+    .concat();
+    let explanation = explained(late(100, 141, Kind::Timer), &events);
+    assert_eq!(
+        told(&explanation),
+        [
+            (Cause::IdleExit { state: Some(2) }, 10),
+            (Cause::IdleExit { state: None }, 2),
+            (Cause::Interrupt(Interrupt::Hard(9)), 6),
+            (Cause::Interrupt(TIMER), 10),
+            (Cause::IdleExit { state: None }, 12),
+            (Cause::Itself { syscall: None }, 1),
+        ]
+    );
+}
+
+#[test]
+fn a_task_of_higher_priority_runs_first_and_a_softirq_interrupts_it() {
+    let hog = (9, HIGHER);
+    let events = [
+        vec![switch(90, 0, (5, LOWER), TaskState::Preempted, hog)],
+        timer(100, 0, 9).into(),
+        vec![
+            event(120, 0, 9, What::SoftirqEntry { vector: 3 }),
+            event(150, 0, 9, What::SoftirqExit { vector: 3 }),
+            switch(200, 0, hog, TaskState::Sleeping, (THREAD, OWN)),
+        ],
+    ]
+    .concat();
+    let explanation = explained(late(100, 210, Kind::Timer), &events);
+    let preempted = Cause::Preempted { by: Tid(9), prio: HIGHER };
+    assert_eq!(
+        explanation.totals(),
+        [
+            (preempted, Nanos(60)),
+            (Cause::Interrupt(Interrupt::Soft(3)), Nanos(30)),
+            (Cause::Interrupt(TIMER), Nanos(10)),
+            (Cause::Itself { syscall: None }, Nanos(10)),
+        ]
+    );
+}
+
+#[test]
+fn a_throttled_thread_sees_others_chosen() {
+    let events = [
+        vec![event(80, 0, THREAD, What::SyscallEnter { number: 1, args: [0; 2] })],
+        vec![switch(110, 0, (THREAD, OWN), TaskState::Preempted, (5, LOWER))],
+        vec![switch(150, 0, (5, LOWER), TaskState::Preempted, (6, LOWER))],
+        vec![switch(160, 0, (6, LOWER), TaskState::Preempted, (THREAD, OWN))],
+    ]
+    .concat();
+    let explanation = explained(late(100, 170, Kind::Interval), &events);
+    let own = Cause::Itself { syscall: Some(1) };
+    let throttled = |tid| Cause::Throttled { running: Tid(tid) };
+    assert_eq!(told(&explanation), [(own, 10), (throttled(5), 40), (throttled(6), 10), (own, 10)]);
+}
+
+#[test]
+fn a_lock_names_who_let_go_and_whom_that_one_waited_for() {
+    let wakes = |at, cpu, tid, task| event(at, cpu, tid, What::Waking { task: Tid(task), prio: LOWER, target: 0 });
+    let events = [
+        event(100, 0, THREAD, What::FutexEnter { op: Futex::Wait, address: 64 }),
+        switch(110, 0, (THREAD, LOWER), TaskState::Sleeping, (0, LOWER)),
+        wakes(150, 1, 6, 5),
+        wakes(190, 1, 5, THREAD),
+        event(191, 1, 5, What::Wakeup { task: Tid(THREAD), prio: LOWER, target: 0, new: false }),
+        switch(195, 0, (0, LOWER), TaskState::Preempted, (THREAD, LOWER)),
+        event(198, 0, THREAD, What::FutexExit { op: Futex::Wait, result: 0 }),
+    ];
+    let explanation = explained(late(100, 200, Kind::Interval), &events);
+    assert_eq!(told(&explanation)[1], (Cause::Lock { released_by: Some(Tid(5)), kernel: false }, 80));
+    assert_eq!(explanation.chain, [Tid(5), Tid(6)]);
+}
+
+#[test]
+fn storage_and_pages_are_waited_for() {
+    let blocks = |at| switch(at, 0, (THREAD, LOWER), TaskState::Blocked, (0, LOWER));
+    let disk = [
+        event(150, 1, 3, What::IrqEntry { irq: 4 }),
+        event(152, 1, 3, What::BlockComplete { device: 0xfe00, sector: 8, bytes: 4096, error: 0 }),
+        event(154, 1, 3, What::Waking { task: Tid(THREAD), prio: LOWER, target: 0 }),
+        event(156, 1, 3, What::IrqExit { irq: 4, handled: true }),
+        event(157, 0, 0, What::Wakeup { task: Tid(THREAD), prio: LOWER, target: 0, new: false }),
+        switch(160, 0, (0, LOWER), TaskState::Preempted, (THREAD, LOWER)),
+    ];
+    let events =
+        [vec![event(100, 0, THREAD, What::SyscallEnter { number: 74, args: [0; 2] }), blocks(110)], disk.into()];
+    let explanation = explained(late(100, 165, Kind::Interval), &events.concat());
+    assert_eq!(told(&explanation)[1], (Cause::Io { device: 0xfe00 }, 44));
+    let fault = event(105, 0, THREAD, What::PageFault { address: 1, ip: 2, user: true });
+    let events = [vec![fault, blocks(110)], disk.into()].concat();
+    let explanation = explained(late(100, 165, Kind::Interval), &events);
+    assert!(told(&explanation).contains(&(Cause::PageFault, 44)), "{explanation:?}");
+}
+
+#[test]
+fn what_is_missing_is_unknown_and_lowers_the_confidence() {
+    let events = [
+        vec![switch(90, 0, (5, LOWER), TaskState::Preempted, (9, HIGHER))],
+        timer(100, 0, 9).into(),
+        vec![event(180, 0, 0, What::Lost { count: 40, since: MonotonicNs(130) })],
+        vec![switch(200, 0, (9, HIGHER), TaskState::Sleeping, (THREAD, OWN))],
+    ]
+    .concat();
+    let explanation = explained(late(100, 210, Kind::Timer), &events);
+    assert_eq!((explanation.lost, explanation.doubts.clone()), (40, vec![Doubt::Lost, Doubt::MuchUnknown]));
+    assert!(told(&explanation).contains(&(Cause::Unknown, 50)), "{explanation:?}");
+    let nothing = explained(late(100, 200, Kind::Timer), &[]);
+    assert_eq!(told(&nothing), [(Cause::Unknown, 100)]);
+    assert_eq!(nothing.doubts, [Doubt::BeginsLate, Doubt::MuchUnknown]);
+    assert_eq!(explained(late(200, 100, Kind::Timer), &events).parts, [], "it came early");
+}
+
+proptest! {
+    #[test]
+    fn any_events_give_parts_that_add_up_and_are_proven(
+        mut events in proptest::collection::vec(any_event(), 0..150),
+        sorted: bool, told_gaps: bool, due in -100i64..1_200, span in -100i64..600, cpu in 0u16..5, timer: bool,
+    ) {
+        if sorted {
+            events.sort_by_key(|event| event.at);
+        }
+        let cpu = if cpu == 4 { Event::NO_CPU } else { cpu };
+        let kind = if timer { Kind::Timer } else { Kind::Interval };
+        let late = Late { tid: Tid(3), cpu, due: MonotonicNs(due), woke: MonotonicNs(due + span), kind };
+        let gaps = if told_gaps { Gaps::of(events.iter().copied()) } else { Gaps::default() };
+        let explanation = explain(late, &events, &Coverage::between(MonotonicNs(0), MonotonicNs(0)), &gaps);
+        check(&explanation, &events);
+        prop_assert_eq!(explanation.lost > 0, explanation.doubts.contains(&Doubt::Lost));
+    }
+}
