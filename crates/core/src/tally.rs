@@ -30,13 +30,18 @@ const fn edge(bucket: usize) -> u64 {
 }
 
 /// Samples of one series, counted. Single-threaded; handing it over is the caller's affair.
+///
+/// Latencies below 2,048 ns are counted and nothing else: every statistic of them follows from those counts, exactly.
 #[derive(Debug)]
 pub struct Tally {
+    /// How many samples took 0, 1, 2, … ns.
+    units: Box<[u64; UNIT_BUCKETS as usize]>,
+    /// The others, in HdrHistogram's layout.
     whole: Box<[u64]>,
+    /// The others in the wanted range.
     exact: Box<[u64]>,
-    /// The resolution, and 2^64 divided by it and rounded up; 0: divide.
     resolution: u64,
-    reciprocal: u64,
+    /// What follows is of the others alone.
     above: u64,
     below: u64,
     count: u64,
@@ -44,16 +49,14 @@ pub struct Tally {
     max: i64,
     sum: i64,
     sum_squares: u128,
-    /// The worst, in no order, and the least latency among them once they are [`WORST_KEPT`].
-    worst: Vec<Sample>,
-    bar: i64,
-    /// Buckets that are not empty lie in these ranges.
+    /// Buckets that are not empty lie below these.
     whole_used: usize,
     exact_used: usize,
-    /// When the first sample began.
+    /// The worst of all, in no order, and the least latency among them once they are [`WORST_KEPT`].
+    worst: Vec<Sample>,
+    bar: i64,
+    /// When the first sample of all began; `i64::MIN` before.
     first: i64,
-    /// Samples that came when nobody had room for them.
-    dropped: u64,
 }
 
 impl Tally {
@@ -61,18 +64,16 @@ impl Tally {
     pub fn new(shape: SeriesShape) -> Tally {
         let resolution = shape.resolution.ns().max(1) as u64;
         let bins = (shape.range.ns().max(0) as u64 / resolution) as usize + 1;
-        // n · ceil(2^64 / d) >> 64 is n / d for all n < d · bins as long as n · d < 2^64 (Granlund, Montgomery 1994).
-        let sure = resolution > 1 && (resolution as u128).pow(2) * (bins as u128) < 1 << 64;
         let touched = |n: usize| {
             let mut memory: Box<[u64]> = (0..n).map(|_| u64::MAX).collect();
             memory.fill(0);
             memory
         };
         Tally {
+            units: Box::new([0; UNIT_BUCKETS as usize]),
             whole: touched(BUCKETS),
             exact: touched(bins),
             resolution,
-            reciprocal: if sure { u64::MAX / resolution + 1 } else { 0 },
             above: 0,
             below: 0,
             count: 0,
@@ -80,49 +81,54 @@ impl Tally {
             max: i64::MIN,
             sum: 0,
             sum_squares: 0,
-            worst: Vec::with_capacity(WORST_KEPT),
-            bar: i64::MIN,
             whole_used: 0,
             exact_used: 0,
-            first: 0,
-            dropped: 0,
+            worst: Vec::with_capacity(WORST_KEPT),
+            bar: i64::MIN,
+            first: i64::MIN,
         }
     }
 
-    /// Counts a sample. No allocation, no division, some nanoseconds.
+    /// Counts a sample. No allocation; for a latency below 2,048 ns an addition and two comparisons.
     #[inline(always)]
     pub fn record(&mut self, seq: u64, begin: i64, end: i64, cpu: u32) {
         let latency = end.wrapping_sub(begin);
-        let value = (latency.max(0) as u64).min(HDR_MAX);
-        let place = bucket(value);
-        self.whole[place] += 1;
-        self.whole_used = self.whole_used.max(place + 1);
-        if latency < 0 {
-            self.below += 1;
-        } else {
-            let bin = match self.reciprocal {
-                0 => value / self.resolution,
-                reciprocal => ((u128::from(value) * u128::from(reciprocal)) >> 64) as u64,
-            } as usize;
-            match self.exact.get_mut(bin) {
-                Some(count) => {
-                    *count += 1;
-                    self.exact_used = self.exact_used.max(bin + 1);
-                }
-                None => self.above += 1,
-            }
-        }
-        if self.count == 0 {
+        if self.first == i64::MIN {
             self.first = begin;
         }
+        if (latency as u64) < UNIT_BUCKETS {
+            self.units[latency as usize] += 1;
+        } else {
+            self.record_other(latency);
+        }
+        if latency > self.bar {
+            self.keep(Sample { seq, due: ClockNs(begin), woke: ClockNs(end), cpu });
+        }
+    }
+
+    /// A latency that is long, or negative.
+    #[inline(never)]
+    fn record_other(&mut self, latency: i64) {
+        let place = bucket((latency.max(0) as u64).min(HDR_MAX));
+        self.whole[place] += 1;
+        self.whole_used = self.whole_used.max(place + 1);
         self.count += 1;
         self.min = self.min.min(latency);
         self.max = self.max.max(latency);
         self.sum = self.sum.wrapping_add(latency);
-        let size = latency.unsigned_abs();
-        self.sum_squares += u128::from(size) * u128::from(size);
-        if latency > self.bar {
-            self.keep(Sample { seq, due: ClockNs(begin), woke: ClockNs(end), cpu });
+        self.sum_squares = self.sum_squares.saturating_add(square(latency));
+        if latency < 0 {
+            self.below += 1;
+            return;
+        }
+        // Not of the value: latencies beyond the largest that is told apart lie beyond every range.
+        let bin = usize::try_from(latency as u64 / self.resolution).unwrap_or(usize::MAX);
+        match self.exact.get_mut(bin) {
+            Some(count) => {
+                *count += 1;
+                self.exact_used = self.exact_used.max(bin + 1);
+            }
+            None => self.above += 1,
         }
     }
 
@@ -142,61 +148,74 @@ impl Tally {
         }
     }
 
-    /// A sample that was measured and could not be counted.
-    pub fn drop_one(&mut self) {
-        self.dropped += 1;
+    /// The latencies below 2,048 ns that occurred, ascending, with their counts.
+    fn short(&self) -> impl DoubleEndedIterator<Item = (i64, u64)> + '_ {
+        self.units.iter().enumerate().filter(|(_, n)| **n > 0).map(|(latency, n)| (latency as i64, *n))
     }
 
     /// How many samples it holds.
     pub fn count(&self) -> u64 {
-        self.count
+        self.units.iter().sum::<u64>() + self.count
     }
 
     /// When its first sample began, the least and largest latency and the sum of all; `None` without samples.
     pub fn extent(&self) -> Option<(ClockNs, Nanos, Nanos, Nanos)> {
-        (self.count > 0).then_some((ClockNs(self.first), Nanos(self.min), Nanos(self.max), Nanos(self.sum)))
+        let min = self.short().next().map_or(self.min, |(latency, _)| latency.min(self.min));
+        let max = self.short().next_back().map_or(self.max, |(latency, _)| latency.max(self.max));
+        let sum = self.short().fold(self.sum, |sum, (latency, n)| sum.wrapping_add(latency.wrapping_mul(n as i64)));
+        (self.first != i64::MIN).then_some((ClockNs(self.first), Nanos(min), Nanos(max), Nanos(sum)))
     }
 
     /// The memory of its counts, to be locked.
-    pub fn memory(&self) -> [&[u64]; 2] {
-        [&self.whole, &self.exact]
+    pub fn memory(&self) -> [&[u64]; 3] {
+        [&self.units[..], &self.whole, &self.exact]
     }
 
     /// Empties it. Touches only what was used.
     pub fn clear(&mut self) {
+        self.units.fill(0);
         self.whole[..self.whole_used].fill(0);
         self.exact[..self.exact_used].fill(0);
         self.worst.clear();
-        (self.above, self.below, self.count, self.dropped) = (0, 0, 0, 0);
+        (self.above, self.below, self.count) = (0, 0, 0);
         (self.min, self.max, self.sum, self.sum_squares) = (i64::MAX, i64::MIN, 0, 0);
-        (self.bar, self.whole_used, self.exact_used) = (i64::MIN, 0, 0);
+        (self.bar, self.whole_used, self.exact_used, self.first) = (i64::MIN, 0, 0, i64::MIN);
     }
+}
+
+fn square(latency: i64) -> u128 {
+    let size = u128::from(latency.unsigned_abs());
+    size * size
 }
 
 impl SeriesData {
     /// Takes in everything that a tally of the same shape holds.
     pub fn absorb(&mut self, tally: &Tally) {
-        let occupied = tally.whole[..tally.whole_used].iter().enumerate().filter(|(_, n)| **n > 0);
-        for (place, n) in occupied {
-            record_hdr(&mut self.whole, Nanos(edge(place) as i64), *n);
+        let Some((_, min, max, _)) = tally.extent() else { return };
+        self.min = Some(self.min.map_or(min, |so_far| so_far.min(min)));
+        self.max = Some(self.max.map_or(max, |so_far| so_far.max(max)));
+        let others = tally.whole[..tally.whole_used].iter().enumerate().filter(|(_, n)| **n > 0);
+        let others = others.map(|(place, n)| (edge(place) as i64, *n));
+        for (latency, n) in tally.short().chain(others) {
+            record_hdr(&mut self.whole, Nanos(latency), n);
             if let Some(corrected) = &mut self.corrected {
-                record_hdr(corrected, Nanos(edge(place) as i64), *n);
+                record_hdr(corrected, Nanos(latency), n);
             }
+        }
+        let (mut sum, mut squares) = (i128::from(tally.sum), tally.sum_squares);
+        for (latency, n) in tally.short() {
+            self.exact.record_n(Nanos(latency), n);
+            sum += i128::from(latency) * i128::from(n);
+            squares = squares.saturating_add(square(latency) * u128::from(n));
         }
         for (mine, n) in self.exact.bins.iter_mut().zip(&tally.exact[..tally.exact_used]) {
             *mine += n;
         }
         self.exact.above += tally.above;
         self.exact.below += tally.below;
-        self.losses.recorded += tally.count;
-        self.losses.dropped += tally.dropped;
-        if tally.count == 0 {
-            return;
-        }
-        self.min = Some(self.min.map_or(Nanos(tally.min), |min| min.min(Nanos(tally.min))));
-        self.max = Some(self.max.map_or(Nanos(tally.max), |max| max.max(Nanos(tally.max))));
-        self.sum += i128::from(tally.sum);
-        self.sum_squares = self.sum_squares.map(|sum| sum.saturating_add(tally.sum_squares));
+        self.losses.recorded += tally.count();
+        self.sum += sum;
+        self.sum_squares = self.sum_squares.map(|so_far| so_far.saturating_add(squares));
         let mut worst: Vec<&Sample> = tally.worst.iter().collect();
         worst.sort_by_key(|sample| sample.seq);
         worst.into_iter().for_each(|sample| self.keep_if_bad(sample));

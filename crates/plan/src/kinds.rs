@@ -97,9 +97,9 @@ impl Doubts<'_> {
         let place = self.place(setting);
         self.problems.push(Problem::error(ProblemKind::NeedsForce, Some(place), message).help(help));
     }
-    /// A key that means nothing beside the others.
-    pub(crate) fn unused<T>(&mut self, key: &str, setting: &Setting<T>, because: &str) {
-        if setting.is_some() {
+    /// A key that means nothing beside the others; with its usual value it says nothing either, as in a plan that sets everything.
+    pub(crate) fn unused<T: PartialEq>(&mut self, key: &str, setting: &Setting<T>, usual: &T, because: &str) {
+        if setting.as_ref().is_some_and(|at| at.value != *usual) {
             self.wrong(setting, format!("`{key}` means nothing here: {because}"), &format!("leave `{key}` out"));
         }
     }

@@ -239,14 +239,25 @@ impl About<'_> {
 
     fn not_kept(&self) -> Option<Finding> {
         let (kept, count) = (self.state.samples_kept, self.summary.count);
-        (kept > 0 && kept < count).then(|| {
+        // Fast loops only count; of a timer without any the user has asked for none, and an import has none.
+        let counted = kept == 0 && !self.meta.measure.is_empty() && self.meta.workload != "timer";
+        ((kept > 0 || counted) && kept < count).then(|| {
+            let evidence = match counted {
+                true => "none is in the log: samples that follow one another so fast are counted where they are taken"
+                    .to_owned(),
+                false => format!("the first {kept} of {count} are in the log"),
+            };
             self.finding(
                 "samples-not-kept",
                 Severity::Note,
                 "not every sample was kept one by one; every figure and histogram is over all of them",
             )
-            .evidence(format!("the first {kept} of {count} are in the log"))
-            .remedy("raise keep_samples if exports need all of them")
+            .evidence(evidence)
+            .remedy(if counted {
+                "the worst samples are kept whole all the same"
+            } else {
+                "raise keep_samples if exports need all of them"
+            })
         })
     }
 }

@@ -62,17 +62,18 @@ impl Kind for HeapPlan {
 
 impl HeapSpec {
     pub(crate) fn check(&self, plan: &HeapPlan, doubts: &mut Doubts) {
+        let usual = HeapPlan::default();
         if doubts.threads != 1 {
             doubts.wrong(&self.size, "one thread allocates", "leave `threads` out, or write several measures");
         }
         if plan.sizes == Sizes::Fixed {
-            doubts.unused("size_max", &self.size_max, "the size is fixed");
+            doubts.unused("size_max", &self.size_max, &usual.size_max, "the size is fixed");
         } else if plan.size > plan.size_max {
             let message = format!("the least size ({}) is larger than the largest ({})", plan.size, plan.size_max);
             doubts.wrong(&self.size, message, "exchange them");
         }
         if plan.sizes != Sizes::List {
-            doubts.unused("nodes", &self.nodes, "only a list has nodes");
+            doubts.unused("nodes", &self.nodes, &usual.nodes, "only a list has nodes");
         } else if plan.size_max.get().saturating_mul(plan.nodes.into()) > MOST_MEMORY {
             let message = format!("{} blocks of up to {} may need more than 4 GiB", plan.nodes, plan.size_max);
             doubts.wrong(&self.nodes, message, "choose fewer nodes or smaller blocks");

@@ -89,23 +89,24 @@ impl Kind for NetioPlan {
 
 impl NetioSpec {
     pub(crate) fn check(&self, plan: &NetioPlan, doubts: &mut Doubts) {
+        let usual = NetioPlan::default();
         if doubts.threads != 1 {
             doubts.wrong(&self.transport, "one thread receives", "leave `threads` out, or write several measures");
         }
         if plan.transport == Transport::Unix {
-            doubts.unused("port", &self.port, "a Unix socket has none");
+            doubts.unused("port", &self.port, &usual.port, "a Unix socket has none");
         }
         if plan.transport == Transport::Udp && plan.message.get() > 65_507 {
             doubts.wrong(&self.message, "a UDP datagram holds at most 65507 B", "choose a smaller message, or TCP");
         }
         if plan.writing != Writing::Forced {
-            doubts.unused("forcing", &self.forcing, "only `writing = \"forced\"` forces anything");
+            doubts.unused("forcing", &self.forcing, &usual.forcing, "only `writing = \"forced\"` forces anything");
         }
         if !matches!(plan.writing, Writing::Buffered | Writing::Forced) {
-            doubts.unused("batch", &self.batch, "nothing is collected");
+            doubts.unused("batch", &self.batch, &usual.batch, "nothing is collected");
         }
         if plan.writing == Writing::None {
-            doubts.unused("directory", &self.directory, "nothing is written");
+            doubts.unused("directory", &self.directory, &usual.directory, "nothing is written");
         }
         if plan.writing == Writing::Forced && plan.forcing == Forcing::Direct && !plan.message.get().is_multiple_of(512)
         {

@@ -76,17 +76,18 @@ impl Kind for StoragePlan {
 
 impl StorageSpec {
     pub(crate) fn check(&self, plan: &StoragePlan, doubts: &mut Doubts) {
+        let usual = StoragePlan::default();
         if doubts.threads != 1 {
             doubts.wrong(&self.mode, "one thread writes", "leave `threads` out, or write several measures");
         }
         if plan.mode != StorageMode::Forced {
-            doubts.unused("forcing", &self.forcing, "only `mode = \"forced\"` forces anything");
+            doubts.unused("forcing", &self.forcing, &usual.forcing, "only `mode = \"forced\"` forces anything");
         } else if plan.forcing == Forcing::Direct && !plan.record.get().is_multiple_of(512) {
             let help = "choose a multiple of 512 B (of 4 KiB on most disks)";
             doubts.wrong(&self.record, "O_DIRECT writes whole blocks", help);
         }
         if plan.mode != StorageMode::Buffered {
-            doubts.unused("batch", &self.batch, "only `buffered` collects records");
+            doubts.unused("batch", &self.batch, &usual.batch, "only `buffered` collects records");
         }
         if plan.record > plan.file_max {
             doubts.wrong(&self.record, "a record is larger than the file may be", "choose a larger `file_max`");

@@ -75,15 +75,26 @@ impl Kind for SyscallPlan {
 
 impl SyscallSpec {
     pub(crate) fn check(&self, plan: &SyscallPlan, doubts: &mut Doubts) {
+        let usual = SyscallPlan::default();
         if !matches!(plan.call, Call::Read | Call::Write) {
-            doubts.unused("target", &self.target, "only `read` and `write` have one");
+            doubts.unused("target", &self.target, &usual.target, "only `read` and `write` have one");
         }
         if plan.call != Call::Number {
-            doubts.unused("number", &self.number, "the call is named; set `call = \"number\"` to give its number");
-            doubts.unused("arguments", &self.arguments, "only a call given by its number takes arguments");
+            doubts.unused(
+                "number",
+                &self.number,
+                &usual.number,
+                "the call is named; set `call = \"number\"` to give its number",
+            );
+            doubts.unused(
+                "arguments",
+                &self.arguments,
+                &usual.arguments,
+                "only a call given by its number takes arguments",
+            );
         }
         if plan.period.is_some() {
-            doubts.unused("rest", &self.rest, "with a period it sleeps anyway");
+            doubts.unused("rest", &self.rest, &usual.rest, "with a period it sleeps anyway");
         }
         match (plan.call, plan.number) {
             (Call::Number, None) => {
