@@ -99,3 +99,40 @@ fn shape(peaks: &Peaks) -> String {
         peaks.shape
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_bundle::tail::{Model, QuantileBound};
+
+    #[test]
+    fn what_is_known_is_said_first_and_a_model_never_as_a_bound() {
+        let quantile =
+            |percentile: &str, needed, bounded| QuantileBound { percentile: percentile.into(), needed, bounded };
+        let seen = Seen {
+            count: 600_000,
+            lost: 0,
+            overruns: 0,
+            duration: Some(600_000_000_000),
+            max: Some(131_000),
+            extremal_index: Some(0.4),
+            effective: Some(240_000.0),
+            beyond: Some(1.248e-5),
+            not_more_often_than: Some(2.003e11),
+            quantiles: vec![quantile("99.99", 29_956, true), quantile("99.999", 299_572, false)],
+        };
+        let level =
+            ReturnLevel { period: 86_400_000_000_000, level: 210e3, low: 160e3, high: 390e3, by_block_maxima: 230e3 };
+        let peaks = Peaks { threshold: 60e3, peaks: 398, scale: 9e3, shape: 0.12, fit_p: 0.6 };
+        let model = Model { accepted: true, levels: vec![level], peaks: Some(peaks), ..Model::default() };
+        let tail = SeriesTail { series: "main/timer".into(), seen, model };
+        insta::assert_snapshot!([of_seen(&tail.seen), of_model(&tail)].concat().join("\n"), @"
+        The longest of 600,000 samples was 131.0 µs; worth 240,000 independent ones for the longest: late samples come in bursts of 2.5 on average.
+        With 95 % confidence a sample is longer than that with a probability below 1.2e-5, and a longer burst comes less often than once in 3 min, as long as all stays as it was.
+        The true p99.99 is below 131.0 µs with 95 % confidence; to say so of p99.999, 299,572 independent samples are needed (12 min like this).
+        Once in 24 h or less: 210.0 µs, 95 % interval 160.0–390.0.
+        From 398 bursts over 60.0 µs; the tail is heavier than exponential: single samples far beyond are to be expected (shape +0.12).
+        An estimate under the conditions of this run, not a bound: another load, state or cause is not in it.
+        ");
+    }
+}
