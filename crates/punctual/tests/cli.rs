@@ -207,6 +207,26 @@ fn the_tail_of_every_fixture_is_told() {
 }
 
 #[test]
+fn the_report_tells_what_became_of_limits() {
+    let place = Place::with("");
+    let recorded = fixtures().into_iter().find(|path| path.ends_with("recorded")).unwrap();
+    let recorded = recorded.to_str().unwrap();
+    let report = |bundle: &str, limit: &str| place.punctual(&["report", bundle, "-o", "report.html", "--limit", limit]);
+    let done = report(recorded, "sched_waking->sched_switch < 1ns");
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done));
+    let html = std::fs::read_to_string(place.path().join("report.html")).unwrap();
+    assert!(html.contains("&lt; 1ns: violated "), "the violation is not told");
+    for (bundle, limit, why) in [
+        (recorded, "nonsense < 1ms", "`nonsense` is no test point"),
+        (&recorded.replace("recorded", "good"), "a->b < 1ms", "no bundle given has one"),
+    ] {
+        let refused = report(bundle, limit);
+        let complaint = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(2) && complaint.contains(why), "{complaint}");
+    }
+}
+
+#[test]
 fn every_fixture_is_reported_and_exported_in_every_format() {
     let place = Place::with("");
     for bundle in fixtures() {

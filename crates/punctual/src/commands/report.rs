@@ -4,7 +4,9 @@ use super::show::open;
 use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::{output, recorded};
+use punctual_analyze::pairs::Request;
 use punctual_bundle::Bundle;
+use punctual_core::Names;
 use punctual_report::html::recording::{Digest, RecordingSource};
 use punctual_report::html::{self, ReportInput};
 use std::path::{Path, PathBuf};
@@ -12,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Write one HTML file about one bundle or several
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual report punctual-quickstart-20261103-141500\n  \
-                        punctual report standard/ rt/ -o comparison.html\n\nThe file opens offline, in any browser, and \
+                        punctual report standard/ rt/ -o comparison.html\n  punctual report BUNDLE --limit 'request->reply < 500us'\n\nThe file opens offline, in any browser, and \
                         asks nothing of any network.")]
 pub struct Args {
     /// The bundles
@@ -21,32 +23,63 @@ pub struct Args {
     /// The file to write; `-` is standard output [default: report.html in the first bundle]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Also this interval of a recording, as `punctual pairs` names it: `A->B`
+    #[arg(long, value_name = "PAIR")]
+    pair: Vec<String>,
+    /// How long a pair, a scope or a call of a recording may take: `A->B < 100us`; violations are listed
+    #[arg(long, value_name = "LIMIT")]
+    limit: Vec<String>,
 }
 
 /// Opens, writes, says where.
 pub fn run(args: Args) -> Ending {
     let bundles = args.bundles.iter().map(|path| open(path)).collect::<Result<Vec<Bundle>, Failure>>()?;
+    let intervals = Intervals { pairs: args.pair, limits: args.limit };
     let path = match args.output {
         Some(path) if path == Path::new("-") => {
-            output::print(&render(&bundles)?)?;
+            output::print(&render(&bundles, &intervals)?)?;
             return Ok(Exit::Done);
         }
         Some(path) => path,
         None => bundles[0].directory.join("report.html"),
     };
-    write(&bundles, &path)?;
+    output::write_to(Some(&path), render(&bundles, &intervals)?.as_bytes())?;
     output::print(&format!("{}\n", shown(&path)))?;
     Ok(Exit::Done)
 }
 
 /// Writes the report to a file.
 pub fn write(bundles: &[Bundle], path: &Path) -> Result<(), Failure> {
-    output::write_to(Some(path), render(bundles)?.as_bytes())
+    output::write_to(Some(path), render(bundles, &Intervals::default())?.as_bytes())
 }
 
-fn render(bundles: &[Bundle]) -> Result<String, Failure> {
+/// Intervals that were asked for, as text.
+#[derive(Default)]
+struct Intervals {
+    pairs: Vec<String>,
+    limits: Vec<String>,
+}
+
+impl Intervals {
+    /// As requests of a recording; names that it does not know are refused, as nothing would be told of them.
+    fn requests(&self, names: &Names) -> Result<Vec<Request>, Failure> {
+        let limited = self.limits.iter().map(|text| Request::find_limited(text, names, None, None));
+        let plain = self.pairs.iter().map(|text| Request::find(text, names, None, None));
+        limited.chain(plain).collect::<Result<_, _>>().map_err(Failure::refused)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.pairs.is_empty() && self.limits.is_empty()
+    }
+}
+
+fn render(bundles: &[Bundle], intervals: &Intervals) -> Result<String, Failure> {
+    if !intervals.is_empty() && bundles.iter().all(|bundle| bundle.recording.is_none()) {
+        return Err(Failure::refused("--pair and --limit are of recordings, and no bundle given has one"));
+    }
     let summaries: Vec<_> = bundles.iter().map(punctual_analyze::summarize).collect();
-    let digests: Vec<Option<Digest>> = bundles.iter().map(digest).collect();
+    let digests: Vec<Option<Digest>> =
+        bundles.iter().map(|bundle| digest(bundle, intervals)).collect::<Result<_, _>>()?;
     let inputs = bundles.iter().zip(&summaries).zip(&digests);
     let inputs: Vec<_> = inputs
         .map(|((bundle, summary), digest)| ReportInput {
@@ -58,9 +91,10 @@ fn render(bundles: &[Bundle]) -> Result<String, Failure> {
 }
 
 /// What the page needs of a bundle's recording.
-fn digest(bundle: &Bundle) -> Option<Digest> {
-    let opened = recorded::open(bundle)?;
+fn digest(bundle: &Bundle, intervals: &Intervals) -> Result<Option<Digest>, Failure> {
+    let Some(opened) = recorded::open(bundle) else { return Ok(None) };
+    let requests = intervals.requests(opened.names())?;
     let series = bundle.series().map(|(_, series)| series.meta.name.clone()).collect();
-    let source = RecordingSource { recorded: &opened.recorded, names: opened.names(), series, requests: Vec::new() };
-    Some(Digest::of(&source, || opened.events()))
+    let source = RecordingSource { recorded: &opened.recorded, names: opened.names(), series, requests };
+    Ok(Some(Digest::of(&source, || opened.events())))
 }

@@ -1,6 +1,6 @@
 //! Intervals between points, calls of functions, and the worst of both.
 
-use crate::format::{count, micros, micros_f64};
+use crate::format::{count, counted, micros, micros_f64};
 use crate::html::table::{Cell, Column, Table};
 use crate::html::text::name;
 use punctual_bundle::intervals::{
@@ -80,13 +80,17 @@ pub fn worst(document: &PairsDocument, rows: usize) -> Option<Table> {
             Cell::text(name(title)),
             Cell::text(format!("{} ({})", name(&one.task), one.tid)),
             Cell::figure(format!("{since:.6}"), since),
-            Cell::text(shares(one)),
-            Cell { class: "wide", ..Cell::text(ran(one)) },
+            told(shares(one)),
+            Cell { class: "wide", ..told(ran(one)) },
         ]
     };
     let rows: Vec<Vec<Cell>> = all.iter().take(rows).map(row).collect();
     (!rows.is_empty()).then(|| Table {
-        caption: format!("The {} longest of all intervals and calls, in µs.", rows.len()),
+        caption: format!(
+            "The {} longest of all intervals and calls, in µs. What happened meanwhile is told of the {} longest of each.",
+            rows.len(),
+            super::super::DETAIL.explained
+        ),
         columns: vec![
             Column::figures("Took"),
             Column::text("What"),
@@ -106,10 +110,14 @@ pub fn violated(document: &PairsDocument) -> Vec<String> {
     let functions = document.functions.iter().map(|f| (&f.name, &f.limit, f.figures.max));
     let sentence = |(title, limit, max): (&String, &Option<LimitSummary>, Option<i64>)| {
         let limit = limit.as_ref().filter(|limit| limit.verdict == VerdictWord::NotMet)?;
-        let times = count(limit.violations);
-        Some(format!("{} {}: violated {times} times, the longest took {} µs.", name(title), limit.limit, text(max)))
+        let times = counted(limit.violations, "time");
+        Some(format!("{} {}: violated {times}, the longest took {} µs.", name(title), limit.limit, text(max)))
     };
     pairs.chain(functions).filter_map(sentence).collect()
+}
+
+fn told(text: String) -> Cell {
+    if text.is_empty() { Cell::missing("–") } else { Cell::text(text) }
 }
 
 fn shares(one: &WorstInterval) -> String {
@@ -160,7 +168,7 @@ fn limit(limit: Option<&LimitSummary>) -> Cell {
     let cell = Cell::text(limit.limit.clone());
     let cell = match limit.verdict {
         VerdictWord::Met => cell.badge("✓ met", "good"),
-        VerdictWord::NotMet => cell.badge(format!("✗ violated {} times", count(limit.violations)), "bad"),
+        VerdictWord::NotMet => cell.badge(format!("✗ violated {}", counted(limit.violations, "time")), "bad"),
         VerdictWord::Undecided => cell.badge("? undecided", "warn"),
     };
     match &limit.reason {
