@@ -28,7 +28,8 @@ const PROCESSES: usize = 1_024;
 /// What is collected.
 #[derive(Clone, Debug)]
 pub struct Options {
-    directories: Vec<PathBuf>,
+    /// `None`: the usual ones, whichever there are.
+    directories: Option<Vec<PathBuf>>,
     pids: Vec<u32>,
     record: bool,
     remove: bool,
@@ -38,7 +39,7 @@ impl Options {
     /// What running applications pass from now on, and those that start meanwhile from their first point on. Files of applications that end
     /// meanwhile are read and removed.
     pub fn record() -> Options {
-        Options { directories: usual(), pids: Vec::new(), record: true, remove: true }
+        Options { directories: None, pids: Vec::new(), record: true, remove: true }
     }
     /// What applications left that are dead, and what flight recorders of running ones hold. Nothing is switched on. Files stay; see [`Options::remove`].
     pub fn harvest() -> Options {
@@ -51,7 +52,7 @@ impl Options {
     }
     /// In this directory only (`PUNCTUAL_POINTS_DIR` of the applications).
     pub fn in_directory(mut self, directory: impl Into<PathBuf>) -> Options {
-        self.directories = vec![directory.into()];
+        self.directories = Some(vec![directory.into()]);
         self
     }
     /// Of these processes only; empty: of all.
@@ -118,6 +119,9 @@ pub struct Collector {
     known: HashSet<(usize, Vec<u8>)>,
     all: Gathered,
     scanned: Instant,
+    /// When it was last looked for directories, and those that cannot be used.
+    opened: Instant,
+    closed: HashSet<PathBuf>,
     namespace: u64,
     finished: bool,
 }
@@ -129,37 +133,55 @@ impl Collector {
     /// Finds the applications, and switches recording on if that is wanted.
     pub fn start(options: Options) -> Result<Collector, StartError> {
         let mut all = Gathered::new(Clock::start());
-        let mut directories = Vec::new();
-        for (place, path) in options.directories.iter().enumerate() {
-            match Directory::open(path, options.record) {
-                Ok(directory) => directories.extend(directory),
-                // One's own directory has to work; of others' it is told.
-                Err(Closed::Busy) if place == 0 => return Err(StartError::Busy(path.clone())),
-                Err(error) if place == 0 => return Err(StartError::Directory(path.clone(), error.to_string())),
-                Err(error) => all.find(unread(&path.to_string_lossy(), &error.to_string())),
-            }
-        }
         // The rate of the clock is taken from pairs; these two are for the very first points.
         std::thread::sleep(Duration::from_millis(1));
         all.clock.read();
         let mut collector = Collector {
             options,
-            directories,
+            directories: Vec::new(),
             applications: Vec::new(),
             known: HashSet::new(),
             all,
             scanned: Instant::now(),
+            opened: Instant::now(),
+            closed: HashSet::new(),
             namespace: alive::namespace(),
             finished: false,
         };
-        collector.scan(true);
+        collector.open_directories(true)?;
         Ok(collector)
+    }
+
+    /// Opens those directories that are there and were not before: an application makes its user's when it is the first one there.
+    fn open_directories(&mut self, first: bool) -> Result<(), StartError> {
+        self.opened = Instant::now();
+        let paths = self.options.directories.clone().unwrap_or_else(usual);
+        for (place, path) in paths.into_iter().enumerate() {
+            if self.closed.contains(&path) || self.directories.iter().any(|directory| directory.path == path) {
+                continue;
+            }
+            match Directory::open(&path, self.options.record) {
+                Ok(None) => {}
+                Ok(Some(directory)) => {
+                    self.directories.push(directory);
+                    self.scan_directory(self.directories.len() - 1, true);
+                }
+                // One's own directory has to work; of others' it is told.
+                Err(Closed::Busy) if first && place == 0 => return Err(StartError::Busy(path)),
+                Err(error) if first && place == 0 => return Err(StartError::Directory(path, error.to_string())),
+                Err(error) => {
+                    self.all.find(unread(&path.to_string_lossy(), &error.to_string()));
+                    self.closed.insert(path);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Reads what came since the last time. To be called every few milliseconds.
     pub fn poll(&mut self, sink: &mut Sink) -> Poll {
         if self.scanned.elapsed() >= SCAN_EVERY {
-            self.scan(false);
+            self.scan();
         }
         self.round(Torn::Wait, sink).0
     }
@@ -176,7 +198,7 @@ impl Collector {
 
     /// Switches recording off and reads the rest.
     pub fn finish(mut self, sink: &mut Sink) -> Collected {
-        self.scan(false);
+        self.scan();
         self.switch_off();
         let patience = Instant::now() + LAST_POINTS;
         let mut torn = Torn::Wait;
@@ -243,21 +265,30 @@ impl Collector {
     }
 
     /// Takes up applications that it does not know yet.
-    fn scan(&mut self, first: bool) {
+    fn scan(&mut self) {
         self.scanned = Instant::now();
         for place in 0..self.directories.len() {
-            let names = match self.directories[place].names() {
-                Ok(names) => names,
-                Err(error) => {
-                    let path = self.directories[place].path.to_string_lossy().into_owned();
-                    self.all.find(unread(&path, &error.to_string()));
-                    continue;
-                }
-            };
-            for name in names {
-                if !self.known.contains(&(place, name.clone())) && self.applications.len() < PROCESSES {
-                    self.take_up(place, name, first);
-                }
+            self.scan_directory(place, false);
+        }
+        if self.opened.elapsed() >= ALIVE_EVERY {
+            // Only the first time is a directory that cannot be used an error.
+            let _ = self.open_directories(false);
+        }
+    }
+
+    /// `first`: what is there now was there before this collector.
+    fn scan_directory(&mut self, place: usize, first: bool) {
+        let names = match self.directories[place].names() {
+            Ok(names) => names,
+            Err(error) => {
+                let path = self.directories[place].path.to_string_lossy().into_owned();
+                self.all.find(unread(&path, &error.to_string()));
+                return;
+            }
+        };
+        for name in names {
+            if !self.known.contains(&(place, name.clone())) && self.applications.len() < PROCESSES {
+                self.take_up(place, name, first);
             }
         }
     }
