@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// Files of one directory that are looked at: more than processes use points.
 const FILES_LOOKED_AT: usize = 4_096;
-/// `f_type` of tmpfs (linux/magic.h).
-const TMPFS: u64 = 0x0102_1994;
+/// `f_type` of file systems in userspace (FUSE_SUPER_MAGIC in fs/fuse/inode.c): the only ones that users mount themselves.
+const FUSE: u64 = 0x6573_5546;
 
 /// Directories that this user's and, for root, every user's applications use.
 pub fn usual() -> Vec<PathBuf> {
@@ -97,9 +97,11 @@ impl Directory {
         let file = File::from(fs::openat(&self.directory, name, flags, Mode::empty())?);
         let metadata = file.metadata()?;
         // Another user's file system may be one that answers when it likes (FUSE).
-        let foreign = self.owner != geteuid().as_raw() && fs::fstatfs(&file)?.f_type as u64 != TMPFS;
+        let foreign = self.owner != geteuid().as_raw() && fs::fstatfs(&file)?.f_type as u64 == FUSE;
         if !metadata.is_file() || metadata.uid() != self.owner || metadata.nlink() != 1 || foreign {
-            return Err(io::Error::other("it is not a plain file of its directory's owner, under one name, in memory"));
+            return Err(io::Error::other(
+                "it is not a plain file of its directory's owner, under one name, on a file system of the kernel's",
+            ));
         }
         Ok(file)
     }
