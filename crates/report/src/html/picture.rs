@@ -57,6 +57,8 @@ pub struct Picture {
     labels: [&'static str; 2],
     lanes: Vec<Lane>,
     arrows: Vec<Arrow>,
+    /// The lane of what the subject's thread did, by number.
+    own: Option<usize>,
     /// Names of items, which refer to them by number.
     words: Vec<String>,
     /// What is not shown, in sentences.
@@ -184,6 +186,7 @@ impl<'a> Build<'a> {
             labels: [self.subject.from.1, self.subject.to.1],
             lanes: self.lanes,
             arrows,
+            own: self.subject.tid.and_then(|tid| self.thread_lanes.get(&tid).copied()),
             words: self.words.into_list(),
             notes: self.notes,
         };

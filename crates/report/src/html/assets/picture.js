@@ -139,9 +139,10 @@ function pictures(place, all) {
     if (high > low) inside.append(shape("text", { class: "scale", x: labels() + 3, y: y + height - 2 }, count(low)));
   }
 
-  /** Wake-ups, as long as there are few enough of them to be told apart. */
+  /** Wake-ups, as long as they can be told apart: all of them, or those of the subject's thread, or none. */
   function arrows(inside) {
-    const seen = picture.arrows.filter((arrow) => arrow.at >= view[0] && arrow.at <= view[1]);
+    let seen = picture.arrows.filter((arrow) => arrow.at >= view[0] && arrow.at <= view[1]);
+    if (seen.length > 16) seen = seen.filter((arrow) => arrow.to === picture.own);
     if (seen.length > 60) return;
     for (const arrow of seen) {
       const [from, to] = [layout.lanes[arrow.from], layout.lanes[arrow.to]];
