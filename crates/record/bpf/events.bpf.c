@@ -262,10 +262,11 @@ PROGRAM(frequency)
 	return 0;
 }
 
-/* Timers live on several clocks; the base knows how far its own is from CLOCK_MONOTONIC. */
+/* The instant that was asked for: the kernel may defer a timer beyond it by the task's slack. Timers live on several clocks; the base knows
+ * how far its own is from CLOCK_MONOTONIC. */
 INLINE u64 hrtimer_expires(struct hrtimer *timer)
 {
-	return timer->node.expires - timer->base->offset;
+	return timer->_softexpires - timer->base->offset;
 }
 
 PROGRAM(hrtimer_start)

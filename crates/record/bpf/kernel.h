@@ -65,14 +65,11 @@ struct task_struct___before_5_16 {
 	u32 cpu;
 };
 
-struct timerqueue_node {
-	i64 expires;
-};
 struct hrtimer_clock_base {
 	i64 offset;
 };
 struct hrtimer {
-	struct timerqueue_node node;
+	i64 _softexpires;
 	struct hrtimer_clock_base *base;
 };
 struct timer_list {

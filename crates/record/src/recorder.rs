@@ -74,8 +74,11 @@ impl Recorder {
             }
         }
         self.bytes.clear();
-        self.running.take_names(&mut self.bytes);
+        let whole = self.running.take_names(&mut self.bytes);
         self.names.take(&self.bytes);
+        if !whole {
+            self.names.scan();
+        }
     }
 
     /// How full the fullest buffer is, in hundredths: drain more often when this grows. `None` where the backend cannot tell.

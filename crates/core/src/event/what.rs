@@ -90,7 +90,7 @@ pub enum What {
     SoftirqExit { vector: u8 },
     /// ipi:ipi_send_cpu: an interrupt for another CPU was sent.
     IpiSend { target: u16 },
-    /// timer:hrtimer_start: `timer` names it by its address.
+    /// timer:hrtimer_start: `timer` names it by its address; `expires` is the instant that was asked for, before any slack.
     HrtimerStart { timer: u64, expires: MonotonicNs },
     /// timer:hrtimer_cancel.
     HrtimerCancel { timer: u64 },

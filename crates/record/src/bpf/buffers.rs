@@ -120,15 +120,18 @@ impl Buffers {
         None
     }
 
-    /// Appends all whole records to `to` and frees their room.
-    pub(crate) fn take(&self, slot: u32, to: &mut Vec<u8>) {
-        let Some(end) = self.settled(slot) else { return };
+    /// Appends all whole records to `to` and frees their room. `false` when some were overwritten before they were taken, which happens in flight
+    /// mode alone: then none is taken.
+    pub(crate) fn take(&self, slot: u32, to: &mut Vec<u8>) -> bool {
+        let Some(end) = self.settled(slot) else { return true };
         let tail = self.control(slot, TAIL);
         let begin = tail.load(Ordering::Relaxed);
-        if end.wrapping_sub(begin) <= self.shape.words {
+        let whole = end.wrapping_sub(begin) <= self.shape.words;
+        if whole {
             self.copy(slot, begin, end, to);
         }
         tail.store(end, Ordering::Release);
+        whole
     }
 
     /// Flight mode: appends the records between the last place known to begin at or before `from` and now, without stopping anybody. What

@@ -180,7 +180,7 @@ fn names_of(kind: u8) -> &'static [&'static str] {
         layout::VECTOR_ENTRY | layout::VECTOR_EXIT => &["vector"],
         layout::SOFTIRQ_RAISE | layout::SOFTIRQ_ENTRY | layout::SOFTIRQ_EXIT => &["vec"],
         layout::IPI_SEND => &["cpu"],
-        layout::HRTIMER_START => &["hrtimer", "expires"],
+        layout::HRTIMER_START => &["hrtimer", "softexpires|expires"],
         layout::HRTIMER_ENTRY => &["hrtimer", "now"],
         layout::HRTIMER_CANCEL | layout::HRTIMER_EXIT => &["hrtimer"],
         layout::TIMER_START => &["timer", "expires"],

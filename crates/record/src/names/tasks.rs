@@ -45,7 +45,7 @@ impl Collector {
     }
 
     /// All threads of all processes that /proc shows now.
-    fn scan(&mut self) {
+    pub(crate) fn scan(&mut self) {
         let numbers = |path: &str| -> Vec<u32> {
             let entries = fs::read_dir(path).into_iter().flatten().flatten();
             entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()

@@ -77,8 +77,9 @@ impl Running {
             Running::Tracefs(_) => None,
         }
     }
-    pub(super) fn take_names(&mut self, to: &mut Vec<u8>) {
-        each!(self, running => running.take_names(to));
+    /// `false` when names were lost.
+    pub(super) fn take_names(&mut self, to: &mut Vec<u8>) -> bool {
+        each!(self, running => running.take_names(to))
     }
     /// The addresses of a kernel stack, innermost first.
     pub(super) fn stack(&self, stack: StackId) -> Vec<u64> {

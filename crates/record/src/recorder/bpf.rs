@@ -22,6 +22,7 @@ pub(super) struct BpfRecorder {
     buffers: Buffers,
     /// The buffer after those of the CPUs.
     names_slot: u32,
+    names_lost: u64,
     groups: Vec<Group>,
     findings: Vec<Finding>,
     /// Records of tracepoints without BTF are translated on their way.
@@ -54,6 +55,7 @@ impl BpfRecorder {
             attached: Vec::new(),
             buffers,
             names_slot,
+            names_lost: 0,
             groups: Vec::new(),
             findings: Vec::new(),
             untranslated: None,
@@ -120,7 +122,7 @@ impl BpfRecorder {
         match &mut self.untranslated {
             None => self.buffers.take(slot, to),
             Some(untranslated) => untranslated.take(&self.buffers, slot, to),
-        }
+        };
     }
     pub(super) fn newest(&mut self, slot: u32, from: MonotonicNs, to: &mut Vec<u8>) -> Option<()> {
         match &mut self.untranslated {
@@ -128,11 +130,14 @@ impl BpfRecorder {
             Some(untranslated) => untranslated.newest(&self.buffers, slot, from, to),
         }
     }
-    pub(super) fn take_names(&mut self, to: &mut Vec<u8>) {
-        match &mut self.untranslated {
+    /// `false` when names were lost.
+    pub(super) fn take_names(&mut self, to: &mut Vec<u8>) -> bool {
+        let whole = match &mut self.untranslated {
             None => self.buffers.take(self.names_slot, to),
             Some(untranslated) => untranslated.take_names(&self.buffers, self.names_slot, to),
-        }
+        };
+        let before = std::mem::replace(&mut self.names_lost, self.buffers.lost(self.names_slot));
+        whole && before == self.names_lost
     }
 
     pub(super) fn stack(&self, stack: StackId) -> Vec<u64> {

@@ -144,23 +144,28 @@ impl TracefsRecorder {
     pub(super) fn lost(&self, slot: u32) -> u64 {
         self.cpus.get(slot as usize).map_or(0, |cpu| cpu.lost)
     }
-    pub(super) fn take_names(&mut self, to: &mut Vec<u8>) {
+    /// `false` when names were lost.
+    pub(super) fn take_names(&mut self, to: &mut Vec<u8>) -> bool {
+        let mut whole = true;
         // A birth and the new name that follows it may stand in the buffers of two CPUs.
         let mut told: Vec<(u64, Vec<u8>)> = Vec::new();
         for pipe in 0..self.naming.pipes() {
             while self.naming.read(pipe, &mut self.page) {
                 let translator = &mut self.translator;
-                let _ = read_page(&self.page, self.shape, &mut |item| {
-                    if let Item::Record(at, record) = item {
+                let read = read_page(&self.page, self.shape, &mut |item| match item {
+                    Item::Lost(_) => whole = false,
+                    Item::Record(at, record) => {
                         let mut name = Vec::new();
                         translate(translator, MonotonicNs(at as i64), 0, record, &mut Vec::new(), &mut name);
                         told.push((at, name));
                     }
                 });
+                whole &= read.is_some();
             }
         }
         told.sort_by_key(|(at, _)| *at);
         told.iter().for_each(|(_, name)| to.extend_from_slice(name));
+        whole
     }
 
     pub(super) fn take(&mut self, slot: u32, to: &mut Vec<u8>) {

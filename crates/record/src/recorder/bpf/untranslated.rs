@@ -16,10 +16,11 @@ impl Untranslated {
         Untranslated { translator, bytes: Vec::new(), names: Vec::new() }
     }
 
-    pub(super) fn take(&mut self, buffers: &Buffers, slot: u32, to: &mut Vec<u8>) {
+    pub(super) fn take(&mut self, buffers: &Buffers, slot: u32, to: &mut Vec<u8>) -> bool {
         self.bytes.clear();
-        buffers.take(slot, &mut self.bytes);
+        let whole = buffers.take(slot, &mut self.bytes);
         self.translate(to);
+        whole
     }
 
     pub(super) fn newest(&mut self, buffers: &Buffers, slot: u32, from: MonotonicNs, to: &mut Vec<u8>) -> Option<()> {
@@ -53,8 +54,9 @@ impl Untranslated {
     }
 
     /// Names: those that came untranslated go the same way.
-    pub(super) fn take_names(&mut self, buffers: &Buffers, slot: u32, to: &mut Vec<u8>) {
-        self.take(buffers, slot, to);
+    pub(super) fn take_names(&mut self, buffers: &Buffers, slot: u32, to: &mut Vec<u8>) -> bool {
+        let whole = self.take(buffers, slot, to);
         to.append(&mut self.names);
+        whole
     }
 }
