@@ -35,7 +35,7 @@ const fn edge(bucket: usize) -> u64 {
 #[derive(Debug)]
 pub struct Tally {
     /// How many samples took 0, 1, 2, … ns.
-    units: Box<[u64; UNIT_BUCKETS as usize]>,
+    units: [u64; UNIT_BUCKETS as usize],
     /// The others, in HdrHistogram's layout.
     whole: Box<[u64]>,
     /// The others in the wanted range.
@@ -70,7 +70,7 @@ impl Tally {
             memory
         };
         Tally {
-            units: Box::new([0; UNIT_BUCKETS as usize]),
+            units: [0; UNIT_BUCKETS as usize],
             whole: touched(BUCKETS),
             exact: touched(bins),
             resolution,

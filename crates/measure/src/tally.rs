@@ -24,9 +24,14 @@ unsafe impl Sync for Shared {}
 /// The measuring thread's end.
 pub struct TallyWriter {
     shared: Arc<Shared>,
-    active: usize,
+    /// The writer's buffer: one of `shared`.
+    active: *mut Tally,
+    place: usize,
     seq: u64,
 }
+
+// SAFETY: the pointer leads into `shared`, which goes along and is `Sync`; see there who may use it.
+unsafe impl Send for TallyWriter {}
 
 /// The conducting thread's end.
 pub struct TallyReader {
@@ -38,7 +43,8 @@ pub fn tally(shape: SeriesShape) -> (TallyWriter, TallyReader) {
     let buffer = || UnsafeCell::new(Tally::new(shape));
     let (wanted, handed, ended) = (AtomicBool::new(false), AtomicU32::new(0), AtomicBool::new(false));
     let shared = Arc::new(Shared { buffers: [buffer(), buffer()], wanted, handed, ended });
-    (TallyWriter { shared: Arc::clone(&shared), active: 0, seq: 0 }, TallyReader { shared })
+    let active = shared.buffers[0].get();
+    (TallyWriter { shared: Arc::clone(&shared), active, place: 0, seq: 0 }, TallyReader { shared })
 }
 
 impl TallyWriter {
@@ -46,7 +52,7 @@ impl TallyWriter {
     #[inline(always)]
     pub fn put(&mut self, begin: i64, end: i64, cpu: u32) {
         // SAFETY: the active buffer is the writer's (see `Shared`), and there is one writer.
-        let tally = unsafe { &mut *self.shared.buffers[self.active].get() };
+        let tally = unsafe { &mut *self.active };
         tally.record(self.seq, begin, end, cpu);
         self.seq += 1;
         if self.shared.wanted.load(Ordering::Relaxed) {
@@ -61,14 +67,15 @@ impl TallyWriter {
             return;
         }
         self.shared.wanted.store(false, Ordering::Relaxed);
-        self.shared.handed.store(self.active as u32 + 1, Ordering::Release);
-        self.active ^= 1;
+        self.shared.handed.store(self.place as u32 + 1, Ordering::Release);
+        self.place ^= 1;
+        self.active = self.shared.buffers[self.place].get();
     }
 
     /// Forgets what was counted so far, which nobody has asked for yet: after warming up.
     pub fn reset(&mut self) {
         // SAFETY: as in `put`.
-        let tally = unsafe { &mut *self.shared.buffers[self.active].get() };
+        let tally = unsafe { &mut *self.active };
         tally.clear();
         self.seq = 0;
     }
