@@ -1,0 +1,91 @@
+//! Test points of an application and the kernel's events of it: one recording, one order.
+//!
+//! The application is this very file: started again by its own test, with a variable that tells it what it is.
+
+mod common;
+
+use common::{Place, eventually, is_root, kill, punctual, text};
+use punctual_testpoint::{begin, end, point};
+use std::os::unix::fs::DirBuilderExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const ROLE: &str = "PUNCTUAL_TEST_APPLICATION";
+const ROUNDS: u64 = 300;
+
+/// Not a test but the application, when it is asked to be one.
+#[test]
+fn the_application() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    for round in 0..ROUNDS {
+        begin!("cycle", round);
+        std::thread::sleep(Duration::from_micros(500));
+        end!("cycle", round);
+    }
+    // Long, but not for ever: whoever fails to end it does not wait long.
+    for _ in 0..if role == "long" { 5_000 } else { 0 } {
+        point!("long");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// `punctual trace ARGUMENTS -- APPLICATION`, in a directory of test points of its own.
+fn trace(place: &Place, arguments: &[&str], role: &str) -> Command {
+    let mut command = punctual();
+    command.arg("trace").args(arguments).args(["-q", "--output", "bundle", "--"]);
+    command.arg(std::env::current_exe().expect("this program")).args(["--exact", "the_application"]);
+    let points = place.path().join("points");
+    // Open to its owner alone, or applications do not use it.
+    std::fs::DirBuilder::new().mode(0o700).create(&points).expect("a directory of points");
+    command.env(ROLE, role).env("PUNCTUAL_POINTS_DIR", points).current_dir(place.path()).stdin(Stdio::null());
+    command
+}
+
+fn pairs(place: &Place) -> serde_json::Value {
+    let answer = place.punctual(&["pairs", "bundle", "--json"]);
+    serde_json::from_slice(&answer.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&answer)))
+}
+
+#[test]
+fn every_point_lies_among_the_switches_of_its_thread() {
+    if !is_root("every_point_lies_among_the_switches_of_its_thread") {
+        return;
+    }
+    let place = Place::with("");
+    let traced = trace(&place, &["--events", "sched"], "short").output().expect("punctual starts");
+    assert_eq!(traced.status.code(), Some(0), "{}", text(&traced));
+    let recording = place.summary()["recording"].clone();
+    assert_eq!((&recording["points"], &recording["lost"]), (&(2 * ROUNDS).into(), &0.into()), "{recording}");
+    assert!(recording["point_clock_error"].as_i64().is_some_and(|error| error < 1_000_000), "{recording}");
+    let pairs = pairs(&place);
+    let cycle = &pairs["pairs"].as_array().unwrap().iter().find(|pair| pair["name"] == "cycle").expect("the scope");
+    assert_eq!((&cycle["count"], &cycle["unmatched_from"]), (&ROUNDS.into(), &0.into()), "{cycle}");
+    assert!(cycle["min"].as_i64().unwrap() >= 500_000, "{cycle}");
+    // Within each cycle the thread slept: it switched away after its begin, and back to it before its end.
+    let slept = place.punctual(&["pairs", "bundle", "cycle:begin->sched_switch", "--json"]);
+    assert_eq!(slept.status.code(), Some(0), "{}", text(&slept));
+}
+
+#[test]
+fn points_alone_need_no_right_and_outlive_a_killed_recorder() {
+    let place = Place::with("");
+    let mut child = trace(&place, &["--events", "none"], "long").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let document = place.bundle().join("recording/recording.json");
+    eventually("the points' names", || {
+        std::fs::read_to_string(&document).is_ok_and(|text| text.contains("\"long\""))
+    });
+    kill(child.id(), "KILL");
+    child.wait().unwrap();
+    let mine = common::processes_with("the_application");
+    let application = mine.iter().filter(|pid| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        String::from_utf8_lossy(&environment).contains(&*place.path().to_string_lossy())
+    });
+    application.for_each(|pid| kill(*pid as u32, "KILL"));
+    let recording = place.summary()["recording"].clone();
+    assert_eq!(recording["recorder"], "none");
+    assert!(recording["points"].as_u64().is_some_and(|points| points >= 2 * ROUNDS), "{recording}");
+    let pairs = pairs(&place);
+    let cycle = pairs["pairs"].as_array().unwrap().iter().find(|pair| pair["name"] == "cycle").expect("the scope");
+    assert_eq!(cycle["count"], ROUNDS, "{cycle}");
+}
