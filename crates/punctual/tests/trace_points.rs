@@ -69,11 +69,10 @@ fn every_point_lies_among_the_switches_of_its_thread() {
 #[test]
 fn points_alone_need_no_right_and_outlive_a_killed_recorder() {
     let place = Place::with("");
-    let mut child = trace(&place, &["--events", "none"], "long").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child =
+        trace(&place, &["--events", "none"], "long").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let document = place.bundle().join("recording/recording.json");
-    eventually("the points' names", || {
-        std::fs::read_to_string(&document).is_ok_and(|text| text.contains("\"long\""))
-    });
+    eventually("the points' names", || std::fs::read_to_string(&document).is_ok_and(|text| text.contains("\"long\"")));
     kill(child.id(), "KILL");
     child.wait().unwrap();
     let mine = common::processes_with("the_application");

@@ -12,9 +12,8 @@ mod wanted;
 
 use crate::exit::Failure;
 use drain::Drain;
-use punctual_core::Finding;
-use punctual_core::Policy;
 use punctual_core::event::Recorded;
+use punctual_core::{Finding, Policy, Priority};
 use punctual_host::task::attributes::{self, Scheduling};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -68,8 +67,7 @@ impl Recording {
                 // Elsewhere it disturbs more, and is seen in the recording.
                 let _ = attributes::set_affinity(0, &wanted.thread_cpus);
             }
-            // Where there are many who want its CPU, buffers fill while it waits. Without the right to it, it takes its turn like all.
-            let _ = attributes::set_scheduling(0, &Scheduling { nice: -20, ..Scheduling::new(Policy::Other, None) });
+            hasten();
             match Drain::start(&bundle, wanted, its_progress) {
                 Ok(drain) => {
                     let _ = ready.send(Ok(drain.findings().to_vec()));
@@ -106,3 +104,12 @@ impl Recording {
 }
 
 const DIED: &str = "the recording thread died: this is a bug; what it wrote until then is in the bundle";
+
+/// Where many want its CPU, or real-time tasks hold the one that it last ran on, buffers fill while the thread waits. As the least of the
+/// real-time tasks it is moved to wherever one of them would be (kernel/sched/rt.c, push and pull); without the right to that it takes
+/// its turn, an early one if it may.
+fn hasten() {
+    let least = Scheduling::new(Policy::Fifo, Priority::new(1));
+    let early = Scheduling { nice: -20, ..Scheduling::new(Policy::Other, None) };
+    let _ = attributes::set_scheduling(0, &least).or_else(|_| attributes::set_scheduling(0, &early));
+}
