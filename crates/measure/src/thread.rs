@@ -53,6 +53,8 @@ pub struct ThreadPlan {
 pub struct Prepared {
     /// The kernel's id.
     pub tid: i32,
+    /// The CPUs that it may run on: those planned, or fewer where its task chose among them.
+    pub cpus: CpuSet,
     /// The scheduling in force.
     pub scheduling: Scheduling,
     /// Why the scheduling that was asked for is not.
@@ -189,5 +191,9 @@ fn become_ready(plan: &ThreadPlan, task: &mut dyn Task) -> Result<Prepared, Thre
     task.warm_up();
     let _ = Usage::of_this_thread();
     let scheduling = attributes::scheduling(0).unwrap_or(plan.scheduling);
-    Ok(Prepared { tid: attributes::tid(), scheduling, refused, unlocked })
+    let cpus = match plan.scheduling.deadline {
+        None => attributes::affinity(0).map_or_else(|_| plan.cpus.clone(), |now| now.intersection(&plan.cpus)),
+        Some(_) => plan.cpus.clone(),
+    };
+    Ok(Prepared { tid: attributes::tid(), cpus, scheduling, refused, unlocked })
 }

@@ -9,6 +9,7 @@ pub mod course;
 pub mod perf;
 pub mod raw;
 mod spin;
+mod switch;
 mod syscall;
 mod testpoint_cost;
 mod timer;
@@ -138,6 +139,7 @@ fn parts(order: &Order) -> Result<Parts, PrepareError> {
         Workload::Timer(plan) => Ok(timer::parts(order, plan)),
         Workload::Syscall(plan) => syscall::parts(order, plan),
         Workload::Spin(plan) => Ok(spin::parts(order, plan)),
+        Workload::Switch(plan) => switch::parts(order, plan),
         Workload::TestpointCost(plan) => Ok(testpoint_cost::parts(order, plan)),
         other => Err(not_built(other.kind())),
     }

@@ -99,6 +99,10 @@ impl SwitchSpec {
             let help = "choose `distance = \"same-cpu\"`, or another mechanism";
             doubts.wrong(&self.distance, "sched_yield gives way only to tasks of the same CPU", help);
         }
+        if plan.mechanism == Mechanism::Sleep && plan.distance != Distance::SameCpu {
+            let help = "choose `distance = \"same-cpu\"`, or another mechanism";
+            doubts.wrong(&self.distance, "tasks that sleep and wake in turn switch on one CPU", help);
+        }
         if plan.mechanism == Mechanism::Sleep && plan.ring != 2 {
             doubts.wrong(
                 &self.ring,

@@ -97,9 +97,8 @@ fn expected_period(measure: &MeasurePlan) -> Option<Nanos> {
 /// What a bundle says of a series before its first sample.
 pub fn meta(measure: &MeasurePlan, series: &SeriesOrder, prepared: &Prepared) -> SeriesMeta {
     let mut details: BTreeMap<String, String> = BTreeMap::new();
-    let mut cpus = measure.cpus.clone();
+    let cpus = prepared.cpus.clone();
     if let Some(thread) = measure.threads.get(series.thread) {
-        cpus = thread.cpus.clone();
         details.insert("asked".to_owned(), scheduling(thread.scheduling).to_string());
         if thread.start_offset != Nanos::ZERO {
             details.insert("offset".to_owned(), thread.start_offset.to_string());

@@ -1,0 +1,338 @@
+//! `switch`: from the last instruction of one task to the first of the next, in a ring of tasks of which one runs at a time.
+//!
+//! The measuring thread is the first task, the leader. Each task stamps when it comes and before it hands over, in shared memory; the leader
+//! takes the samples of a round when the turn is back with it, outside of every sample. Working sets take turns of a burst each.
+
+mod board;
+mod counts;
+mod handing;
+mod members;
+mod places;
+mod watch;
+
+use super::course::{Monotonic, Pace, Ticks};
+use super::{Nobody, Order, Outside, Parts, PrepareError};
+use crate::sink::{self, Sink};
+use crate::stop::Stop;
+use crate::tally::TallyWriter;
+use crate::thread::Task;
+use board::{Board, Mode};
+use handing::Handing;
+use members::{Members, Ring, now};
+use punctual_core::{CpuSet, Nanos, Notes};
+use punctual_host::files::Root;
+use punctual_host::task::attributes;
+use punctual_host::topology::Topology;
+use punctual_plan::kinds::{Distance, SwitchPlan, Tasks};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Rounds for nothing before the first sample.
+const WARM_UP: u64 = 8;
+/// Of how many goings through a working set the times are kept, the first ones.
+const KEPT: usize = 4_096;
+
+pub(super) fn parts(order: &Order, plan: &SwitchPlan) -> Result<Parts, PrepareError> {
+    let needs = |why: String| PrepareError::Needs(format!("{}: {why}", order.name));
+    let thread = order.threads.first().ok_or_else(|| needs("it has no thread".to_owned()))?;
+    let tasks = plan.ring as usize;
+    let processes = plan.tasks == Tasks::Processes;
+    let topology =
+        if plan.distance == Distance::SameCpu { Topology::default() } else { Topology::read(&Root::system()) };
+    let places = places::places(&topology, &thread.cpus, plan.distance, tasks).map_err(needs)?;
+    let handing = Handing::open(plan.mechanism, tasks, processes).map_err(|why| {
+        let many = Handing::descriptors(plan.mechanism, tasks);
+        needs(format!("a ring of {tasks} tasks needs {many} file descriptors: {why} (raise `ulimit -n`)"))
+    })?;
+    let largest = plan.working_set.iter().map(|size| size.get() as usize).max().unwrap_or_default();
+    let board = Board::new(tasks, largest)
+        .map_err(|why| needs(format!("{tasks} working sets of {largest} B are not to be had: {why}")))?;
+    let scheduling = thread.scheduling;
+    let places = places.into_iter().map(CpuSet::single).collect();
+    let ring = Arc::new(Ring { board, handing, places, scheduling });
+    let (mut lanes, mut writers, mut feeds) = (Vec::new(), Vec::new(), Vec::new());
+    for (series, size) in order.series.iter().zip(&plan.working_set) {
+        let (writer, feed) = sink::tally(series.shape);
+        let (number, left) = (series.number, order.samples.unwrap_or(u64::MAX));
+        let kept = || Vec::with_capacity(KEPT);
+        let size = size.get() as usize;
+        lanes.push(Lane { series: number, size, left, after: kept(), alone: kept(), sum: 0, taken: 0 });
+        writers.push(writer);
+        feeds.push(feed);
+    }
+    let outside: Box<dyn Outside> = if processes { Box::new(watch::Watch::new(&ring)) } else { Box::new(Nobody) };
+    let leader = Leader {
+        ring,
+        members: None,
+        processes,
+        lanes,
+        writers,
+        rest: plan.rest,
+        duration: order.duration,
+        limit: order.stop_above.map_or(i64::MAX, Nanos::ns),
+        stop: Arc::clone(&order.stop),
+        book: counts::Book::new(tasks),
+    };
+    Ok(Parts { tasks: vec![Box::new(leader)], feeds, outside })
+}
+
+/// A size of the working set, with the series of its switches.
+struct Lane {
+    series: u32,
+    size: usize,
+    /// Samples still to be taken.
+    left: u64,
+    /// How long tasks took to go through their working set when they had just been switched to, and with nobody between.
+    after: Vec<i64>,
+    alone: Vec<i64>,
+    /// Of all samples.
+    sum: i64,
+    taken: u64,
+}
+
+/// The first task of the ring.
+struct Leader {
+    // Before `ring`: members end before what they wait on goes.
+    members: Option<Members>,
+    ring: Arc<Ring>,
+    processes: bool,
+    lanes: Vec<Lane>,
+    /// One for each lane.
+    writers: Vec<TallyWriter>,
+    rest: Nanos,
+    duration: Option<Nanos>,
+    limit: i64,
+    stop: Arc<Stop>,
+    book: counts::Book,
+}
+
+/// The turn will not come back.
+struct Broken;
+
+impl Ring {
+    /// Hands over to the first member and waits until the turn has gone round.
+    #[inline(always)]
+    fn round(&self) -> Result<(), Broken> {
+        let Ring { board, handing, .. } = self;
+        let slot = board.slot(0);
+        board.work(0);
+        handing.before(board, 1);
+        slot.left.store(now(), Ordering::Release);
+        handing.hand_over(board, 1);
+        let whole = handing.wait(board, 0);
+        slot.arrived.store(now(), Ordering::Release);
+        if whole { Ok(()) } else { Err(Broken) }
+    }
+
+    /// A round for which members do something else.
+    fn round_of(&self, mode: Mode) -> Result<(), Broken> {
+        self.board.set_mode(mode);
+        let outcome = self.round();
+        self.board.set_mode(Mode::Run);
+        outcome
+    }
+
+    /// Lets those out of their park who wait there, in the order of the ring: so they stand in the run queue.
+    fn unpark(&self, stop: &Stop) -> Result<(), Broken> {
+        let Ring { board, handing, .. } = self;
+        if !handing.parks() || !board.is_parking() {
+            return Ok(());
+        }
+        while !board.slots().skip(1).all(|slot| slot.parked.load(Ordering::Acquire) == 1) {
+            if stop.is_asked() || board.is_broken() {
+                return Err(Broken);
+            }
+            Monotonic.sleep_until(now() + 50_000);
+        }
+        board.set_turn(0);
+        board.set_parking(false);
+        board.slots().skip(1).for_each(|slot| handing.wake(slot));
+        Ok(())
+    }
+}
+
+impl Leader {
+    /// Sleeps with the turn in its hand, so that everybody else gets the CPU.
+    fn rest(&mut self, until: i64) -> Result<(), Broken> {
+        self.ring.board.set_parking(true);
+        self.book.rests += 1;
+        Monotonic.sleep_until(until);
+        self.wake_all()
+    }
+
+    fn wake_all(&mut self) -> Result<(), Broken> {
+        self.ring.unpark(&self.stop)?;
+        if self.ring.handing.parks() { self.spare_round(Mode::Run) } else { Ok(()) }
+    }
+
+    /// A round that is not measured.
+    fn spare_round(&mut self, mode: Mode) -> Result<(), Broken> {
+        self.book.spare += self.ring.board.tasks() as u64;
+        self.ring.round_of(mode)
+    }
+
+    /// A round in which each says how often it was switched out.
+    fn count(&mut self) -> Result<(), Broken> {
+        self.spare_round(Mode::Count)?;
+        self.ring.board.slot(0).count();
+        Ok(())
+    }
+
+    /// Takes the samples of the round that has just ended; the time of its end.
+    #[inline(always)]
+    fn take(&mut self, lane: usize, sink: &mut impl Sink) -> i64 {
+        let Leader { ring, lanes, limit, stop, book, .. } = self;
+        let lane = &mut lanes[lane];
+        let tasks = ring.board.tasks();
+        book.rounds += 1;
+        let mut end = 0;
+        for task in 0..tasks {
+            let (from, to) = (ring.board.slot(task), ring.board.slot(task + 1));
+            let begin = from.left.load(Ordering::Acquire);
+            end = to.arrived.load(Ordering::Acquire);
+            if lane.left == 0 {
+                continue;
+            }
+            let cpu = ring.places[(task + 1) % tasks].first().unwrap_or_default() as u32;
+            sink.put(begin, end, cpu);
+            lane.left -= 1;
+            lane.taken += 1;
+            lane.sum += end - begin;
+            if end - begin > *limit {
+                stop.trip(lane.series);
+            }
+        }
+        if lane.size > 0 && lane.after.len() < KEPT {
+            let member = ring.board.slot(1);
+            lane.after.push(member.left.load(Ordering::Acquire) - member.arrived.load(Ordering::Acquire));
+        }
+        end
+    }
+
+    /// Bursts of each working set in turn, until something ends it.
+    fn measure(&mut self, start: i64, writers: &mut [TallyWriter]) -> Result<(), Broken> {
+        let end_at = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
+        let mut size = usize::MAX;
+        while self.lanes.iter().any(|lane| lane.left > 0) {
+            for (lane, writer) in writers.iter_mut().enumerate() {
+                if self.lanes[lane].left == 0 {
+                    continue;
+                }
+                if size != self.lanes[lane].size {
+                    size = self.lanes[lane].size;
+                    self.begin_size(lane)?;
+                }
+                let mut now = now();
+                let burst_end = now + Pace::BURST.ns();
+                while self.lanes[lane].left > 0 && now < burst_end && now < end_at && !self.stop.is_asked() {
+                    self.ring.round()?;
+                    now = self.take(lane, writer);
+                }
+                if now >= end_at || self.stop.is_asked() {
+                    return Ok(());
+                }
+                if self.rest > Nanos::ZERO {
+                    self.rest(now + self.rest.ns())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Another working set: how long a member takes with nobody between, and a round that brings the sets in.
+    fn begin_size(&mut self, lane: usize) -> Result<(), Broken> {
+        let Lane { size, .. } = self.lanes[lane];
+        self.ring.board.set_size(size);
+        if size > 0 {
+            self.spare_round(Mode::Alone)?;
+            let lane = &mut self.lanes[lane];
+            if lane.alone.len() < KEPT {
+                lane.alone.push(self.ring.board.slot(1).alone.load(Ordering::Acquire));
+            }
+        }
+        self.spare_round(Mode::Run)
+    }
+
+    fn broken(&self) -> io::Result<()> {
+        if self.stop.is_asked() && !self.ring.board.is_broken() {
+            return Ok(());
+        }
+        Err(io::Error::other("a process of the ring has ended: was it killed?"))
+    }
+}
+
+impl Task for Leader {
+    fn prepare(&mut self) -> Result<(), String> {
+        let ring = &self.ring;
+        ring.introduce(0);
+        if ring.scheduling.deadline.is_none() {
+            let why = |why| format!("the ring cannot run on CPU {}: {why}", ring.places[0]);
+            attributes::set_affinity(0, &ring.places[0]).map_err(why)?;
+        }
+        ring.board.touch(0);
+        self.members = Some(Members::start(ring, self.processes)?);
+        Ok(())
+    }
+
+    fn lock_memory(&self) -> io::Result<()> {
+        self.writers.iter().try_for_each(TallyWriter::lock)
+    }
+
+    fn warm_up(&mut self) {
+        let mut writers = std::mem::take(&mut self.writers);
+        let scratch = Stop::default();
+        let whole = self.ring.unpark(&scratch).is_ok();
+        for (lane, writer) in writers.iter_mut().enumerate().filter(|_| whole) {
+            let Lane { size, left, .. } = self.lanes[lane];
+            self.ring.board.set_size(size);
+            let rounds = if size > 1 << 16 || self.ring.board.tasks() > 64 { 1 } else { WARM_UP };
+            let stop = std::mem::replace(&mut self.stop, Arc::default());
+            for _ in 0..rounds {
+                if self.ring.round().is_err() {
+                    break;
+                }
+                self.take(lane, writer);
+            }
+            self.stop = stop;
+            writer.reset();
+            let lane = &mut self.lanes[lane];
+            lane.after.clear();
+            (lane.left, lane.sum, lane.taken) = (left, 0, 0);
+        }
+        self.ring.board.set_parking(true);
+        self.writers = writers;
+    }
+
+    fn run(&mut self, start: i64) -> io::Result<()> {
+        // Dropping the writers ends the series.
+        let mut writers = std::mem::take(&mut self.writers);
+        while now() < start && !self.stop.is_asked() {
+            Monotonic.sleep_until(start);
+        }
+        self.ring.board.set_size(0);
+        if self.wake_all().is_err() {
+            return self.broken();
+        }
+        if self.count().is_err() {
+            return self.broken();
+        }
+        self.book.begin(&self.ring.board);
+        if self.measure(start, &mut writers).is_err() {
+            return self.broken();
+        }
+        self.ring.board.set_size(0);
+        if self.count().is_err() {
+            return self.broken();
+        }
+        self.book.end(&self.ring.board);
+        Ok(())
+    }
+
+    fn notes(&mut self) -> Notes {
+        let notes = counts::notes(self);
+        // Nothing of the ring is left behind.
+        self.members = None;
+        notes
+    }
+}

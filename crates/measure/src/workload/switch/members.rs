@@ -1,0 +1,204 @@
+//! The other tasks of a ring, threads or processes: made ready, kept going, ended.
+
+use super::board::{Board, Mode};
+use super::handing::Handing;
+use crate::workload::raw::checked;
+use punctual_core::CpuSet;
+use punctual_host::task::attributes::{self, Scheduling};
+use punctual_host::task::{clock, memory, signals};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// The stack of a member, and how much of it is touched: its loop needs a few hundred bytes.
+const STACK: usize = 128 * 1024;
+const TOUCHED: usize = 16 * 1024;
+/// How long members may take to become ready; each touches at most 16 MiB.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long processes may take to end when they were told to.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// What all tasks of a ring share.
+pub struct Ring {
+    /// The memory.
+    pub board: Board,
+    /// The mechanism.
+    pub handing: Handing,
+    /// The CPU of each task.
+    pub places: Vec<CpuSet>,
+    /// How each shall be scheduled.
+    pub scheduling: Scheduling,
+}
+
+/// The members that run.
+pub struct Members {
+    ring: Arc<Ring>,
+    threads: Vec<JoinHandle<()>>,
+    processes: Vec<libc::pid_t>,
+}
+
+impl Members {
+    /// Starts all but the first task, which is the caller. They are its children, and wait for their turn when this returns.
+    pub fn start(ring: &Arc<Ring>, processes: bool) -> Result<Members, String> {
+        ring.board.set_parking(true);
+        let mut members = Members { ring: Arc::clone(ring), threads: Vec::new(), processes: Vec::new() };
+        for me in 1..ring.board.tasks() {
+            let started = if processes { members.fork(me) } else { members.spawn(me) };
+            started.map_err(|why| format!("task {me} of the ring could not be started: {why}"))?;
+        }
+        let until = Instant::now() + PATIENCE;
+        while ring.board.ready() + 1 < ring.board.tasks() {
+            if Instant::now() > until {
+                return Err("the tasks of the ring did not become ready: is their CPU taken by real-time tasks?".into());
+            }
+            if members.has_lost_one() {
+                return Err("a process of the ring ended before it was ready: was it killed?".into());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        for (me, slot) in ring.board.slots().enumerate() {
+            let error = slot.error.load(Ordering::Acquire);
+            if error != 0 {
+                let (cpu, why) = (&ring.places[me], io::Error::from_raw_os_error(error));
+                return Err(format!(
+                    "task {me} of the ring cannot run on CPU {cpu}: {why} (is it online and allowed?)"
+                ));
+            }
+        }
+        Ok(members)
+    }
+
+    fn spawn(&mut self, me: usize) -> io::Result<()> {
+        let ring = Arc::clone(&self.ring);
+        let thread = Builder::new().name("ring".into()).stack_size(STACK).spawn(move || ring.live(me))?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    fn fork(&mut self, me: usize) -> io::Result<()> {
+        let parent = std::process::id();
+        // SAFETY: the child of a process with several threads may only make async-signal-safe calls until it ends: `live` makes system
+        // calls and touches the shared board, allocates nothing, takes no lock, and ends with _exit.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            if signals::die_with_parent(parent).is_ok() {
+                self.ring.live(me);
+            }
+            // SAFETY: ends the child alone, without running anything of the parent's.
+            unsafe { libc::_exit(0) };
+        }
+        self.processes.push(checked(pid)?);
+        Ok(())
+    }
+
+    /// Whether a process of the ring has ended.
+    fn has_lost_one(&self) -> bool {
+        self.processes.iter().any(|pid| has_ended(*pid))
+    }
+}
+
+/// Whether a child has ended; it stays to be collected.
+pub fn has_ended(pid: libc::pid_t) -> bool {
+    // SAFETY: all zeroes is a siginfo_t, valid to write to.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, options) < 0 || info.si_pid() != 0
+    }
+}
+
+impl Drop for Members {
+    /// Ends all, whatever they wait for.
+    fn drop(&mut self) {
+        self.ring.board.set_mode(Mode::End);
+        let until = Instant::now() + ENDING;
+        // Again and again, because one that was still being started may have missed it.
+        for (place, thread) in std::mem::take(&mut self.threads).into_iter().enumerate() {
+            while !thread.is_finished() {
+                self.ring.call(place + 1);
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            // It cannot panic; if it did there is nothing to be done.
+            let _ = thread.join();
+        }
+        for (place, pid) in std::mem::take(&mut self.processes).into_iter().enumerate() {
+            while !has_ended(pid) && Instant::now() < until {
+                self.ring.call(place + 1);
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            // SAFETY: a child of ours that has not been collected: its number is nobody else's. A null status is allowed.
+            unsafe {
+                if !has_ended(pid) {
+                    libc::kill(pid, libc::SIGKILL);
+                }
+                libc::waitpid(pid, std::ptr::null_mut(), 0);
+            }
+        }
+    }
+}
+
+impl Ring {
+    /// Wakes a task out of its turn, to look at the mode.
+    fn call(&self, task: usize) {
+        let Ring { board, handing, .. } = self;
+        if handing.parks() { handing.wake(board.slot(task)) } else { handing.hand_over(board, task) }
+    }
+
+    /// What the kernel knows the calling task by, for those who wake it.
+    pub fn introduce(&self, me: usize) {
+        let slot = self.board.slot(me);
+        slot.pid.store(std::process::id() as i32, Ordering::Relaxed);
+        slot.tid.store(attributes::tid(), Ordering::Release);
+    }
+
+    /// The life of a member. Allocates nothing: it may be a forked process.
+    fn live(&self, me: usize) {
+        let Ring { board, handing, places, scheduling } = self;
+        let slot = board.slot(me);
+        self.introduce(me);
+        let placed = if scheduling.deadline.is_some() { Ok(()) } else { attributes::set_affinity(0, &places[me]) };
+        // Fails for no positive slack.
+        let _ = attributes::set_timer_slack(punctual_core::Nanos(1));
+        memory::touch_stack::<TOUCHED>();
+        board.touch(me);
+        if let Err(why) = &placed {
+            slot.error.store(why.raw_os_error().unwrap_or(libc::EINVAL), Ordering::Release);
+        } else if let Err(why) = attributes::set_scheduling(0, scheduling) {
+            slot.refused.store(why.raw_os_error().unwrap_or(libc::EPERM), Ordering::Release);
+        }
+        slot.count();
+        slot.arrived.store(now(), Ordering::Release);
+        board.add_ready();
+        if placed.is_err() || !handing.first_wait(board, me) {
+            return;
+        }
+        loop {
+            slot.arrived.store(now(), Ordering::Release);
+            match board.mode() {
+                Mode::Run => board.work(me),
+                Mode::Alone if me == 1 => {
+                    board.work(me);
+                    let begin = now();
+                    board.work(me);
+                    slot.alone.store(now() - begin, Ordering::Release);
+                }
+                Mode::Alone => {}
+                Mode::Count => slot.count(),
+                Mode::End => return,
+            }
+            handing.before(board, me + 1);
+            slot.left.store(now(), Ordering::Release);
+            handing.hand_over(board, me + 1);
+            if !handing.wait(board, me) {
+                return;
+            }
+        }
+    }
+}
+
+#[inline(always)]
+pub fn now() -> i64 {
+    clock::read(libc::CLOCK_MONOTONIC)
+}

@@ -1,0 +1,196 @@
+//! `punctual measure switch`: what it claims is what the kernel counts, and the shapes that hold on any machine.
+
+mod common;
+
+use common::{Place, text};
+use serde_json::Value;
+
+fn measured(place: &Place, bundle: &str, arguments: &[&str]) -> Value {
+    let all = [&["measure", "switch", "--quiet", "--json", "--output", bundle], arguments].concat();
+    let output = place.punctual(&all);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {}", text(&output)))
+}
+
+fn notes(summary: &Value) -> &Value {
+    &summary["phases"][0]["measures"][0]["notes"]
+}
+
+/// The rows of a table of the notes.
+fn rows<'s>(summary: &'s Value, table: &str) -> &'s Vec<Value> {
+    let tables = notes(summary)["tables"].as_array().unwrap();
+    tables.iter().find(|found| found["name"] == table).unwrap_or_else(|| panic!("{table}: {summary}"))["rows"]
+        .as_array()
+        .unwrap()
+}
+
+fn median(summary: &Value, series: usize) -> i64 {
+    let median = &summary["phases"][0]["series"][series]["median"];
+    median.as_i64().unwrap_or_else(|| panic!("{summary}"))
+}
+
+/// The validation that is over the whole run, by the kernel's own counts, always agrees with real-time scheduling.
+fn agrees(summary: &Value, what: &str) {
+    let validations = notes(summary)["validations"].as_array().unwrap();
+    assert_eq!(validations.len(), 2, "{what}");
+    let real_time = summary["phases"][0]["series"][0]["real_time"] != false;
+    for validation in validations.iter().filter(|_| real_time) {
+        if validation["counted"].get("known").is_none() {
+            println!("SKIPPED: {} are not counted here: {}", validation["what"], validation["counted"]);
+            continue;
+        }
+        assert_eq!(validation["agrees"], true, "{what}: {validation}");
+    }
+}
+
+#[test]
+fn every_mechanism_switches_as_often_as_it_says() {
+    let place = Place::with("");
+    for tasks in ["threads", "processes"] {
+        for (mechanism, count) in [
+            ("pipe", 4_000),
+            ("eventfd", 4_000),
+            ("futex", 4_000),
+            ("signal", 4_000),
+            ("sleep", 1_000),
+            ("yield", 4_000),
+        ] {
+            let bundle = format!("{tasks}-{mechanism}");
+            let (tasks, mechanism, count_text) =
+                (format!("tasks={tasks}"), format!("mechanism={mechanism}"), count.to_string());
+            let summary = measured(&place, &bundle, &["-s", &tasks, "-s", &mechanism, "--count", &count_text]);
+            assert_eq!(summary["phases"][0]["series"][0]["count"], count, "{bundle}");
+            agrees(&summary, &bundle);
+            // Who counts one of two tasks gets half: a factor of two.
+            let [one, all] = [0, 1].map(|row| rows(&summary, "switch-counts")[row][1].as_f64());
+            if let (Some(one), Some(all)) = (one, all) {
+                assert!(one > 0.3 * all && one < 0.7 * all, "{bundle}: {one} of {all}");
+            }
+        }
+    }
+}
+
+#[test]
+fn rings_of_all_sizes_and_distances() {
+    let place = Place::with("");
+    for (number, (ring, distance, tasks)) in [
+        ("3", "same-cpu", "processes"),
+        ("200", "same-cpu", "threads"),
+        ("2", "other-cpu", "threads"),
+        ("4", "other-cpu", "processes"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        if distance == "other-cpu" && std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+            println!("SKIPPED: a distance lacks a second CPU");
+            continue;
+        }
+        let bundle = format!("ring-{number}");
+        let (ring, distance, tasks) =
+            (format!("ring={ring}"), format!("distance={distance}"), format!("tasks={tasks}"));
+        // A count that is no multiple of the ring.
+        let arguments = ["-s", &ring, "-s", &distance, "-s", &tasks, "-s", "mechanism=futex", "--count", "1001"];
+        let summary = measured(&place, &bundle, &arguments);
+        assert_eq!(summary["phases"][0]["series"][0]["count"], 1_001, "{bundle}");
+        if distance == "distance=same-cpu" {
+            agrees(&summary, &bundle);
+        }
+    }
+}
+
+#[test]
+fn a_switch_costs_more_past_the_caches() {
+    let place = Place::with("");
+    let mut seen = Vec::new();
+    // A neighbour on a shared machine can hide it once, not three times.
+    for attempt in 0..3 {
+        let bundle = format!("bundle-{attempt}");
+        let arguments = ["--count", "200", "-s", "working_set=['0B', '256KiB', '16MiB']"];
+        let summary = measured(&place, &bundle, &arguments);
+        assert_eq!(rows(&summary, "working-sets").len(), 3);
+        let (without, with) = (median(&summary, 0), median(&summary, 2));
+        if with > without {
+            return;
+        }
+        seen.push((without, with));
+    }
+    panic!("without a working set and with 16 MiB, ns: {seen:?}");
+}
+
+#[test]
+fn a_process_switch_is_not_cheaper_than_a_thread_switch() {
+    let place = Place::with("");
+    let mut medians = [Vec::new(), Vec::new()];
+    for attempt in 0..3 {
+        for (which, tasks) in ["threads", "processes"].into_iter().enumerate() {
+            let (bundle, tasks) = (format!("{tasks}-{attempt}"), format!("tasks={tasks}"));
+            let summary = measured(&place, &bundle, &["--count", "10000", "-s", "mechanism=futex", "-s", &tasks]);
+            medians[which].push(median(&summary, 0));
+        }
+    }
+    // The best of each: what disturbs only ever adds.
+    let [threads, processes] = medians.map(|mut medians| {
+        medians.sort_unstable();
+        medians[0]
+    });
+    assert!(processes * 10 >= threads * 9, "threads {threads} ns, processes {processes} ns");
+}
+
+#[test]
+fn a_killed_process_ends_the_ring_and_says_so() {
+    let place = Place::with("");
+    let mut command = common::punctual();
+    command.args(["measure", "switch", "-q", "-s", "tasks=processes", "--duration", "1h", "--output", "bundle"]);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let child = command.current_dir(place.path()).spawn().unwrap();
+    let children = || {
+        let list = format!("/proc/{0}/task", child.id());
+        let tasks = std::fs::read_dir(list).map(|tasks| tasks.flatten().collect::<Vec<_>>()).unwrap_or_default();
+        let of = |task: &std::fs::DirEntry| std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        let pids: Vec<u32> = tasks
+            .iter()
+            .flat_map(|task| of(task).split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+            .collect();
+        pids.into_iter()
+            .find(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "measure"))
+    };
+    let mut member = None;
+    common::eventually("a process of the ring", || {
+        member = children();
+        member.is_some()
+    });
+    common::eventually("samples", || {
+        let shown = place.punctual(&["show", "--json", "bundle"]);
+        let summary: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
+        summary["phases"][0]["series"][0]["count"].as_u64().is_some_and(|count| count > 0)
+    });
+    common::kill(member.unwrap(), "KILL");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("process of the ring has ended"), "{}", text(&output));
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let place = Place::with("");
+    for (settings, said) in [
+        (&["ring=1"][..], "out of bounds"),
+        (&["working_set=['17MiB']"], "out of bounds"),
+        (&["working_set=['99999999999999999999MiB']"], ""),
+        (&["ring=1024", "working_set=['16MiB']"], "more than 1 GiB"),
+        (&["mechanism=yield", "distance=other-cpu"], "same CPU"),
+        (&["mechanism=sleep", "distance=other-cpu"], "on one CPU"),
+        (&["mechanism=sleep", "ring=3"], "a pair"),
+    ] {
+        let settings: Vec<&str> = settings.iter().flat_map(|setting| ["-s", setting]).collect();
+        let refused = place.punctual(&[&["measure", "switch", "-q"], &settings[..]].concat());
+        assert_eq!(refused.status.code(), Some(2), "{settings:?}: {}", text(&refused));
+        assert!(text(&refused).contains(said), "{settings:?}: {}", text(&refused));
+    }
+    let refused = place.punctual(&["measure", "switch", "-q", "--cpus", "1023"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+    // One CPU has no other.
+    let refused =
+        place.punctual(&["measure", "switch", "-q", "--cpus", "0", "-s", "distance=other-cpu", "--count", "10"]);
+    assert!(!refused.status.success() && text(&refused).contains("there are not two CPUs in 0"), "{}", text(&refused));
+}
