@@ -56,7 +56,7 @@ macro_rules! kinds {
             /// Looks at what does not go together.
             pub(crate) fn check(&self, plan: &Workload, doubts: &mut Doubts) {
                 match (self, plan) {
-                    $( (WorkloadSpec::$kind(spec), Workload::$kind(plan)) => spec.check(plan, doubts), )*
+                    $( (WorkloadSpec::$kind(spec), Workload::$kind(plan)) => spec.beside_defaults().check(plan, doubts), )*
                     _ => {}
                 }
             }
