@@ -287,7 +287,7 @@ impl Task for Leader {
             let Lane { size, left, .. } = self.lanes[lane];
             self.ring.board.set_size(size);
             let rounds = if size > 1 << 16 || self.ring.board.tasks() > 64 { 1 } else { WARM_UP };
-            let stop = std::mem::replace(&mut self.stop, Arc::default());
+            let stop = std::mem::take(&mut self.stop);
             for _ in 0..rounds {
                 if self.ring.round().is_err() {
                     break;

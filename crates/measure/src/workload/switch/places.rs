@@ -14,7 +14,7 @@ pub fn places(topology: &Topology, cpus: &CpuSet, distance: Distance, tasks: usi
     let mut pairs = cpus.iter().flat_map(|a| related(a).map(move |b| (a, b))).collect::<Vec<_>>();
     // The last ones first: the first CPU has most of the housekeeping.
     pairs.reverse();
-    if tasks % 2 == 0 {
+    if tasks.is_multiple_of(2) {
         let (a, b) = pairs.first().ok_or_else(|| missing(distance, cpus, "two"))?;
         return Ok((0..tasks).map(|task| if task % 2 == 0 { *a } else { *b }).collect());
     }
