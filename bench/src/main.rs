@@ -7,6 +7,7 @@ mod process;
 mod recording;
 mod rounds;
 mod scale;
+mod syscall;
 mod tools;
 mod write;
 
@@ -47,13 +48,14 @@ fn compare(args: &Args) -> Result<(), String> {
     let mut results = serde_json::Map::new();
     results.insert("machine".into(), write::machine());
     results.insert("quick".into(), args.quick.into());
-    let parts: [Part; 6] = [
+    let parts: [Part; 7] = [
         ("cost_of_the_loop", |args| cost::measure(args.quick)),
         ("one_millisecond", rounds::one_millisecond),
         ("twenty_microseconds", rounds::twenty_microseconds),
         ("loaded", rounds::loaded),
         ("scale", scale::measure),
         ("recording", recording::measure),
+        ("syscall", syscall::measure),
     ];
     if let Some(unknown) = args.only.iter().find(|part| !parts.iter().any(|(name, _)| name == part)) {
         return Err(format!("there is no part {unknown}"));

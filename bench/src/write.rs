@@ -88,7 +88,21 @@ fn table(results: &Value) -> String {
         );
     }
     text += &recording(&results["recording"]);
+    text += &syscall(&results["syscall"]);
     text + &format!("\n## scale\n\n`{}`\n", results["scale"])
+}
+
+/// The system call beside a bare loop.
+fn syscall(results: &Value) -> String {
+    let Some(rows) = results.as_array() else { return String::new() };
+    let mut text =
+        "\n## getpid beside a bare loop in C (ns)\n\n| | punctual | bare | ratio |\n|---|---|---|---|\n".to_owned();
+    for row in rows {
+        let [ours, theirs] = ["median_punctual", "median_bare"].map(|key| cell(&row[key]));
+        let ratio = row["ratio_of_medians"].as_f64().map_or("–".to_owned(), |ratio| format!("{ratio:.4}"));
+        text += &format!("| {} | {ours} | {theirs} | {ratio} |\n", row["name"].as_str().unwrap_or_default());
+    }
+    text
 }
 
 /// Recorders of scheduling events.
