@@ -81,6 +81,10 @@ impl TracefsRecorder {
     }
 
     fn filter(&mut self, request: &Request) -> Result<(), String> {
+        // Its language has no way to write them.
+        if let Some(comm) = request.comms.iter().find(|comm| comm.contains(['"', '\\'])) {
+            return Err(format!("tracefs cannot look for the task name `{}`", comm.escape_debug()));
+        }
         self.instance.set("tracing_cpumask", &request.cpus.to_mask())?;
         if !request.pids.is_empty() {
             // tracefs filters by thread.
@@ -259,9 +263,7 @@ fn threads_of(pid: u32) -> Vec<u32> {
 fn filter_of(request: &Request, tracepoint: &Tracepoint) -> Option<String> {
     let mut parts = Vec::new();
     if !request.comms.is_empty() {
-        // Quotation marks cannot be escaped there.
-        let plain = request.comms.iter().filter(|comm| !comm.contains(['"', '\\']));
-        let comms: Vec<String> = plain.map(|comm| format!("COMM == \"{comm}\"")).collect();
+        let comms: Vec<String> = request.comms.iter().map(|comm| format!("COMM == \"{comm}\"")).collect();
         parts.push(format!("({})", comms.join(" || ")));
     }
     if tracepoint.system == "raw_syscalls" {

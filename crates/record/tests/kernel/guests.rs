@@ -9,9 +9,7 @@ const THERE: &[&str] = &[
     "btf::a_stalled_reader",
     "btf::every_group",
     "tracepoint::switches",
-    "tracepoint::every_group",
     "tracefs::switches",
-    "tracefs::a_stalled_reader",
     "flight::a_window",
     "counting::system_calls",
 ];

@@ -206,6 +206,16 @@ fn every_group_is_recorded_or_said_not_to_be(backend: Backend) {
 }
 
 #[test]
+fn strange_names_are_filtered_for_or_refused() {
+    let mut wanted = request(&[Group::Sched], Backend::Tracefs);
+    wanted.comms = vec!["a\" || \"\\".to_owned()];
+    assert!(Recorder::start(wanted.clone()).is_err());
+    wanted.backend = Backend::Btf;
+    let Some((events, _)) = record(wanted, || std::thread::sleep(Duration::from_millis(5))) else { return };
+    assert!(!events.iter().any(|event| matches!(event.what, What::Switch { .. })));
+}
+
+#[test]
 fn timers_say_when_they_were_due() {
     let me = gettid();
     let mut asked = Vec::new();
