@@ -3,6 +3,7 @@
 
 mod cost;
 mod figures;
+mod points;
 mod process;
 mod recording;
 mod rounds;
@@ -48,7 +49,7 @@ fn compare(args: &Args) -> Result<(), String> {
     let mut results = serde_json::Map::new();
     results.insert("machine".into(), write::machine());
     results.insert("quick".into(), args.quick.into());
-    let parts: [Part; 7] = [
+    let parts: [Part; 8] = [
         ("cost_of_the_loop", |args| cost::measure(args.quick)),
         ("one_millisecond", rounds::one_millisecond),
         ("twenty_microseconds", rounds::twenty_microseconds),
@@ -56,6 +57,7 @@ fn compare(args: &Args) -> Result<(), String> {
         ("scale", scale::measure),
         ("recording", recording::measure),
         ("syscall", syscall::measure),
+        ("points", points::measure),
     ];
     if let Some(unknown) = args.only.iter().find(|part| !parts.iter().any(|(name, _)| name == part)) {
         return Err(format!("there is no part {unknown}"));

@@ -89,6 +89,7 @@ fn table(results: &Value) -> String {
     }
     text += &recording(&results["recording"]);
     text += &syscall(&results["syscall"]);
+    text += &points(&results["points"]);
     text + &format!("\n## scale\n\n`{}`\n", results["scale"])
 }
 
@@ -122,6 +123,18 @@ fn recording(results: &Value) -> String {
     for (name, row) in results["reading"].as_object().into_iter().flatten() {
         let [events, seconds, rate] = ["events", "seconds", "events_per_second"].map(|key| cell(&row[key]));
         text += &format!("| {name} | {events} | {seconds} | {rate} |\n");
+    }
+    text
+}
+
+/// Ways to leave a record.
+fn points(results: &Value) -> String {
+    if results.is_null() {
+        return String::new();
+    }
+    let mut text = "\n## what a record costs\n\n| way | ns | test points |\n|---|---|---|\n".to_owned();
+    for (name, row) in results.as_object().into_iter().flatten() {
+        text += &format!("| {name} | {} | {} |\n", cell(&row["median_ns"]), cell(&row["per_test_point"]));
     }
     text
 }

@@ -1,0 +1,107 @@
+//! What a test point costs beside other ways to leave a record, all in one program and one run: the counter alone, our point while
+//! `punctual trace` collects it, LTTng-UST in a session of its own, a system call, trace_marker.
+
+use crate::Args;
+use crate::figures::median;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const FILES: [(&str, &str); 2] = [("cost.c", include_str!("points/cost.c")), ("tp.h", include_str!("points/tp.h"))];
+const SESSION: &str = "punctual-bench";
+
+/// Means of batches, and the ratios that are aimed at.
+pub fn measure(args: &Args) -> Result<Value, String> {
+    let place = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let lttng = build(place.path())?;
+    let points = place.path().join("points");
+    private(&points)?;
+    let session = lttng.then(|| Session::start(place.path())).transpose()?;
+    let mut command = Command::new(std::path::absolute(&args.punctual).map_err(|e| e.to_string())?);
+    command.args(["trace", "-q", "--events", "none", "--output", "recorded", "--", "./cost"]);
+    command.arg(if args.quick { "30" } else { "400" }).env("PUNCTUAL_POINTS_DIR", &points);
+    let output = command.current_dir(place.path()).stdin(Stdio::null()).output().map_err(|e| e.to_string())?;
+    drop(session);
+    if !output.status.success() {
+        return Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    println!("what a record costs (ns, median of the means of batches), and how many test points that is:");
+    table(&String::from_utf8_lossy(&output.stdout))
+}
+
+fn table(text: &str) -> Result<Value, String> {
+    let mut ways = Vec::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let name = words.next().unwrap_or_default().to_owned();
+        let means: Vec<f64> = words.map(str::parse).collect::<Result<_, _>>().map_err(|e| format!("{line}: {e}"))?;
+        ways.push((name, means));
+    }
+    let ring = ways.iter().find(|(name, _)| name == "ring").map(|(_, means)| median(means)).ok_or("no test points")?;
+    let mut rows = Map::new();
+    for (name, means) in ways {
+        let ns = median(&means);
+        println!("  {name:<14} {ns:>8.2} {:>8.2}", ns / ring);
+        rows.insert(name, json!({"median_ns": ns, "per_test_point": ns / ring, "means_ns": means}));
+    }
+    Ok(Value::Object(rows))
+}
+
+/// Builds the program, and says whether LTTng-UST is in it.
+fn build(place: &Path) -> Result<bool, String> {
+    for (name, text) in FILES {
+        std::fs::write(place.join(name), text).map_err(|e| e.to_string())?;
+    }
+    let installed = place.join("library");
+    let install = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/testpoint/c/install");
+    done(Command::new(install).arg(&installed).stdout(Stdio::null()))?;
+    let compile = |extra: &[&str]| {
+        let mut command = Command::new("cc");
+        command.args(["-O2", "-I.", "-o", "cost", "cost.c"]).arg("-I").arg(installed.join("include"));
+        command.arg(installed.join("lib/libpunctual-testpoint.a")).args(extra).args(["-lpthread", "-ldl", "-lm"]);
+        command.current_dir(place).stderr(Stdio::null());
+        done(&mut command)
+    };
+    let has_session = Command::new("lttng").arg("--version").stdout(Stdio::null()).status().is_ok();
+    if has_session && compile(&["-DLTTNG", "-llttng-ust"]).is_ok() {
+        return Ok(true);
+    }
+    println!("SKIPPED: LTTng-UST lacks Debian's lttng-tools or liblttng-ust-dev");
+    compile(&[]).map(|()| false)
+}
+
+/// A directory that is open to its owner alone, as applications want it.
+fn private(path: &PathBuf) -> Result<(), String> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().mode(0o700).create(path).map_err(|e| e.to_string())
+}
+
+fn done(command: &mut Command) -> Result<(), String> {
+    let status = command.stdin(Stdio::null()).status().map_err(|e| format!("{command:?}: {e}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}")) }
+}
+
+/// A session with buffers that keep all; destroyed when it is dropped.
+struct Session;
+
+impl Session {
+    fn start(place: &Path) -> Result<Session, String> {
+        lttng(&["create", SESSION, &format!("--output={}", place.join("lttng").display())])?;
+        let session = Session;
+        let channel = ["enable-channel", "-u", "all", "--subbuf-size=1M", "--num-subbuf=16", "-s", SESSION];
+        lttng(&channel)?;
+        lttng(&["enable-event", "-u", "punctual_bench:*", "-c", "all", "-s", SESSION])?;
+        lttng(&["start", SESSION])?;
+        Ok(session)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = lttng(&["destroy", SESSION]);
+    }
+}
+
+fn lttng(arguments: &[&str]) -> Result<(), String> {
+    done(Command::new("lttng").args(arguments).stdout(Stdio::null()))
+}
