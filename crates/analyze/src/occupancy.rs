@@ -48,6 +48,13 @@ struct Served {
     max: i64,
 }
 
+impl Thread {
+    fn is_followed(&self) -> bool {
+        let Times { running, ready, sleeping, blocked, other, unknown, .. } = self.times;
+        [running, ready, sleeping, blocked, other, unknown].iter().any(|ns| *ns > 0)
+    }
+}
+
 impl Occupancy {
     fn of(&mut self, tid: Tid) -> Option<&mut Thread> {
         if tid == Tid::IDLE {
@@ -100,7 +107,8 @@ impl Occupancy {
 
     fn processes(&self, names: &Names) -> Vec<ProcessOccupancy> {
         let mut processes: BTreeMap<Option<u32>, Vec<ThreadOccupancy>> = BTreeMap::new();
-        for (tid, thread) in &self.threads {
+        // Of a recording that was limited to some tasks, the others are seen in passing: nothing is known of them.
+        for (tid, thread) in self.threads.iter().filter(|(_, thread)| thread.is_followed()) {
             let process = names.tasks.get(tid).map(|task| task.process).filter(|process| *process != 0);
             processes.entry(process).or_default().push(ThreadOccupancy {
                 tid: tid.0,
@@ -302,6 +310,7 @@ mod tests {
             cpus: Default::default(),
             groups: Vec::new(),
             pids: Vec::new(),
+            comms: Vec::new(),
             sources: Vec::new(),
             point_clock_error: None,
             findings: Vec::new(),

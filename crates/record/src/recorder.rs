@@ -146,6 +146,7 @@ impl Recorder {
             cpus: self.request.cpus.clone(),
             groups: self.running.groups().to_vec(),
             pids: self.request.pids.clone(),
+            comms: self.request.comms.clone(),
             sources: sources.collect(),
             point_clock_error: None,
             findings: self.running.findings().to_vec(),

@@ -27,6 +27,7 @@ fn recorded() -> Recorded {
         cpus: Default::default(),
         groups: vec![Group::Sched],
         pids: Vec::new(),
+        comms: Vec::new(),
         sources: Vec::new(),
         point_clock_error: None,
         findings: Vec::new(),

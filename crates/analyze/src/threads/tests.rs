@@ -3,7 +3,8 @@
 use super::*;
 use crate::gaps::Gaps;
 use proptest::prelude::*;
-use punctual_core::{Event, What};
+use punctual_core::event::{Recorded, TaskName};
+use punctual_core::{Event, Names, What};
 use std::collections::BTreeMap;
 
 /// Keeps everything.
@@ -166,6 +167,33 @@ fn a_recording_of_one_process_claims_nothing_of_others() {
     assert_eq!(all.threads.keys().collect::<Vec<_>>(), [&Tid(7)]);
     let lane: Vec<_> = all.cpus[&0].iter().map(|span| (span.to.ns(), span.tid.map(|tid| tid.0))).collect();
     assert_eq!(lane, [(10, Some(7)), (40, None), (50, Some(7))]);
+}
+
+#[test]
+fn a_recording_of_some_tasks_follows_those_alone() {
+    let name = |process: u32, comm: &str| TaskName { process, comm: comm.into(), scheduling: None };
+    let tasks = [(Tid(7), name(7, "mine")), (Tid(8), name(7, "other")), (Tid(9), name(9, "mine"))];
+    let names = Names { tasks: tasks.into(), ..Names::default() };
+    let recorded = |pids: &[u32], comms: &[&str]| Recorded {
+        recorder: "none".into(),
+        began: MonotonicNs(0),
+        ended: MonotonicNs(1),
+        cpus: Default::default(),
+        groups: Vec::new(),
+        pids: pids.into(),
+        comms: comms.iter().map(|comm| comm.to_string()).collect(),
+        sources: Vec::new(),
+        point_clock_error: None,
+        findings: Vec::new(),
+    };
+    let followed = |pids: &[u32], comms: &[&str]| {
+        let threads = Coverage::of(&recorded(pids, comms), &names).threads;
+        threads.map(|threads| threads.into_iter().map(|tid| tid.0).collect::<std::collections::BTreeSet<u32>>())
+    };
+    assert_eq!(followed(&[], &[]), None);
+    assert_eq!(followed(&[7], &[]), Some([7, 8].into()));
+    assert_eq!(followed(&[], &["mine"]), Some([7, 9].into()));
+    assert_eq!(followed(&[7], &["mine"]), Some([7].into()));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::cpus::Cpus;
 use super::states::{Threads, Was};
 use super::*;
 use crate::gaps::{Gaps, Scope};
-use punctual_core::event::{Group, Recorded};
+use punctual_core::event::{Group, Recorded, TaskName};
 use punctual_core::{Event, Names, What};
 use std::collections::HashSet;
 
@@ -27,13 +27,18 @@ impl Coverage {
         Coverage { began, ended: ended.max(began), states: true, threads: None }
     }
 
-    /// Of a recording. Where it was limited to processes, the names tell their threads.
+    /// Of a recording. Where it was limited to processes or to names of tasks, the names of the recording tell their threads.
     pub fn of(recorded: &Recorded, names: &Names) -> Coverage {
-        let ours = |process: u32| recorded.pids.contains(&process);
-        let tids = || names.tasks.iter().filter(|(tid, task)| ours(task.process) || ours(tid.0)).map(|(tid, _)| *tid);
+        let Recorded { pids, comms, .. } = recorded;
+        let wanted = |tid: Tid, task: &TaskName| {
+            (pids.is_empty() || pids.contains(&task.process) || pids.contains(&tid.0))
+                && (comms.is_empty() || comms.contains(&task.comm))
+        };
+        let tids = names.tasks.iter().filter(|(tid, task)| wanted(**tid, task)).map(|(tid, _)| *tid);
+        let limited = !pids.is_empty() || !comms.is_empty();
         Coverage {
             states: recorded.covers(Group::Sched),
-            threads: (!recorded.pids.is_empty()).then(|| tids().collect()),
+            threads: limited.then(|| tids.collect()),
             ..Coverage::between(recorded.began, recorded.ended)
         }
     }

@@ -265,6 +265,7 @@ fn unknown() -> RecordingDocument {
         cpus: CpuSet::new(),
         groups: Vec::new(),
         pids: Vec::new(),
+        comms: Vec::new(),
         sources: Vec::new(),
         point_clock_error: None,
         findings: Vec::new(),

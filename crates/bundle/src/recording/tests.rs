@@ -16,6 +16,7 @@ fn document(keeps: Keeps, cpus: u16) -> RecordingDocument {
         cpus: CpuSet::new(),
         groups: Vec::new(),
         pids: Vec::new(),
+        comms: Vec::new(),
         sources: (0..cpus).map(source).collect(),
         point_clock_error: None,
         findings: Vec::new(),

@@ -34,6 +34,9 @@ pub struct Recorded {
     pub groups: Vec<Group>,
     /// The processes that events were limited to; empty: all.
     pub pids: Vec<u32>,
+    /// The task names that events were limited to; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub comms: Vec<String>,
     /// What came from where and what was lost.
     pub sources: Vec<Source>,
     /// How far an instant of a test point may be off CLOCK_MONOTONIC; `None` without test points.

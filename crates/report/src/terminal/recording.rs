@@ -29,6 +29,10 @@ pub fn recording(recorded: &Recorded, tally: &Tally, options: &ShowOptions) -> S
         let pids: Vec<String> = recorded.pids.iter().map(u32::to_string).collect();
         out.paragraph("  ", "  ", Tone::Doubtful, &format!("only events of the processes {}", pids.join(", ")));
     }
+    if !recorded.comms.is_empty() {
+        let names = format!("only events of tasks named {}", format::plain(&recorded.comms.join(", ")));
+        out.paragraph("  ", "  ", Tone::Doubtful, &names);
+    }
     let rows = rows(recorded, tally, span, &out);
     if rows.is_empty() {
         out.line("  no events");
@@ -136,6 +140,7 @@ mod tests {
             cpus: "0-1".parse::<CpuSet>().unwrap(),
             groups: vec![Group::Sched, Group::Irq],
             pids: Vec::new(),
+            comms: Vec::new(),
             sources: vec![source("cpu 0", 4_000, 0), source("cpu 1", 900, 100)],
             point_clock_error: None,
             findings: Vec::new(),

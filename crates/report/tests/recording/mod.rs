@@ -93,6 +93,7 @@ pub fn recording(cycles: i64) -> Recording {
             cpus: CpuSet::from_mask("3").unwrap_or_default(),
             groups: Group::ALL.to_vec(),
             pids: Vec::new(),
+            comms: Vec::new(),
             sources: sources.to_vec(),
             point_clock_error: Some(Nanos(40)),
             findings: Vec::new(),

@@ -193,6 +193,7 @@ fn nothing(wanted: &Wanted) -> Recorded {
         cpus: CpuSet::new(),
         groups: Vec::new(),
         pids: wanted.pids.clone(),
+        comms: wanted.comms.clone(),
         sources: Vec::new(),
         point_clock_error: None,
         findings: Vec::new(),
