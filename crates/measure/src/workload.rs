@@ -6,6 +6,7 @@
 mod clock_cost;
 pub mod counter;
 pub mod course;
+mod mutex;
 pub mod perf;
 pub mod raw;
 mod spin;
@@ -139,6 +140,7 @@ fn parts(order: &Order) -> Result<Parts, PrepareError> {
         Workload::Timer(plan) => Ok(timer::parts(order, plan)),
         Workload::Syscall(plan) => syscall::parts(order, plan),
         Workload::Spin(plan) => Ok(spin::parts(order, plan)),
+        Workload::Mutex(plan) => mutex::parts(order, plan),
         Workload::Switch(plan) => switch::parts(order, plan),
         Workload::TestpointCost(plan) => Ok(testpoint_cost::parts(order, plan)),
         other => Err(not_built(other.kind())),

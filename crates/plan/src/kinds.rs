@@ -29,7 +29,7 @@ use crate::plan::HistogramPlan;
 use crate::problem::{Problem, ProblemKind};
 use crate::text::{Setting, Span};
 use crate::words::Placement;
-use punctual_core::{Nanos, Policy};
+use punctual_core::{Nanos, Policy, Priority};
 
 /// What is common to all kinds, and what each decides for itself. Every method is pure.
 pub(crate) trait Kind {
@@ -48,6 +48,10 @@ pub(crate) trait Kind {
     /// How they are scheduled unless the file says otherwise.
     fn policy(&self) -> Policy {
         Policy::Fifo
+    }
+    /// The priority of a thread that has one of its own, where the policy has priorities.
+    fn priority_of(&self, _thread: usize) -> Option<Priority> {
+        None
     }
     /// The exact histogram of each series unless the file says otherwise.
     fn histogram(&self) -> HistogramPlan {

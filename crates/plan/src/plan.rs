@@ -186,6 +186,14 @@ impl Scheduling {
             _ => None,
         }
     }
+    /// With another fixed priority, where the policy has one.
+    pub(crate) fn with_priority(self, priority: Priority) -> Scheduling {
+        match self {
+            Scheduling::Fifo(_) => Scheduling::Fifo(priority),
+            Scheduling::Rr(_) => Scheduling::Rr(priority),
+            other => other,
+        }
+    }
     /// The nice value, where the policy has one.
     pub fn nice(self) -> Option<Nice> {
         match self {

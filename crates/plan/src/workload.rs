@@ -10,7 +10,7 @@ use crate::notes::Notes;
 use crate::plan::{HistogramPlan, TimerPlan};
 use crate::toml_file::table::Table;
 use crate::words::{Placement, Word, WorkloadKind};
-use punctual_core::{Nanos, Policy};
+use punctual_core::{Nanos, Policy, Priority};
 
 /// Makes the enums of all kinds but the timer, which resolves in a way of its own, and what looks into them.
 macro_rules! kinds {
@@ -134,6 +134,10 @@ impl Workload {
     /// Whether a real-time thread of this kind never sleeps by itself.
     pub fn spins(&self) -> bool {
         self.of_kind().spins()
+    }
+    /// The priority of one of its threads, where it has one of its own.
+    pub(crate) fn priority_of(&self, thread: usize) -> Option<Priority> {
+        self.of_kind().priority_of(thread)
     }
     pub(crate) fn placement(&self) -> Placement {
         self.of_kind().placement()

@@ -3,7 +3,7 @@
 use super::read::{count, list, span, word};
 use super::{DefaultCpus, Doubts, Kind, parameters, words};
 use crate::words::Placement;
-use punctual_core::{Nanos, Policy};
+use punctual_core::{Nanos, Policy, Priority};
 
 words! {
     /// What the threads compute.
@@ -63,8 +63,12 @@ impl Kind for MutexPlan {
     fn policy(&self) -> Policy {
         Policy::Other
     }
+    fn priority_of(&self, thread: usize) -> Option<Priority> {
+        self.priorities.get(thread).and_then(|priority| Priority::new(*priority))
+    }
+    /// Real-time threads rest after every 10 ms. But one that spins while the owner has a lower priority and no CPU does so for ever.
     fn spins(&self) -> bool {
-        true
+        matches!(self.lock, LockKind::Spin | LockKind::Ticket)
     }
 }
 

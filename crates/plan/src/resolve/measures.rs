@@ -269,8 +269,10 @@ fn threads(
         Workload::Timer(timer) => timer.offset,
         _ => Nanos::ZERO,
     };
-    let thread =
-        |k: usize, name: String, cpus: CpuSet| ThreadPlan { name, cpus, scheduling, start_offset: offset * k as i64 };
+    let thread = |k: usize, name: String, cpus: CpuSet| {
+        let own = workload.priority_of(k).map_or(scheduling, |priority| scheduling.with_priority(priority));
+        ThreadPlan { name, cpus, scheduling: own, start_offset: offset * k as i64 }
+    };
     match placement {
         Placement::PerCpu => {
             cpus.iter().enumerate().map(|(k, cpu)| thread(k, format!("{name}/cpu{cpu}"), CpuSet::single(cpu))).collect()

@@ -1,0 +1,339 @@
+//! `mutex`: each wait for a lock that threads contend for, with who held it meanwhile.
+//!
+//! The threads compute the integral of 4/(1+x²) from 0 to 1 by midpoints, which is π. With a shared sum every term is added behind the lock, with own
+//! sums each thread adds once a round. A sample is from directly before the lock is asked for to directly after it is granted.
+
+mod arena;
+mod lock;
+mod notes;
+mod stretch;
+
+use super::course::{Monotonic, Pace, Ticks};
+use super::{Order, Outside, Parts, PrepareError};
+use crate::sink::{self, Sink};
+use crate::stop::Stop;
+use crate::tally::TallyWriter;
+use crate::thread::Task;
+use arena::{Arena, LOG, Size, now};
+use punctual_core::{Fact, Nanos, Notes};
+use punctual_host::task::attributes::current_cpu;
+use punctual_host::task::usage::Usage;
+use punctual_plan::kinds::{MutexPlan, Sums};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use stretch::Stretch;
+
+/// Terms of the loop that runs for nothing before the first sample.
+const WARM_UP: u64 = 64;
+/// Of the longest wait so many acquisitions by others are kept: half of them the first, half the last ones.
+const KEPT: usize = 4_096;
+/// How long a real-time thread rests.
+const REST: Nanos = Nanos::MILLI;
+
+pub(super) fn parts(order: &Order, plan: &MutexPlan) -> Result<Parts, PrepareError> {
+    let needs = |why| PrepareError::Needs(format!("{}: this lock is not to be had: {why}", order.name));
+    let threads = order.threads.len();
+    let rests = order.threads.iter().any(|thread| thread.scheduling.policy.is_real_time());
+    let shared = Size { threads, log: LOG, rounds: plan.rounds, rests };
+    let arena = Arc::new(Arena::new(plan, shared, Arc::clone(&order.stop)).map_err(needs)?);
+    let stretch = Arc::new(Stretch::new(plan, threads).map_err(needs)?);
+    let told: Told = Arc::default();
+    let (mut tasks, mut feeds): (Vec<Box<dyn Task>>, _) = (Vec::new(), Vec::new());
+    for (me, series) in order.series.iter().enumerate() {
+        let (writer, feed) = sink::tally(series.shape);
+        let alone = MutexPlan { terms: WARM_UP, rounds: 2, hold: Nanos::ZERO, ..plan.clone() };
+        let size = Size { threads: 1, log: WARM_UP as usize, rounds: 2, rests: false };
+        let cpus = order.threads.get(series.thread).map(|thread| &thread.cpus);
+        let only_cpu = cpus.filter(|cpus| cpus.len() == 1).and_then(|cpus| cpus.first()).map(|cpu| cpu as u32);
+        tasks.push(Box::new(Competitor {
+            me: me as u32,
+            plan: plan.clone(),
+            arena: Arc::clone(&arena),
+            warm: Arena::new(&alone, size, Arc::default()).map_err(needs)?,
+            stretch: Arc::clone(&stretch),
+            writer: Some(writer),
+            series: series.number,
+            samples: order.samples.unwrap_or(u64::MAX),
+            duration: order.duration,
+            limit: order.stop_above.map_or(i64::MAX, Nanos::ns),
+            only_cpu,
+            rests,
+            stop: Arc::clone(&order.stop),
+            waits: Waits::new(),
+            outcome: Outcome::default(),
+            told: Arc::clone(&told),
+        }));
+        feeds.push(feed);
+    }
+    let names = order.series.iter().map(|series| series.name.clone()).collect();
+    let outside = Box::new(notes::Account { plan: plan.clone(), arena, stretch, names, told });
+    Ok(Parts { tasks, feeds, outside })
+}
+
+/// What all threads said, by their places.
+type Told = Arc<Mutex<Vec<(usize, Waits, Outcome)>>>;
+
+/// The waits of a thread.
+struct Waits {
+    acquisitions: u64,
+    sum: i64,
+    longest: i64,
+    /// Of the longest: when it was asked for, how many others got it first, and who and when.
+    asked_at: i64,
+    overtaken: u64,
+    holders: Vec<(i64, u32)>,
+    /// How many holders of the middle are not kept.
+    left_out: u64,
+    /// Of any.
+    most_overtaken: u64,
+}
+
+/// What else a thread knows of itself.
+#[derive(Default)]
+struct Outcome {
+    /// Of the measured time.
+    usage: Usage,
+    /// It gave up spinning.
+    gave_up: bool,
+    counted: Option<stretch::Counted>,
+}
+
+impl Waits {
+    /// With room for who held the lock during one of them, all of it touched.
+    fn new() -> Waits {
+        let mut holders = vec![(1, 1); KEPT + 2];
+        holders.clear();
+        Waits { holders, ..Waits::nowhere() }
+    }
+
+    /// Without.
+    fn nowhere() -> Waits {
+        let holders = Vec::new();
+        Waits {
+            acquisitions: 0,
+            sum: 0,
+            longest: -1,
+            asked_at: 0,
+            overtaken: 0,
+            holders,
+            left_out: 0,
+            most_overtaken: 0,
+        }
+    }
+
+    fn reset(&mut self) {
+        let holders = std::mem::take(&mut self.holders);
+        *self = Waits { holders, ..Waits::nowhere() };
+        self.holders.clear();
+    }
+
+    /// Of a wait that has ended. Copies who held the lock when it is the longest so far; allocates nothing.
+    fn note(&mut self, arena: &Arena, asked: u64, number: u64, begin: i64, wait: i64) {
+        self.acquisitions += 1;
+        self.sum += wait;
+        let overtaken = number - asked;
+        self.most_overtaken = self.most_overtaken.max(overtaken);
+        if wait <= self.longest {
+            return;
+        }
+        (self.longest, self.asked_at, self.overtaken, self.left_out) = (wait, begin, overtaken, 0);
+        self.holders.clear();
+        // The one before may have held it when it was asked for.
+        let first = asked.saturating_sub(1);
+        let half = (KEPT / 2) as u64;
+        for place in first..number {
+            if place - first >= half && number - place > half {
+                self.left_out += 1;
+                continue;
+            }
+            match arena.entry(place) {
+                Some(entry) => self.holders.push(entry),
+                None => self.left_out += 1,
+            }
+        }
+    }
+}
+
+/// A thread that contends.
+struct Competitor {
+    me: u32,
+    plan: MutexPlan,
+    arena: Arc<Arena>,
+    warm: Arena,
+    stretch: Arc<Stretch>,
+    writer: Option<TallyWriter>,
+    series: u32,
+    samples: u64,
+    duration: Option<Nanos>,
+    limit: i64,
+    only_cpu: Option<u32>,
+    rests: bool,
+    stop: Arc<Stop>,
+    waits: Waits,
+    outcome: Outcome,
+    told: Told,
+}
+
+/// Round after round in an arena.
+struct Rounds<'a, S> {
+    arena: &'a Arena,
+    waits: &'a mut Waits,
+    sink: &'a mut S,
+    me: u32,
+    hold: i64,
+    left: u64,
+    limit: i64,
+    series: u32,
+    stop: &'a Stop,
+    only_cpu: Option<u32>,
+    rests: bool,
+    rest_at: i64,
+    gave_up: bool,
+}
+
+impl<S: Sink> Rounds<'_, S> {
+    fn run(&mut self, terms: u64, sums: Sums) {
+        let (arena, width) = (self.arena, 1.0 / terms as f64);
+        'rounds: while arena.meet() {
+            let rest = arena.rest_until.load(std::sync::atomic::Ordering::Relaxed);
+            if self.rests && now() < rest {
+                Monotonic.sleep_until(rest);
+            }
+            self.rest_at = now() + Pace::BURST.ns();
+            let mut own = 0.0;
+            for k in (u64::from(self.me)..terms).step_by(arena.threads) {
+                let x = (k as f64 + 0.5) * width;
+                let term = 4.0 / (1.0 + x * x) * width;
+                match sums {
+                    Sums::Shared if !self.acquire(term) => break 'rounds,
+                    Sums::Shared => {}
+                    Sums::Own => own += term,
+                }
+                if sums == Sums::Own && k & 0xffff < arena.threads as u64 && arena.ends(now()) {
+                    break 'rounds;
+                }
+            }
+            if sums == Sums::Own && !self.acquire(own) {
+                break;
+            }
+        }
+        arena.leave();
+    }
+
+    /// Takes the lock, adds, gives it back. False: everybody ends.
+    #[inline(always)]
+    fn acquire(&mut self, value: f64) -> bool {
+        let arena = self.arena;
+        let asked = arena.acquisitions();
+        let begin = now();
+        // Spinning threads give up a second after the end: the owner does not get the CPU.
+        if !arena.lock.lock(|| arena.ends(now() - 1_000_000_000)) {
+            self.gave_up = true;
+            return false;
+        }
+        let end = now();
+        let number = arena.add(value, end, self.me);
+        if self.hold > 0 {
+            while now() - end < self.hold {}
+        }
+        arena.lock.unlock();
+        if self.left > 0 {
+            self.sink.put(begin, end, self.only_cpu.unwrap_or_else(current_cpu));
+            self.waits.note(arena, asked, number, begin, end - begin);
+            if end - begin > self.limit {
+                self.stop.trip(self.series);
+            }
+            self.left -= 1;
+            // Who has all its samples goes on contending until all have.
+            if self.left == 0 {
+                let done = arena.done.fetch_add(1, std::sync::atomic::Ordering::AcqRel) + 1;
+                if done as usize == arena.threads {
+                    return false;
+                }
+            }
+        }
+        if self.rests && end >= self.rest_at {
+            Monotonic.sleep_until(end + REST.ns());
+            self.rest_at = now() + Pace::BURST.ns();
+        }
+        !arena.ends(end)
+    }
+}
+
+impl Competitor {
+    fn rounds<'a, S: Sink>(&'a self, arena: &'a Arena, waits: &'a mut Waits, sink: &'a mut S) -> Rounds<'a, S> {
+        Rounds {
+            arena,
+            waits,
+            sink,
+            me: self.me,
+            hold: self.plan.hold.ns(),
+            left: self.samples,
+            limit: self.limit,
+            series: self.series,
+            stop: &self.stop,
+            only_cpu: self.only_cpu,
+            rests: self.rests,
+            rest_at: i64::MAX,
+            gave_up: false,
+        }
+    }
+}
+
+impl Task for Competitor {
+    fn lock_memory(&self) -> io::Result<()> {
+        self.writer.as_ref().map_or(Ok(()), TallyWriter::lock)
+    }
+
+    fn warm_up(&mut self) {
+        let Some(mut writer) = self.writer.take() else { return };
+        let mut waits = std::mem::replace(&mut self.waits, Waits::nowhere());
+        self.warm.again();
+        let mut rounds = self.rounds(&self.warm, &mut waits, &mut writer);
+        (rounds.me, rounds.hold, rounds.limit, rounds.left) = (0, 0, i64::MAX, u64::MAX);
+        rounds.run(WARM_UP, self.plan.sums);
+        waits.reset();
+        self.waits = waits;
+        writer.reset();
+        self.writer = Some(writer);
+    }
+
+    fn run(&mut self, start: i64) -> io::Result<()> {
+        // Dropping the writer ends the series.
+        let Some(mut writer) = self.writer.take() else { return Ok(()) };
+        if let Some(duration) = self.duration {
+            self.arena.end_at(start.saturating_add(duration.ns()));
+        }
+        while now() < start && !self.stop.is_asked() {
+            Monotonic.sleep_until(start);
+        }
+        let mut waits = std::mem::replace(&mut self.waits, Waits::nowhere());
+        let before = Usage::of_this_thread();
+        let arena = Arc::clone(&self.arena);
+        let mut rounds = self.rounds(&arena, &mut waits, &mut writer);
+        rounds.run(self.plan.terms, self.plan.sums);
+        self.outcome.gave_up = rounds.gave_up;
+        self.outcome.usage = Usage::of_this_thread().since(before);
+        self.waits = waits;
+        Ok(())
+    }
+
+    fn notes(&mut self) -> Notes {
+        if !self.outcome.gave_up {
+            self.outcome.counted = Some(self.stretch.count(self));
+        }
+        let waits = std::mem::replace(&mut self.waits, Waits::nowhere());
+        let outcome = std::mem::take(&mut self.outcome);
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).push((self.me as usize, waits, outcome));
+        match self.me {
+            0 => Notes { clock_cost: Fact::Known(super::clock_cost(&Monotonic)), ..Notes::default() },
+            _ => Notes::default(),
+        }
+    }
+}
+
+impl Outside for notes::Account {
+    fn after(&mut self) -> Notes {
+        self.notes()
+    }
+}

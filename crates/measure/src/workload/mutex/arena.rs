@@ -1,0 +1,271 @@
+//! What the threads contend for: the sum behind the lock, the log of who held it, and the barrier between rounds.
+
+use super::lock::Lock;
+use crate::stop::Stop;
+use punctual_host::task::clock;
+use punctual_plan::kinds::MutexPlan;
+use std::cell::UnsafeCell;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+/// The last acquisitions that are kept: 16 bytes each.
+pub const LOG: usize = 1 << 16;
+/// The rounds whose time is kept: the first ones.
+pub const ROUNDS: usize = 1 << 16;
+/// A wait at the barrier looks up this often.
+const LOOK: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// An acquisition: when, and by which thread.
+#[derive(Default)]
+struct Entry {
+    at: AtomicI64,
+    owner: AtomicU32,
+}
+
+/// Changed by the owner of the lock alone.
+#[repr(align(128))]
+struct Protected {
+    sum: UnsafeCell<f64>,
+    /// The run of the last owner.
+    owner: UnsafeCell<(u32, u64)>,
+    longest_run: UnsafeCell<(u32, u64)>,
+    /// Acquisitions so far; who asks for the lock reads it.
+    acquisitions: AtomicU64,
+}
+
+/// All that the threads share.
+pub struct Arena {
+    pub lock: Lock,
+    pub threads: usize,
+    protected: Protected,
+    log: Box<[Entry]>,
+    arrived: AtomicU32,
+    generation: AtomicU32,
+    ending: AtomicBool,
+    /// When the present round began.
+    round_began: AtomicI64,
+    /// When all rest until, once; and when they did so last.
+    pub rest_until: AtomicI64,
+    rested: AtomicI64,
+    rests: bool,
+    rounds: AtomicU64,
+    rounds_wanted: u64,
+    round_times: Box<[AtomicI64]>,
+    right: AtomicU64,
+    error: AtomicU64,
+    terms: u64,
+    /// Threads that have all the samples that were asked for.
+    pub done: AtomicU32,
+    /// System calls of the barrier.
+    pub barrier_calls: AtomicU64,
+    stop: Arc<Stop>,
+    /// At the latest it ends then.
+    end_at: AtomicI64,
+}
+
+// SAFETY: the cells of `Protected` are touched by the owner of the lock alone, or, at the end of a round, by the last thread at the barrier,
+// while all others wait there.
+unsafe impl Sync for Arena {}
+
+/// How large an arena is.
+pub struct Size {
+    pub threads: usize,
+    pub log: usize,
+    pub rounds: u64,
+    /// Whether threads must rest from time to time: they are real-time ones.
+    pub rests: bool,
+}
+
+impl Arena {
+    /// A free lock and an empty log, all of it touched.
+    pub fn new(plan: &MutexPlan, size: Size, stop: Arc<Stop>) -> io::Result<Arena> {
+        let round_times = (0..ROUNDS.min(size.log)).map(|_| AtomicI64::new(0)).collect();
+        Ok(Arena {
+            lock: Lock::new(plan.lock)?,
+            threads: size.threads,
+            protected: Protected {
+                sum: UnsafeCell::new(0.0),
+                owner: UnsafeCell::new((u32::MAX, 0)),
+                longest_run: UnsafeCell::new((0, 0)),
+                acquisitions: AtomicU64::new(0),
+            },
+            log: (0..size.log.max(1)).map(|_| Entry::default()).collect(),
+            arrived: AtomicU32::new(0),
+            generation: AtomicU32::new(0),
+            ending: AtomicBool::new(false),
+            round_began: AtomicI64::new(0),
+            rest_until: AtomicI64::new(0),
+            rested: AtomicI64::new(0),
+            rests: size.rests,
+            rounds: AtomicU64::new(0),
+            rounds_wanted: size.rounds,
+            round_times,
+            right: AtomicU64::new(0),
+            error: AtomicU64::new(0),
+            terms: plan.terms,
+            done: AtomicU32::new(0),
+            barrier_calls: AtomicU64::new(0),
+            stop,
+            end_at: AtomicI64::new(i64::MAX),
+        })
+    }
+
+    /// Acquisitions so far.
+    #[inline(always)]
+    pub fn acquisitions(&self) -> u64 {
+        self.protected.acquisitions.load(Ordering::Relaxed)
+    }
+
+    /// What the lock is for, by its owner: adds to the sum and writes the log. The number of the acquisition.
+    #[inline(always)]
+    pub fn add(&self, value: f64, at: i64, owner: u32) -> u64 {
+        let number = self.protected.acquisitions.load(Ordering::Relaxed);
+        let entry = &self.log[number as usize % self.log.len()];
+        entry.at.store(at, Ordering::Relaxed);
+        entry.owner.store(owner, Ordering::Relaxed);
+        // SAFETY: the caller owns the lock; nobody else touches these.
+        unsafe {
+            *self.protected.sum.get() += value;
+            let (last, run) = &mut *self.protected.owner.get();
+            *run = if *last == owner { *run + 1 } else { 1 };
+            *last = owner;
+            let longest = &mut *self.protected.longest_run.get();
+            if *run > longest.1 {
+                *longest = (owner, *run);
+            }
+        }
+        self.protected.acquisitions.store(number + 1, Ordering::Release);
+        number
+    }
+
+    /// An acquisition by its number, while the log has it.
+    pub fn entry(&self, number: u64) -> Option<(i64, u32)> {
+        let entry = &self.log[number as usize % self.log.len()];
+        let found = (entry.at.load(Ordering::Acquire), entry.owner.load(Ordering::Acquire));
+        // One more may be half written.
+        (self.acquisitions() < number + self.log.len() as u64).then_some(found)
+    }
+
+    /// As new, but for the log; for one that has ended.
+    pub fn again(&self) {
+        for word in [&self.arrived, &self.done] {
+            word.store(0, Ordering::Relaxed);
+        }
+        self.round_began.store(0, Ordering::Relaxed);
+        self.rounds.store(0, Ordering::Relaxed);
+        self.ending.store(false, Ordering::Release);
+    }
+
+    /// It ends at this time.
+    pub fn end_at(&self, at: i64) {
+        self.end_at.fetch_min(at, Ordering::Relaxed);
+    }
+
+    /// Whether everybody ends. `now` may be any reading of the last moments.
+    #[inline(always)]
+    pub fn ends(&self, now: i64) -> bool {
+        self.ending.load(Ordering::Relaxed) || self.stop.is_asked() || now >= self.end_at.load(Ordering::Relaxed)
+    }
+
+    /// Everybody ends, and nobody waits at the barrier for those that have.
+    pub fn leave(&self) {
+        self.ending.store(true, Ordering::Release);
+        self.futex(libc::FUTEX_WAKE, i32::MAX as u32);
+    }
+
+    fn futex(&self, what: libc::c_int, value: u32) {
+        self.barrier_calls.fetch_add(1, Ordering::Relaxed);
+        let word = self.generation.as_ptr();
+        // SAFETY: the word lives as long as the arena; the timeout is a constant, which waking does not read.
+        unsafe { libc::syscall(libc::SYS_futex, word, what | libc::FUTEX_PRIVATE_FLAG, value, &LOOK) };
+    }
+
+    /// Waits for all threads; the last one ends the round. False: everybody ends.
+    pub fn meet(&self) -> bool {
+        let generation = self.generation.load(Ordering::Acquire);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads as u32 {
+            self.arrived.store(0, Ordering::Relaxed);
+            self.end_round();
+            self.generation.fetch_add(1, Ordering::Release);
+            if self.threads > 1 {
+                self.futex(libc::FUTEX_WAKE, i32::MAX as u32);
+            }
+        } else {
+            while self.generation.load(Ordering::Acquire) == generation {
+                if self.ends(now()) {
+                    self.leave();
+                    return false;
+                }
+                self.futex(libc::FUTEX_WAIT, generation);
+            }
+        }
+        !self.ends(now())
+    }
+
+    /// By the last thread at the barrier: all others wait.
+    fn end_round(&self) {
+        let now = now();
+        let began = self.round_began.load(Ordering::Relaxed);
+        if began != 0 {
+            let round = self.rounds.fetch_add(1, Ordering::Relaxed);
+            if let Some(place) = self.round_times.get(round as usize) {
+                place.store(now - began, Ordering::Relaxed);
+            }
+            // SAFETY: all others wait at the barrier.
+            let sum = unsafe { std::mem::take(&mut *self.protected.sum.get()) };
+            let error = (sum - std::f64::consts::PI).abs();
+            self.right.fetch_add(u64::from(error <= tolerance(self.terms)), Ordering::Relaxed);
+            if error > f64::from_bits(self.error.load(Ordering::Relaxed)) {
+                self.error.store(error.to_bits(), Ordering::Relaxed);
+            }
+            if self.rounds_wanted != 0 && round + 1 >= self.rounds_wanted {
+                self.ending.store(true, Ordering::Release);
+            }
+        }
+        let mut begin = now;
+        // Half a burst: the rest of it may be over before the next meeting.
+        if self.rests && now - self.rested.load(Ordering::Relaxed) > 5_000_000 {
+            begin = now + 1_000_000;
+            self.rest_until.store(begin, Ordering::Relaxed);
+            self.rested.store(begin, Ordering::Relaxed);
+        }
+        self.round_began.store(begin, Ordering::Relaxed);
+    }
+
+    /// Whole rounds, how many of them gave π, and the largest error.
+    pub fn integral(&self) -> (u64, u64, f64) {
+        let error = f64::from_bits(self.error.load(Ordering::Relaxed));
+        (self.rounds.load(Ordering::Relaxed), self.right.load(Ordering::Relaxed), error)
+    }
+
+    /// How long rounds took, the first ones.
+    pub fn round_times(&self) -> Vec<i64> {
+        let rounds = self.rounds.load(Ordering::Relaxed) as usize;
+        self.round_times.iter().take(rounds).map(|time| time.load(Ordering::Relaxed)).collect()
+    }
+
+    /// Who held the lock most often in a row, and how often; when all threads have ended.
+    pub fn longest_run(&self) -> (u32, u64) {
+        // SAFETY: called when nobody adds any more.
+        unsafe { *self.protected.longest_run.get() }
+    }
+
+    /// The owners of the last acquisitions, the oldest first; when all threads have ended.
+    pub fn owners(&self) -> Vec<u32> {
+        let end = self.acquisitions();
+        let begin = end.saturating_sub(self.log.len() as u64);
+        (begin..end).map(|number| self.log[number as usize % self.log.len()].owner.load(Ordering::Relaxed)).collect()
+    }
+}
+
+/// How far the midpoint rule may be off: h²/24·(f'(1) − f'(0)) = h²/12 for 4/(1+x²), and the rounding of each addition to a sum of at most 4.
+pub fn tolerance(terms: u64) -> f64 {
+    let width = 1.0 / terms as f64;
+    1.01 * width * width / 12.0 + terms as f64 * 4.0 * f64::EPSILON
+}
+
+#[inline(always)]
+pub fn now() -> i64 {
+    clock::read(libc::CLOCK_MONOTONIC)
+}

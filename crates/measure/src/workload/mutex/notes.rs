@@ -1,0 +1,316 @@
+//! What there is to say when all threads have ended: fairness, the longest wait, whether the integral is π, and what the kernel counted.
+
+use super::arena::{Arena, LOG, ROUNDS, tolerance};
+use super::stretch::Stretch;
+use super::{Outcome, Told, Waits};
+use punctual_core::{Cell, Column, Fact, Figure, Finding, Nanos, Notes, Severity, Table, Validation};
+use punctual_plan::kinds::{LockKind, MutexPlan};
+use std::sync::{Arc, PoisonError};
+
+/// Acquisitions per thread of a window for short-term fairness.
+const WINDOW: usize = 100;
+/// Rows of the longest wait that are shown: half of them the first, half the last.
+const ROWS: usize = 40;
+
+/// Looks at all of it from without.
+pub struct Account {
+    pub plan: MutexPlan,
+    pub arena: Arc<Arena>,
+    pub stretch: Arc<Stretch>,
+    pub names: Vec<String>,
+    pub told: Told,
+}
+
+type Thread = (usize, Waits, Outcome);
+
+impl Account {
+    /// Everything.
+    pub fn notes(&self) -> Notes {
+        let mut told = std::mem::take(&mut *self.told.lock().unwrap_or_else(PoisonError::into_inner));
+        told.sort_by_key(|(me, ..)| *me);
+        let mut notes = Notes::default();
+        notes.validations.push(self.integral());
+        notes.validations.push(self.additions(&told));
+        notes.validations.push(self.switches(&told));
+        notes.figures.extend(self.round_times());
+        notes.figures.extend(self.fairness(&told));
+        self.counts(&told, &mut notes);
+        notes.tables.push(self.threads(&told));
+        if let Some((me, waits, _)) = told.iter().max_by_key(|(_, waits, _)| waits.longest) {
+            notes.tables.extend(self.overtakers(*me, waits));
+            notes.tables.extend(self.longest(*me, waits));
+        }
+        notes.findings.extend(gave_up(&told));
+        notes
+    }
+
+    fn name(&self, thread: u32) -> String {
+        self.names.get(thread as usize).cloned().unwrap_or_else(|| thread.to_string())
+    }
+
+    fn integral(&self) -> Validation {
+        let (rounds, right, error) = self.arena.integral();
+        let within = tolerance(self.plan.terms);
+        Validation::compare("rounds whose integral is π", rounds, Fact::Known(right), "π itself", 0).explain(format!(
+            "midpoints with {} terms are at most {within:.1e} off, the worst round was {error:.1e} off; a round that was cut off at the end is not \
+             among them",
+            self.plan.terms
+        ))
+    }
+
+    fn additions(&self, told: &[Thread]) -> Validation {
+        let claimed = told.iter().map(|(_, waits, _)| waits.acquisitions).sum();
+        let counted = self.arena.acquisitions();
+        let source = "a plain counter behind the lock, which loses some where two threads are in at the same time";
+        // Who has all the samples that were asked for goes on contending until all have.
+        let allowed =
+            if self.arena.done.load(std::sync::atomic::Ordering::Relaxed) > 0 { counted.abs_diff(claimed) } else { 0 };
+        let validation =
+            Validation::compare("acquisitions of the lock", claimed, Fact::Known(counted), source, allowed);
+        if allowed == 0 {
+            validation
+        } else {
+            validation.explain("threads that had all their samples went on contending until all had")
+        }
+    }
+
+    /// Two counts of the kernel's, of the same stretch.
+    fn switches(&self, told: &[Thread]) -> Validation {
+        let counted = || told.iter().filter_map(|(_, _, outcome)| outcome.counted.as_ref());
+        let claimed = counted().map(|counted| counted.own_switches).sum();
+        let by_perf: Result<u64, String> = match counted().count() == told.len() {
+            true => counted().map(|counted| counted.switches.clone()).sum(),
+            false => Err("not every thread was counted".to_owned()),
+        };
+        let source = "perf_event_open: software event context-switches, each thread";
+        // Between the reading of the one and of the other.
+        let allowed = 2 * told.len() as u64 + claimed / 100;
+        Validation::compare("context switches in a stretch (getrusage)", claimed, Fact::from(by_perf), source, allowed)
+            .explain("some rounds after the measured ones, because counting is in the way")
+    }
+
+    fn round_times(&self) -> Vec<Figure> {
+        let mut times = self.arena.round_times();
+        times.sort_unstable();
+        let count = times.len() as u64;
+        let at = |share: f64| times.get((times.len().saturating_sub(1) as f64 * share) as usize).copied();
+        let of = |name: &str, what: &str, share: f64| {
+            at(share).map(|time| {
+                let title = format!("{what} time of a round, from barrier to barrier (of the first {ROUNDS})");
+                Figure::new(name, title, time as f64, "ns").of(count)
+            })
+        };
+        [("round-min", "least", 0.0), ("round-median", "median", 0.5), ("round-max", "longest", 1.0)]
+            .into_iter()
+            .filter_map(|(name, what, share)| of(name, what, share))
+            .collect()
+    }
+
+    fn fairness(&self, told: &[Thread]) -> Vec<Figure> {
+        let each: Vec<u64> = told.iter().map(|(_, waits, _)| waits.acquisitions).collect();
+        let all: u64 = each.iter().sum();
+        if all == 0 {
+            return Vec::new();
+        }
+        let mut figures = vec![
+            Figure::new("jain-index", "Jain's index of acquisitions by thread (1: all alike)", jain(&each), "ratio")
+                .of(all),
+        ];
+        let owners = self.arena.owners();
+        let windows: Vec<f64> =
+            owners.chunks_exact(WINDOW * each.len().max(1)).map(|window| jain(&shares(window, each.len()))).collect();
+        if !windows.is_empty() {
+            let title = format!(
+                "the same over {} acquisitions at a time, mean (of the last {LOG}): what a thread meets in the short run",
+                WINDOW * each.len()
+            );
+            let mean = windows.iter().sum::<f64>() / windows.len() as f64;
+            figures.push(Figure::new("jain-index-short", title, mean, "ratio").of(windows.len() as u64));
+        }
+        let (owner, run) = self.arena.longest_run();
+        let title = format!("longest run of one owner: {}", self.name(owner));
+        figures.push(Figure::new("longest-run", title, run as f64, "count").of(self.arena.acquisitions()));
+        figures
+    }
+
+    /// Futex calls and switches of the stretch.
+    fn counts(&self, told: &[Thread], notes: &mut Notes) {
+        let counted = || told.iter().filter_map(|(_, _, outcome)| outcome.counted.as_ref());
+        let (rounds, ..) = self.stretch.arena.integral();
+        let taken = self.stretch.arena.acquisitions();
+        let barrier = self.stretch.barrier_calls();
+        let hold = Stretch::shorter_hold(self.plan.hold)
+            .map_or(String::new(), |hold| format!(", the lock held for {hold} at most"));
+        let futex: Result<u64, String> = counted().map(|counted| counted.futex.clone()).sum();
+        let probes: u64 = counted().map(|counted| counted.probes).sum();
+        let lock_calls = futex.clone().map(|calls| calls.saturating_sub(barrier + probes));
+        if matches!(self.plan.lock, LockKind::Spin | LockKind::Ticket) {
+            let source = "perf_event_open: tracepoint syscalls:sys_enter_futex, each thread";
+            notes.validations.push(
+                Validation::compare("futex calls of a lock that spins", 0, Fact::from(lock_calls.clone()), source, 0)
+                    .explain("those of the barrier between rounds taken off"),
+            );
+        }
+        match lock_calls {
+            Ok(calls) if taken > 0 => {
+                let title = format!(
+                    "calls of futex(2) for a thousand acquisitions, in a stretch of {rounds} whole rounds after the measured ones ({calls} for {taken}\
+                     {hold}; those of the barrier taken off)"
+                );
+                let figure = Figure::new("futex-calls", title, calls as f64 * 1000.0 / taken as f64, "count");
+                notes.figures.push(figure.of(taken));
+                if rounds > 0 {
+                    let title = "calls of futex(2) a round, in the same stretch";
+                    notes.figures.push(
+                        Figure::new("futex-calls-round", title, calls as f64 / rounds as f64, "count").of(rounds),
+                    );
+                }
+            }
+            Ok(_) => {}
+            Err(why) => {
+                let message = "calls of futex(2) could not be counted";
+                let finding = Finding::new(
+                    "futex-not-counted",
+                    Severity::Note,
+                    self.names.first().map_or("mutex", |name| name),
+                    message,
+                );
+                notes.findings.push(finding.evidence(why).remedy("run as root, or lower kernel.perf_event_paranoid"));
+            }
+        }
+        let switches: u64 =
+            told.iter().map(|(_, _, o)| o.usage.voluntary_switches + o.usage.involuntary_switches).sum();
+        let (measured, ..) = self.arena.integral();
+        if measured > 0 {
+            let title = "context switches a round, all threads, in the measured time (getrusage)";
+            notes
+                .figures
+                .push(Figure::new("switches-round", title, switches as f64 / measured as f64, "count").of(measured));
+        }
+    }
+
+    fn threads(&self, told: &[Thread]) -> Table {
+        let row = |(me, waits, outcome): &Thread| {
+            let mean = waits.sum / waits.acquisitions.max(1) as i64;
+            vec![
+                self.name(*me as u32).into(),
+                waits.acquisitions.into(),
+                Nanos(mean).into(),
+                Nanos(waits.longest.max(0)).into(),
+                waits.most_overtaken.into(),
+                (outcome.usage.voluntary_switches + outcome.usage.involuntary_switches).into(),
+            ]
+        };
+        Table {
+            name: "threads".to_owned(),
+            title: "The threads".to_owned(),
+            columns: vec![
+                Column::new("thread", ""),
+                Column::new("acquisitions", "count"),
+                Column::new("mean wait", "ns"),
+                Column::new("longest", "ns"),
+                Column::new("most overtaken", "count"),
+                Column::new("switches", "count"),
+            ],
+            rows: told.iter().map(row).collect(),
+        }
+    }
+
+    fn overtakers(&self, me: usize, waits: &Waits) -> Option<Table> {
+        // The first holder had the lock before it was asked for, and did not overtake.
+        let overtakers = waits.holders.get(waits.holders.len().saturating_sub(waits.overtaken as usize)..)?;
+        let owners: Vec<u32> = overtakers.iter().map(|(_, owner)| *owner).collect();
+        let shares = shares(&owners, self.names.len());
+        let rows = shares.iter().enumerate().filter(|(_, times)| **times > 0);
+        let rows: Vec<Vec<Cell>> = rows.map(|(by, times)| vec![self.name(by as u32).into(), (*times).into()]).collect();
+        (!rows.is_empty()).then(|| Table {
+            name: "overtaken-by".to_owned(),
+            title: format!(
+                "Longest wait of all: {} waited {} and was overtaken {} times{}",
+                self.name(me as u32),
+                Nanos(waits.longest.max(0)),
+                waits.overtaken,
+                if waits.left_out > 0 { format!(" ({} not kept)", waits.left_out) } else { String::new() }
+            ),
+            columns: vec![Column::new("by", ""), Column::new("times", "count")],
+            rows,
+        })
+    }
+
+    /// Who held the lock when during the longest wait: one row for acquisitions in a row.
+    fn longest(&self, me: usize, waits: &Waits) -> Option<Table> {
+        let mut runs: Vec<(i64, u32, u64)> = Vec::new();
+        for (at, owner) in &waits.holders {
+            match runs.last_mut() {
+                Some((_, last, times)) if last == owner => *times += 1,
+                _ => runs.push((*at, *owner, 1)),
+            }
+        }
+        if runs.is_empty() {
+            return None;
+        }
+        let row = |(at, owner, times): &(i64, u32, u64)| -> Vec<Cell> {
+            vec![Cell::Number((at - waits.asked_at) as f64), self.name(*owner).into(), (*times).into()]
+        };
+        let mut rows: Vec<Vec<Cell>> = Vec::new();
+        if runs.len() <= ROWS {
+            rows.extend(runs.iter().map(row));
+        } else {
+            let (first, rest) = runs.split_at(ROWS / 2);
+            let (middle, last) = rest.split_at(rest.len() - ROWS / 2);
+            rows.extend(first.iter().map(row));
+            let times: u64 = middle.iter().map(|(_, _, times)| times).sum();
+            rows.push(vec![Cell::Nothing, format!("{} changes of owner not shown", middle.len()).into(), times.into()]);
+            rows.extend(last.iter().map(row));
+        }
+        rows.push(vec![Nanos(waits.longest).into(), format!("{} has it", self.name(me as u32)).into(), Cell::Nothing]);
+        Some(Table {
+            name: "longest-wait".to_owned(),
+            title: format!(
+                "Who got the lock when in the longest wait, of {} (the first row is who had it last when it was asked for)",
+                self.name(me as u32)
+            ),
+            columns: vec![
+                Column::new("after the request", "ns"),
+                Column::new("owner", ""),
+                Column::new("times in a row", "count"),
+            ],
+            rows,
+        })
+    }
+}
+
+/// Acquisitions by thread.
+fn shares(owners: &[u32], threads: usize) -> Vec<u64> {
+    let mut shares = vec![0; threads];
+    owners.iter().for_each(|owner| shares.get_mut(*owner as usize).into_iter().for_each(|share| *share += 1));
+    shares
+}
+
+/// Jain, Chiu, Hawe: A quantitative measure of fairness (DEC-TR-301, 1984): (Σx)² / (n·Σx²), from 1/n (one has all) to 1 (all alike).
+fn jain(shares: &[u64]) -> f64 {
+    let sum: f64 = shares.iter().map(|share| *share as f64).sum();
+    let squares: f64 = shares.iter().map(|share| (*share as f64).powi(2)).sum();
+    if squares > 0.0 { sum * sum / (shares.len() as f64 * squares) } else { 1.0 }
+}
+
+fn gave_up(told: &[Thread]) -> Option<Finding> {
+    told.iter().any(|(_, _, outcome)| outcome.gave_up).then(|| {
+        let message = "threads spun for a lock whose owner did not get the CPU, and gave up at the end";
+        Finding::new("spun-in-vain", Severity::Warning, "system", message)
+            .remedy("spinning needs a CPU for each thread: fewer threads, more CPUs, or a lock that sleeps (with `lock = \"pi\"` for priorities)")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jains_index_is_what_it_is_defined_to_be() {
+        assert_eq!(jain(&[5, 5, 5, 5]), 1.0);
+        assert_eq!(jain(&[8, 0, 0, 0]), 0.25);
+        assert_eq!(jain(&[1, 2]), 0.9);
+        assert_eq!(shares(&[0, 2, 2, 9], 3), [1, 0, 2]);
+    }
+}

@@ -1,0 +1,152 @@
+//! `punctual measure mutex`: the locks exclude, the integral is π, and the shapes that hold on any machine.
+
+mod common;
+
+use common::{Place, text};
+use serde_json::Value;
+
+fn measured(place: &Place, bundle: &str, arguments: &[&str]) -> Value {
+    let all = [&["measure", "mutex", "--quiet", "--json", "--output", bundle], arguments].concat();
+    let output = place.punctual(&all);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {}", text(&output)))
+}
+
+fn notes(summary: &Value) -> &Value {
+    &summary["phases"][0]["measures"][0]["notes"]
+}
+
+fn figure(summary: &Value, name: &str) -> Option<f64> {
+    notes(summary)["figures"].as_array().unwrap().iter().find(|figure| figure["name"] == name)?["value"].as_f64()
+}
+
+fn table<'s>(summary: &'s Value, name: &str) -> Option<&'s Value> {
+    notes(summary)["tables"].as_array().unwrap().iter().find(|table| table["name"] == name)
+}
+
+fn all_agree(summary: &Value, what: &str) {
+    let validations = notes(summary)["validations"].as_array().unwrap();
+    assert!(validations.len() >= 3, "{what}");
+    for validation in validations {
+        if validation["counted"].get("known").is_none() {
+            println!("SKIPPED: {} are not counted here: {}", validation["what"], validation["counted"]);
+            continue;
+        }
+        assert_eq!(validation["agrees"], true, "{what}: {validation}");
+    }
+}
+
+#[test]
+fn every_lock_excludes_and_gives_pi() {
+    let place = Place::with("");
+    for lock in ["normal", "pi", "robust", "adaptive", "spin", "ticket", "rwlock"] {
+        let lock_setting = format!("lock={lock}");
+        // Spinning threads hold each other up where there are fewer CPUs than threads: few rounds.
+        let arguments =
+            ["-s", &lock_setting, "--threads", "3", "-s", "rounds=4", "-s", "terms=600", "--duration", "60s"];
+        let summary = measured(&place, lock, &arguments);
+        let series = summary["phases"][0]["series"].as_array().unwrap();
+        assert_eq!(
+            series.iter().map(|series| series["count"].as_u64().unwrap()).collect::<Vec<_>>(),
+            [800; 3],
+            "{lock}"
+        );
+        all_agree(&summary, lock);
+        assert_eq!(notes(&summary)["validations"][0]["claimed"], 4, "{lock}: rounds");
+        assert_eq!(notes(&summary)["validations"][1]["claimed"], 2_400, "{lock}: acquisitions");
+        assert_eq!(figure(&summary, "jain-index"), Some(1.0), "{lock}");
+    }
+}
+
+#[test]
+fn a_shared_sum_is_slower_with_far_more_futex_calls_and_switches() {
+    let place = Place::with("");
+    let variant = |sums: &str| {
+        let setting = format!("sums={sums}");
+        let summary = measured(&place, sums, &["-s", &setting, "-s", "rounds=60", "--duration", "60s"]);
+        all_agree(&summary, sums);
+        summary
+    };
+    let (shared, own) = (variant("shared"), variant("own"));
+    let of = |name: &str| figure(&shared, name).zip(figure(&own, name));
+    let (slow, fast) = of("round-median").unwrap();
+    assert!(slow > 2.0 * fast, "a round with a shared sum takes {slow} ns, with own sums {fast} ns");
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        println!("SKIPPED: contention lacks a second CPU");
+        return;
+    }
+    match of("futex-calls-round") {
+        Some((many, few)) => assert!(many > 10.0 * few + 5.0, "futex calls a round: {many} and {few}"),
+        None => println!("SKIPPED: calls of futex(2) are not counted here"),
+    }
+    let (many, few) = of("switches-round").unwrap();
+    assert!(many > few, "switches a round: {many} and {few}");
+}
+
+#[test]
+fn the_longest_wait_says_who_held_the_lock() {
+    let place = Place::with("");
+    let arguments = ["--threads", "2", "--count", "50", "-s", "hold=200us", "-s", "terms=200"];
+    let summary = measured(&place, "bundle", &arguments);
+    let rows = table(&summary, "longest-wait").unwrap()["rows"].as_array().unwrap();
+    let last = rows.last().unwrap();
+    assert!(last[1].as_str().unwrap().ends_with("has it"), "{rows:?}");
+    let longest =
+        summary["phases"][0]["series"].as_array().unwrap().iter().map(|series| series["max"].as_f64().unwrap());
+    assert_eq!(last[0].as_f64().unwrap(), longest.fold(0.0, f64::max), "the last row is the longest sample");
+    let times: Vec<f64> = rows.iter().filter_map(|row| row[0].as_f64()).collect();
+    assert!(times.is_sorted(), "{times:?}");
+    for series in summary["phases"][0]["series"].as_array().unwrap() {
+        assert_eq!(series["count"], 50, "as many samples as were asked for");
+    }
+}
+
+#[test]
+fn a_ticket_lock_is_fair_where_it_matters() {
+    let place = Place::with("");
+    let summary =
+        measured(&place, "bundle", &["-s", "lock=ticket", "--threads", "2", "-s", "rounds=10", "--duration", "60s"]);
+    let rows = table(&summary, "threads").unwrap()["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    let jain = figure(&summary, "jain-index-short").unwrap();
+    assert!((0.5..=1.0).contains(&jain), "{jain}");
+}
+
+#[test]
+fn threads_have_their_own_priorities_and_cpus() {
+    if !common::is_root("priorities of real-time threads") {
+        return;
+    }
+    let place = Place::with("");
+    let arguments = ["--policy", "fifo", "--threads", "2", "--cpus", "0", "-s", "lock=pi", "-s", "priorities=[30, 20]"];
+    let summary = measured(&place, "bundle", &[&arguments[..], &["-s", "rounds=3", "--duration", "60s"]].concat());
+    let series = summary["phases"][0]["series"].as_array().unwrap();
+    let scheduling: Vec<&str> = series.iter().filter_map(|series| series["scheduling"].as_str()).collect();
+    if scheduling.iter().any(|one| one.starts_with("SCHED_OTHER")) {
+        println!("SKIPPED: real-time scheduling is refused here");
+        return;
+    }
+    assert_eq!(scheduling, ["SCHED_FIFO 30", "SCHED_FIFO 20"]);
+    all_agree(&summary, "priorities");
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let place = Place::with("");
+    for (settings, said) in [
+        (&["lock=pthread"][..], "not a lock"),
+        (&["terms=3"], "do not go round"),
+        (&["priorities=[1, 2, 3, 4, 5]"], "5 priorities for 4 threads"),
+        (&["terms=99999999999999999999"], ""),
+        (&["hold=2s"], "hold"),
+    ] {
+        let settings: Vec<&str> = settings.iter().flat_map(|setting| ["-s", setting]).collect();
+        let refused = place.punctual(&[&["measure", "mutex", "-q"], &settings[..]].concat());
+        assert_eq!(refused.status.code(), Some(2), "{settings:?}: {}", text(&refused));
+        assert!(text(&refused).contains(said), "{settings:?}: {}", text(&refused));
+    }
+    let spinning =
+        ["measure", "mutex", "-q", "--policy", "fifo", "-s", "lock=spin", "--cpus", "all", "--threads", "per-cpu"];
+    let refused = place.punctual(&spinning);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+    assert!(text(&refused).contains("keep every CPU busy"), "{}", text(&refused));
+}
