@@ -34,6 +34,11 @@ impl Counter {
         Counter { clock, origin, rate: (ns << SHIFT) / ticks }
     }
 
+    /// Whether it is the processor's counter, which other programs can read too.
+    pub fn is_counter(&self) -> bool {
+        self.clock != CLOCK_MONOTONIC
+    }
+
     /// How far the counter goes in a span.
     pub fn span(&self, span: punctual_core::Nanos) -> i64 {
         if self.clock == CLOCK_MONOTONIC {

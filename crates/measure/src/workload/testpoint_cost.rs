@@ -4,6 +4,7 @@
 //! or a change of frequency meets each of them. The stamps of `ring` are those that the ring itself holds.
 
 mod io_uring;
+mod lttng;
 mod ring;
 mod ways;
 
@@ -122,6 +123,19 @@ impl Lane {
                 probe.drain();
                 course.run(0, ticks, sink, stop, || (), || probe.hit()).samples
             }
+            Way::Lttng(lttng) => match lttng.batch() {
+                Ok(()) => {
+                    let cpu = self.course.only_cpu.unwrap_or_else(current_cpu);
+                    for pair in lttng.stamps.windows(2).take(points as usize) {
+                        sink.put(ticks.on_monotonic(pair[0]), ticks.on_monotonic(pair[1]), cpu);
+                    }
+                    (lttng::BATCH as u64).min(points)
+                }
+                Err(why) => {
+                    self.way = Err(why);
+                    return;
+                }
+            },
             Way::Ring(ring) => match ring.batch() {
                 Ok(recorded) => {
                     let cpu = current_cpu();
@@ -151,7 +165,7 @@ impl Lane {
             let begin = ticks.now();
             match way {
                 // Where another call must come between, or there is nothing to write.
-                Way::Clock | Way::Raw { before: Some(_), .. } => return None,
+                Way::Clock | Way::Lttng(_) | Way::Raw { before: Some(_), .. } => return None,
                 Way::Ring(ring) => ring.pass(POINTS),
                 Way::Raw { timed, .. } => (0..POINTS).for_each(|_| {
                     timed.call();
@@ -180,9 +194,10 @@ impl Lane {
 
 impl Task for Points {
     fn prepare(&mut self) -> Result<(), String> {
-        self.ticks = Some(Counter::calibrate());
+        let ticks = Counter::calibrate();
+        self.ticks = Some(ticks);
         for lane in &mut self.lanes {
-            lane.way = Way::open(lane.mechanism, &mut self.payload, &self.cpus);
+            lane.way = Way::open(lane.mechanism, &mut self.payload, &self.cpus, &ticks);
         }
         Ok(())
     }

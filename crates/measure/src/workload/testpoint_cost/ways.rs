@@ -1,7 +1,9 @@
 //! The ways to write a test point, each opened on its own: what this system lacks is told, and the others go on.
 
 use super::io_uring::Uring;
+use super::lttng::Lttng;
 use super::ring::OwnRing;
+use crate::workload::counter::Counter;
 use crate::workload::raw::{Raw, checked, pipe};
 use crate::workload::tracefs::Tracefs;
 use punctual_core::CpuSet;
@@ -35,11 +37,13 @@ pub enum Way {
     Uring(Box<Uring>, File),
     /// A uprobe.
     Uprobe(Box<OwnProbe>),
+    /// A program with LTTng's tracepoints.
+    Lttng(Box<Lttng>),
 }
 
 impl Way {
     /// Opens a way; `payload` is what is written and lives longer. The error says what is missing.
-    pub fn open(mechanism: PointMechanism, payload: &mut [u8], cpus: &CpuSet) -> Result<Way, String> {
+    pub fn open(mechanism: PointMechanism, payload: &mut [u8], cpus: &CpuSet, ticks: &Counter) -> Result<Way, String> {
         let said = |what: &'static str| move |why: io::Error| format!("{what}: {why}");
         match mechanism {
             PointMechanism::Clock => Ok(Way::Clock),
@@ -78,7 +82,11 @@ impl Way {
                 let lacks = |why| format!("this kernel has no user events (CONFIG_USER_EVENTS): {why}");
                 found.map_err(lacks).and(Err("user events are not measured by this version".to_owned()))
             }
-            PointMechanism::Lttng => Err("LTTng-UST is not measured by this version".to_owned()),
+            PointMechanism::Lttng if !ticks.is_counter() => Err(
+                "the program with LTTng's tracepoints stamps with the processor's counter, which is not trusted here"
+                    .to_owned(),
+            ),
+            PointMechanism::Lttng => Lttng::open(cpus.first().unwrap_or(0)).map(|lttng| Way::Lttng(Box::new(lttng))),
         }
     }
 }
