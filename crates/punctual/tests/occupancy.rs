@@ -228,3 +228,62 @@ fn a_bundle_without_a_recording_is_refused() {
         assert!(text(&output).contains("holds no recording"), "{}", text(&output));
     }
 }
+
+/// Sleeps, and then tells its thread id and its switches as getrusage(2) has them.
+const SLEEPER: &str = "import os, resource, time\nfor _ in range(100): time.sleep(0.001)\n\
+    u = resource.getrusage(resource.RUSAGE_SELF)\nprint(os.getpid(), u.ru_nvcsw, u.ru_nivcsw)\n";
+
+#[test]
+fn getrusage_and_perf_stat_count_the_same_switches() {
+    if !common::is_root("recording")
+        || !common::has_program("perf", "linux-perf")
+        || !common::has_program("python3", "python3")
+    {
+        return;
+    }
+    let place = Place::with("");
+    place.write("sleeper.py", SLEEPER.as_bytes());
+    let perf = [
+        "perf",
+        "stat",
+        "--no-inherit",
+        "-x",
+        ",",
+        "-o",
+        "perf.txt",
+        "-e",
+        "context-switches",
+        "python3",
+        "sleeper.py",
+    ];
+    let words = ["trace", "--quiet", "--output", "bundle", "--events", "sched", "--"];
+    let output = place.punctual(&[&words[..], &perf[..]].concat());
+    if !output.status.success() {
+        println!("SKIPPED: this cannot be recorded or counted here: {}", text(&output).trim());
+        return;
+    }
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let told: Vec<i64> = said.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    let [tid, voluntary, involuntary] = told[..] else { panic!("{said}") };
+    let perf = fs::read_to_string(place.path().join("perf.txt")).unwrap();
+    let counted = perf.lines().find_map(|line| line.split_once(",,context-switches")).map(|(count, _)| count);
+    let Some(counted) = counted.and_then(|count| count.parse::<i64>().ok()) else {
+        println!("SKIPPED: perf does not count context switches here: {perf}");
+        return;
+    };
+    let occupancy = document(&place, &["occupancy", "bundle", "--json"]);
+    let mut threads = occupancy["processes"].as_array().unwrap().iter().flat_map(|p| p["threads"].as_array().unwrap());
+    let ours = threads.find(|thread| thread["tid"] == tid).expect("the thread was recorded");
+    if occupancy["covered"]["lost"] != 0 || ours["unknown"] != 0 {
+        println!("SKIPPED: not every switch of the thread was told: {} {ours}", occupancy["covered"]);
+        return;
+    }
+    let (ours_voluntary, ours_involuntary) =
+        (ours["voluntary"].as_i64().unwrap(), ours["involuntary"].as_i64().unwrap());
+    let what = format!("getrusage {voluntary} + {involuntary}, perf {counted}, ours {ours}");
+    // After asking, Python ends: the last switch, and perhaps some for what it writes, are still to come.
+    assert!((voluntary..=voluntary + 20).contains(&ours_voluntary), "{what}");
+    assert!((involuntary..=involuntary + 20).contains(&ours_involuntary), "{what}");
+    // perf begins at the exec: before it the task was born and waited for its parent; nor does perf count the switch that ends the task.
+    assert!((0..=8).contains(&(ours_voluntary + ours_involuntary - counted)), "{what}");
+}
