@@ -6,10 +6,12 @@
 mod clock_cost;
 pub mod counter;
 pub mod course;
+mod io_uring;
 mod mutex;
 pub mod perf;
 pub mod raw;
 mod spin;
+mod storage;
 mod switch;
 mod syscall;
 mod testpoint_cost;
@@ -143,6 +145,7 @@ fn parts(order: &Order) -> Result<Parts, PrepareError> {
         Workload::Mutex(plan) => mutex::parts(order, plan),
         Workload::Switch(plan) => switch::parts(order, plan),
         Workload::TestpointCost(plan) => Ok(testpoint_cost::parts(order, plan)),
+        Workload::Storage(plan) => storage::parts(order, plan),
         other => Err(not_built(other.kind())),
     }
 }

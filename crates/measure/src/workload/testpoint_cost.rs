@@ -3,7 +3,6 @@
 //! A point is a stamp of the points' clock and what is written after it. All mechanisms take turns of [`ROUND`] points, so that a disturbance
 //! or a change of frequency meets each of them. The stamps of `ring` are those that the ring itself holds.
 
-mod io_uring;
 mod lttng;
 mod ring;
 mod ways;

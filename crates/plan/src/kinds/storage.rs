@@ -57,11 +57,18 @@ parameters! {
     }
 }
 
+/// Several of them wait in memory.
+const LARGEST_BATCH: Bytes = Bytes::mib(64);
+
 impl Kind for StoragePlan {
     fn parts(&self) -> Vec<String> {
         let parts: &[&str] = match self.mode {
             StorageMode::Direct => &["whole", "open", "write", "close"],
             StorageMode::Buffered => &["whole", "safe-write"],
+            // There the write itself waits for the disk.
+            StorageMode::Forced if matches!(self.forcing, Forcing::Dsync | Forcing::Direct) => {
+                &["whole", "open", "write", "close"]
+            }
             StorageMode::Forced => &["whole", "open", "write", "force", "close"],
         };
         parts.iter().map(|part| (*part).to_owned()).collect()
@@ -88,6 +95,11 @@ impl StorageSpec {
         }
         if plan.mode != StorageMode::Buffered {
             doubts.unused("batch", &self.batch, &usual.batch, "only `buffered` collects records");
+        } else if plan.record.get().saturating_mul(plan.batch.into()) > LARGEST_BATCH.get() {
+            let message = format!("a batch would be larger than {LARGEST_BATCH}");
+            doubts.wrong(&self.batch, message, "choose a smaller `batch`, or a smaller `record`");
+        } else if plan.record.get().saturating_mul(plan.batch.into()) > plan.file_max.get() {
+            doubts.wrong(&self.batch, "a batch is larger than the file may be", "choose a larger `file_max`");
         }
         if plan.record > plan.file_max {
             doubts.wrong(&self.record, "a record is larger than the file may be", "choose a larger `file_max`");

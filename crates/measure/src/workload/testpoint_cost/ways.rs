@@ -1,9 +1,9 @@
 //! The ways to write a test point, each opened on its own: what this system lacks is told, and the others go on.
 
-use super::io_uring::Uring;
 use super::lttng::Lttng;
 use super::ring::OwnRing;
 use crate::workload::counter::Counter;
+use crate::workload::io_uring::Uring;
 use crate::workload::raw::{Raw, checked, pipe};
 use crate::workload::tracefs::Tracefs;
 use punctual_core::CpuSet;

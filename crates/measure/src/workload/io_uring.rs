@@ -1,4 +1,4 @@
-//! The least of io_uring(7): one write, submitted and waited for.
+//! The least of io_uring(7): one write, submitted and waited for; a write and an fsync, linked.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -27,6 +27,7 @@ const SQ_TAIL: usize = 1;
 const SQ_MASK: usize = 2;
 const SQ_ARRAY: usize = 6;
 const CQ_HEAD: usize = 0;
+const CQ_TAIL: usize = 1;
 const CQ_MASK: usize = 2;
 const CQ_CQES: usize = 5;
 
@@ -34,7 +35,9 @@ const OFF_SQ_RING: i64 = 0;
 const OFF_SQES: i64 = 0x1000_0000;
 const FEAT_SINGLE_MMAP: u32 = 1;
 const ENTER_GETEVENTS: u32 = 1;
+const OP_FSYNC: u8 = 3;
 const OP_WRITE: u8 = 23;
+const IO_LINK: u8 = 1 << 2;
 const ENTRIES: u32 = 4;
 const SQE: usize = 64;
 const CQE: usize = 16;
@@ -87,42 +90,115 @@ impl Uring {
         unsafe { AtomicU32::from_ptr(self.rings.0.add(offset as usize).cast()) }
     }
 
-    /// Writes to a descriptor and waits until that is done. The answer is that of write(2), or −errno.
+    /// Writes to the beginning of a descriptor and waits until that is done. The answer is that of write(2), or −errno.
     ///
     /// # Safety
     /// `bytes` must be readable memory of `length` until this returns.
     #[inline(always)]
     pub unsafe fn write(&mut self, to: i32, bytes: *const u8, length: u32) -> i32 {
-        let (sq, cq) = (&self.params.sq_off, &self.params.cq_off);
-        let tail = self.word(sq[SQ_TAIL]).load(Ordering::Relaxed);
+        self.put(0, Request { op: OP_WRITE, flags: 0, to, at: bytes as u64, length, offset: 0 });
+        self.publish(1);
+        if self.enter(1, 1) < 0 {
+            return -1;
+        }
+        self.take().unwrap_or(-1)
+    }
+
+    /// Submits a write at this offset and, linked to it, an fsync, and waits for neither: [`Uring::wait_for_both`] does. The answer is that of
+    /// io_uring_enter(2): 2 where both were taken.
+    ///
+    /// # Safety
+    /// `bytes` must be readable memory of `length` until `wait_for_both` has returned.
+    #[inline(always)]
+    pub unsafe fn submit_write_and_fsync(&mut self, to: i32, bytes: *const u8, length: u32, offset: u64) -> i64 {
+        self.put(0, Request { op: OP_WRITE, flags: IO_LINK, to, at: bytes as u64, length, offset });
+        self.put(1, Request { op: OP_FSYNC, flags: 0, to, at: 0, length: 0, offset: 0 });
+        self.publish(2);
+        self.enter(2, 0)
+    }
+
+    /// Waits until the write and the fsync are done: the answers of both, or −errno (the fsync's is −ECANCELED where the write failed).
+    #[inline(always)]
+    pub fn wait_for_both(&mut self) -> [i32; 2] {
+        let mut results = [-libc::EIO; 2];
+        let mut taken = 0;
+        // What is linked completes in its order.
+        while let Some(place) = results.get_mut(taken) {
+            match self.take() {
+                Some(result) => {
+                    *place = result;
+                    taken += 1;
+                }
+                None if self.enter(0, 2 - taken as u32) < 0
+                    && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted =>
+                {
+                    break;
+                }
+                None => {}
+            }
+        }
+        results
+    }
+
+    /// Fills the entry that is so many after the last published one.
+    #[inline(always)]
+    fn put(&mut self, ahead: u32, request: Request) {
+        let sq = &self.params.sq_off;
+        let tail = self.word(sq[SQ_TAIL]).load(Ordering::Relaxed).wrapping_add(ahead);
         let index = tail & self.word(sq[SQ_MASK]).load(Ordering::Relaxed);
         // SAFETY: the index is below the number of entries, each of 64 bytes, of which the fields below are the first 32
         // (struct io_uring_sqe); the kernel reads them only after the tail has moved.
         unsafe {
             let sqe = self.sqes.0.add(index as usize * SQE);
             ptr::write_bytes(sqe, 0, SQE);
-            sqe.write(OP_WRITE);
-            sqe.add(4).cast::<i32>().write(to);
-            sqe.add(16).cast::<u64>().write(bytes as u64);
-            sqe.add(24).cast::<u32>().write(length);
+            sqe.write(request.op);
+            sqe.add(1).write(request.flags);
+            sqe.add(4).cast::<i32>().write(request.to);
+            sqe.add(8).cast::<u64>().write(request.offset);
+            sqe.add(16).cast::<u64>().write(request.at);
+            sqe.add(24).cast::<u32>().write(request.length);
         }
         self.word(sq[SQ_ARRAY] + index * 4).store(index, Ordering::Relaxed);
-        self.word(sq[SQ_TAIL]).store(tail.wrapping_add(1), Ordering::Release);
-        let none = ptr::null::<u8>();
-        // SAFETY: io_uring_enter takes numbers and, here, no signal mask.
-        let entered = unsafe {
-            libc::syscall(libc::SYS_io_uring_enter, self.fd.as_raw_fd(), 1u32, 1u32, ENTER_GETEVENTS, none, 0usize)
-        };
-        if entered < 0 {
-            return -1;
+    }
+
+    /// Lets the kernel see so many entries more.
+    #[inline(always)]
+    fn publish(&mut self, entries: u32) {
+        let tail = self.word(self.params.sq_off[SQ_TAIL]);
+        tail.store(tail.load(Ordering::Relaxed).wrapping_add(entries), Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, submit: u32, wait_for: u32) -> i64 {
+        let (fd, none) = (self.fd.as_raw_fd(), ptr::null::<u8>());
+        // SAFETY: io_uring_enter takes numbers and, here, no signal mask. What the entries point at their makers answer for.
+        unsafe { libc::syscall(libc::SYS_io_uring_enter, fd, submit, wait_for, ENTER_GETEVENTS, none, 0usize) as i64 }
+    }
+
+    /// The next completion, where there is one.
+    #[inline(always)]
+    fn take(&mut self) -> Option<i32> {
+        let cq = &self.params.cq_off;
+        let head = self.word(cq[CQ_HEAD]).load(Ordering::Relaxed);
+        if head == self.word(cq[CQ_TAIL]).load(Ordering::Acquire) {
+            return None;
         }
-        let head = self.word(cq[CQ_HEAD]).load(Ordering::Acquire);
         let at = cq[CQ_CQES] as usize + (head & self.word(cq[CQ_MASK]).load(Ordering::Relaxed)) as usize * CQE;
-        // SAFETY: the entry lies within the mapping; the call above has waited for it. `res` is at offset 8 (struct io_uring_cqe).
+        // SAFETY: the entry lies within the mapping, and the tail says that it is filled. `res` is at offset 8 (struct io_uring_cqe).
         let result = unsafe { self.rings.0.add(at + 8).cast::<i32>().read() };
         self.word(cq[CQ_HEAD]).store(head.wrapping_add(1), Ordering::Release);
-        result
+        Some(result)
     }
+}
+
+/// The fields of a `struct io_uring_sqe` that are used.
+struct Request {
+    op: u8,
+    flags: u8,
+    to: i32,
+    at: u64,
+    length: u32,
+    offset: u64,
 }
 
 fn map(fd: &OwnedFd, length: usize, offset: i64) -> io::Result<Mapping> {
@@ -138,6 +214,26 @@ fn map(fd: &OwnedFd, length: usize, offset: i64) -> io::Result<Mapping> {
 mod tests {
     use super::*;
     use std::io::{Read, Seek};
+
+    #[test]
+    fn a_write_goes_where_it_shall_and_is_forced() {
+        let mut uring = match Uring::new() {
+            Ok(uring) => uring,
+            Err(why) => return println!("SKIPPED: io_uring is not to be had: {why}"),
+        };
+        let mut file = tempfile::tempfile().unwrap();
+        for place in 0..20 {
+            // SAFETY: a static text.
+            let taken = unsafe { uring.submit_write_and_fsync(file.as_raw_fd(), b"point".as_ptr(), 5, place * 5) };
+            assert_eq!((taken, uring.wait_for_both()), (2, [5, 0]));
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "point".repeat(20));
+        // SAFETY: as above.
+        unsafe { uring.submit_write_and_fsync(-1, b"point".as_ptr(), 5, 0) };
+        assert_eq!(uring.wait_for_both(), [-libc::EBADF, -libc::ECANCELED]);
+    }
 
     #[test]
     fn what_is_written_arrives() {

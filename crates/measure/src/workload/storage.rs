@@ -1,0 +1,295 @@
+//! `storage`: a periodic task that writes records to a file, whole and in its steps.
+//!
+//! The file has no name, so nothing is left of it, however this ends. Every period it is opened anew, through the process's own name for it
+//! under /proc, written to and closed; or records are collected, and a thread with time-sharing scheduling writes them, a batch at a time.
+
+mod basket;
+mod file;
+mod place;
+mod report;
+mod writer;
+
+use super::course::{Course, Monotonic, Pace, Taken};
+use super::{Order, Outside, Parts, PrepareError, clock_cost};
+use crate::ring::{Producer, ring};
+use crate::sink;
+use crate::stop::Stop;
+use crate::thread::Task;
+use basket::Filler;
+use file::{Record, Sheet, Stamps};
+use place::{DeviceCounts, Place};
+use punctual_core::{Fact, Figure, Finding, Notes, Severity, Validation};
+use punctual_host::task::attributes::current_cpu;
+use punctual_host::task::memory;
+use punctual_plan::kinds::{Forcing, StorageMode, StoragePlan};
+use std::cell::Cell;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use writer::{Running, Writer};
+
+/// Records for nothing before the first sample: few, because forcing may take long.
+const WARM_UP: u64 = 4;
+
+pub(super) fn parts(order: &Order, plan: &StoragePlan) -> Result<Parts, PrepareError> {
+    let Some(first) = order.series.first() else {
+        return Err(PrepareError::Needs("storage has no series".to_owned()));
+    };
+    let needs = |why: String| PrepareError::Needs(format!("{}: {why}", order.name));
+    let file = file::opened(&plan.directory).map_err(needs)?;
+    let place = Place::of(&file, &plan.directory);
+    let on = |why: String| needs(format!("on {} in {}: {why}", place.kind(), plan.directory.display()));
+    let mut sheet = Sheet::new(file, plan).map_err(on)?;
+    let record = Record::new(plan.record.get() as usize);
+    sheet.try_once(&Monotonic, record.bytes()).map_err(on)?;
+    let (mut producers, mut feeds) = (Vec::new(), Vec::new());
+    for _ in &order.series {
+        let (producer, feed) = sink::ring(plan.period);
+        producers.push(producer);
+        feeds.push(feed);
+    }
+    let forced = Arc::new(AtomicU64::new(0));
+    let course = Course::of(order, first, Pace::Periodic(plan.period));
+    let subject = order.name.clone();
+    let work = if plan.mode == StorageMode::Buffered {
+        let (filler, batches) = basket::basket(plan.record.get() as usize, plan.batch as usize);
+        let bytes = plan.record.get() as usize * plan.batch as usize;
+        let last = order.series.last().map_or(first.number, |series| series.number);
+        let (limit, stop) = (course.limit, Arc::clone(&order.stop));
+        let writer = Writer { sheet, batches, bytes, series: last, subject: subject.clone(), limit, stop };
+        let producer = producers.pop();
+        let start =
+            |producer| Running::start(writer, producer).map_err(|why| needs(format!("no writer thread: {why}")));
+        Work::Collects { filler, writer: producer.map(start).transpose()?, held: 0 }
+    } else {
+        Work::Writes(sheet)
+    };
+    let tells = if plan.mode == StorageMode::Forced && plan.forcing != Forcing::Sync {
+        Some(Arc::clone(&forced))
+    } else {
+        None
+    };
+    let in_memory = plan.mode == StorageMode::Forced && place.is_memory();
+    let watch =
+        Watch { place, before: Err("it did not start".to_owned()), forced: tells, in_memory, subject: subject.clone() };
+    let storage = Storage {
+        subject,
+        course,
+        record,
+        work,
+        producers,
+        forced,
+        stop: Arc::clone(&order.stop),
+        notes: Notes::default(),
+    };
+    Ok(Parts { tasks: vec![Box::new(storage)], feeds, outside: Box::new(watch) })
+}
+
+/// What is done with a record.
+enum Work {
+    Writes(Sheet),
+    Collects {
+        filler: Filler,
+        /// Until the task has ended.
+        writer: Option<Running>,
+        /// Records that were collected and not written, because the last batch was not full.
+        held: u64,
+    },
+}
+
+struct Storage {
+    subject: String,
+    course: Course,
+    record: Record,
+    work: Work,
+    /// Of `whole`, then, where the task writes, of its steps. Dropped at the end, which ends the series.
+    producers: Vec<Producer>,
+    /// Records that were forced, for whoever looks on.
+    forced: Arc<AtomicU64>,
+    stop: Arc<Stop>,
+    notes: Notes,
+}
+
+/// Hands the steps of a record on: `open`, `write`, where there is such a series `force`, and `close`.
+#[inline(always)]
+fn hand_on(stamps: Option<Stamps>, steps: &mut [Producer]) {
+    let Some([begin, opened, written, safe, closed]) = stamps else { return };
+    let cpu = current_cpu();
+    match steps {
+        [open, write, force, close] => {
+            open.push(begin, opened, 0, cpu);
+            write.push(opened, written, 0, cpu);
+            force.push(written, safe, 0, cpu);
+            close.push(safe, closed, 0, cpu);
+        }
+        [open, write, close] => {
+            open.push(begin, opened, 0, cpu);
+            write.push(opened, written, 0, cpu);
+            close.push(written, closed, 0, cpu);
+        }
+        _ => {}
+    }
+}
+
+impl Storage {
+    fn write(&mut self, course: &Course, start: i64, producers: &mut [Producer], stop: &Stop) -> Taken {
+        let Some((whole, steps)) = producers.split_first_mut() else { return Taken::default() };
+        let record = self.record.bytes();
+        match &mut self.work {
+            Work::Writes(sheet) => {
+                let last = Cell::new(None);
+                let before = || hand_on(last.take(), steps);
+                let act = || last.set(sheet.write(&Monotonic, record));
+                let taken = course.run(start, &Monotonic, whole, stop, before, act);
+                hand_on(last.take(), steps);
+                taken
+            }
+            Work::Collects { filler, writer, .. } => {
+                let writer = writer.as_ref().map(|writer| writer.thread().clone());
+                let act = || {
+                    if filler.put(record)
+                        && let Some(writer) = &writer
+                    {
+                        writer.unpark();
+                    }
+                };
+                course.run(start, &Monotonic, whole, stop, || (), act)
+            }
+        }
+    }
+}
+
+impl Task for Storage {
+    fn lock_memory(&self) -> io::Result<()> {
+        self.producers.iter().try_for_each(|producer| memory::lock(producer.memory()))?;
+        memory::lock(self.record.bytes())
+    }
+
+    fn warm_up(&mut self) {
+        // What is collected is handed over when a batch is full, and must not be before the start.
+        let records = if matches!(self.work, Work::Collects { .. }) { 0 } else { WARM_UP };
+        let mut scratch: Vec<Producer> = self.producers.iter().map(|_| ring(WARM_UP as usize).0).collect();
+        let course = self.course.short(records);
+        self.write(&course, 0, &mut scratch, &Stop::default());
+        if let Work::Writes(sheet) = &mut self.work {
+            sheet.forget();
+        }
+    }
+
+    fn run(&mut self, start: i64) -> io::Result<()> {
+        let mut producers = std::mem::take(&mut self.producers);
+        let (course, stop) = (self.course.clone(), Arc::clone(&self.stop));
+        let before = file::written_by_this_thread();
+        let taken = self.write(&course, start, &mut producers, &stop);
+        drop(producers);
+        let after = file::written_by_this_thread();
+        match &mut self.work {
+            Work::Writes(sheet) => {
+                self.forced.store(sheet.count.records - sheet.count.failed, Ordering::Release);
+                self.notes = report::of(sheet, &self.subject, before, after);
+            }
+            Work::Collects { filler, writer, held } => {
+                *held = filler.close();
+                if let Some(writer) = writer.take() {
+                    self.notes = writer.join();
+                }
+            }
+        }
+        if taken.skipped > 0 {
+            let title = "periods that passed while a record took longer than one";
+            self.notes.figures.push(Figure::new("skipped-periods", title, taken.skipped as f64, "count"));
+        }
+        Ok(())
+    }
+
+    fn notes(&mut self) -> Notes {
+        let mut notes = std::mem::take(&mut self.notes);
+        notes.clock_cost = Fact::Known(clock_cost(&Monotonic));
+        match &mut self.work {
+            Work::Writes(sheet) => notes.validations.extend(report::calls(sheet, &self.record)),
+            Work::Collects { filler, held, .. } => {
+                let title = "records of the last batch, which was not full and not written";
+                notes.figures.push(Figure::new("unwritten-records", title, *held as f64, "count"));
+                if filler.dropped > 0 {
+                    let message = "records were dropped: the writer was slower than the task";
+                    let finding = Finding::new("storage-dropped", Severity::Warning, &*self.subject, message);
+                    notes.findings.push(
+                        finding
+                            .evidence(format!("{} records found no room", filler.dropped))
+                            .remedy("set a longer `period` or a larger `batch`, or a faster disk"),
+                    );
+                }
+                let figure =
+                    Figure::new("dropped-records", "records that found no room", filler.dropped as f64, "count");
+                notes.figures.push(figure);
+            }
+        }
+        notes
+    }
+}
+
+impl Drop for Storage {
+    fn drop(&mut self) {
+        // Where it never ran, the writer still waits.
+        if let Work::Collects { filler, writer, .. } = &mut self.work {
+            filler.close();
+            writer.take().map(Running::join);
+        }
+    }
+}
+
+/// Looks at the device.
+struct Watch {
+    place: Place,
+    before: Result<DeviceCounts, String>,
+    /// Records each of which must have reached the device, where that is so.
+    forced: Option<Arc<AtomicU64>>,
+    in_memory: bool,
+    subject: String,
+}
+
+impl Outside for Watch {
+    fn before(&mut self) {
+        self.before = self.place.counts();
+    }
+
+    fn after(&mut self) -> Notes {
+        let mut notes = Notes { tables: vec![self.place.table()], ..Notes::default() };
+        let after = self.place.counts();
+        let both = self.before.clone().and_then(|before| after.map(|after| (before, after)));
+        if let Ok((before, after)) = &both {
+            let bytes = after.bytes.saturating_sub(before.bytes);
+            let writes = after.writes.saturating_sub(before.writes);
+            let mut figure = |name: &str, title: &str, value: u64, unit: &str| {
+                notes.figures.push(Figure::new(name, title, value as f64, unit));
+            };
+            figure("device-writes", "writes that the device completed, for everybody", writes, "count");
+            figure("device-bytes", "bytes written to the device, for everybody", bytes, "bytes");
+            if let (Some(before), Some(after)) = (before.flushes, after.flushes) {
+                let title = "flushes that the device completed, for everybody";
+                figure("device-flushes", title, after.saturating_sub(before), "count");
+            }
+        }
+        if let Some(forced) = &self.forced {
+            let claimed = forced.load(Ordering::Acquire);
+            let counted = both.map(|(before, after)| after.writes.saturating_sub(before.writes));
+            let agrees = counted.as_ref().ok().map(|counted| *counted >= claimed);
+            let validation = Validation {
+                what: "records forced to the device, at least".to_owned(),
+                claimed,
+                counted: Fact::from(counted),
+                source: self.place.counts_file(),
+                agrees,
+                explanation: None,
+            };
+            let explanation = "a record that was waited for is at least one write to the device; what others wrote to it meanwhile is counted too";
+            notes.validations.push(validation.explain(explanation));
+        }
+        if self.in_memory {
+            let message = format!("nothing is forced to a disk: {} is memory", self.place.kind());
+            let finding = Finding::new("storage-in-memory", Severity::Advice, &*self.subject, message);
+            notes.findings.push(finding.remedy("choose a `directory` on the disk that you want to know about"));
+        }
+        notes
+    }
+}

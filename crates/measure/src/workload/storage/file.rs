@@ -1,0 +1,304 @@
+//! A file without a name, and one record written to it: opened, written, forced, closed, a reading of the clock between.
+
+use crate::workload::course::Ticks;
+use crate::workload::io_uring::Uring;
+use crate::workload::raw::checked;
+use punctual_plan::kinds::{Forcing, StorageMode, StoragePlan};
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// What aligns memory for O_DIRECT on every device.
+const ALIGNMENT: usize = 4096;
+
+/// A file without a name: from open(2) with O_TMPFILE, or, where the file system has none, unlinked at once.
+pub fn unnamed(directory: &Path) -> io::Result<File> {
+    let options = || {
+        let mut options = File::options();
+        options.read(true).write(true).mode(0o600);
+        options
+    };
+    match options().custom_flags(libc::O_TMPFILE).open(directory) {
+        Err(why) if matches!(why.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {
+            let name = directory.join(format!(".punctual-{}-{:?}", std::process::id(), std::thread::current().id()));
+            let file = options().create_new(true).open(&name)?;
+            fs::remove_file(&name)?;
+            Ok(file)
+        }
+        opened => opened,
+    }
+}
+
+/// How data is forced to the disk by a call of its own.
+enum Force {
+    Nothing,
+    Fsync,
+    Fdatasync,
+    Sync,
+    /// The write is submitted with it.
+    Uring(Uring),
+}
+
+/// A step of a record that failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    Open,
+    Write,
+    Force,
+    Close,
+}
+
+/// What was written, and what was not.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Count {
+    /// Records that were tried.
+    pub records: u64,
+    /// Bytes that the kernel took.
+    pub bytes: u64,
+    /// Records of which a step failed.
+    pub failed: u64,
+    /// The last of them: the step, and errno (0: fewer bytes were taken than given).
+    pub last: Option<(Step, i32)>,
+    /// How often the file began again.
+    pub restarts: u64,
+}
+
+/// Where records go, and how.
+pub struct Sheet {
+    file: File,
+    /// What opens the file again, under /proc: a name that leads to the open file and to nothing else.
+    path: CString,
+    flags: libc::c_int,
+    force: Force,
+    limit: u64,
+    offset: u64,
+    /// The farthest that was written to.
+    pub end: u64,
+    pub count: Count,
+}
+
+/// The readings of the clock: before, opened, written, forced, closed.
+pub type Stamps = [i64; 5];
+
+impl Sheet {
+    pub fn new(file: File, plan: &StoragePlan) -> Result<Sheet, String> {
+        let forced = plan.mode == StorageMode::Forced;
+        let (flags, force) = match plan.forcing {
+            _ if !forced => (0, Force::Nothing),
+            Forcing::Fsync => (0, Force::Fsync),
+            Forcing::Fdatasync => (0, Force::Fdatasync),
+            Forcing::Sync => (0, Force::Sync),
+            Forcing::Dsync => (libc::O_DSYNC, Force::Nothing),
+            Forcing::Direct => (libc::O_DIRECT, Force::Nothing),
+            Forcing::IoUring => {
+                let told =
+                    |why| format!("io_uring is not to be had here: {why} (see the sysctl kernel.io_uring_disabled)");
+                (0, Force::Uring(Uring::new().map_err(told)?))
+            }
+        };
+        // The process's own number of the file: threads of it see the same descriptors.
+        let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(|why| why.to_string())?;
+        let flags = flags | libc::O_WRONLY | libc::O_CLOEXEC;
+        let limit = plan.file_max.get();
+        Ok(Sheet { file, path, flags, force, limit, offset: 0, end: 0, count: Count::default() })
+    }
+
+    /// Whether io_uring writes.
+    pub fn is_uring(&self) -> bool {
+        matches!(self.force, Force::Uring(_))
+    }
+
+    /// The tracepoints of the calls that one record takes, each once.
+    pub fn calls(&self) -> &'static [&'static str] {
+        match self.force {
+            Force::Nothing => &["pwrite64"],
+            Force::Fsync => &["pwrite64", "fsync"],
+            Force::Fdatasync => &["pwrite64", "fdatasync"],
+            Force::Sync => &["pwrite64", "sync"],
+            // One that submits, one that waits, which makes no call where both are done.
+            Force::Uring(_) => &[],
+        }
+    }
+
+    /// The file's size, as the kernel says.
+    pub fn size(&self) -> io::Result<u64> {
+        self.file.metadata().map(|metadata| metadata.len())
+    }
+
+    /// Opens the file, writes a record where the last one ended, forces it, closes the file. Whatever fails is counted, and the rest is done;
+    /// `None` where there was nothing open to write to.
+    #[inline(always)]
+    pub fn write(&mut self, ticks: &impl Ticks, record: &[u8]) -> Option<Stamps> {
+        self.count.records += 1;
+        let length = record.len() as u64;
+        if self.offset + length > self.limit {
+            self.offset = 0;
+            self.count.restarts += 1;
+        }
+        let mut failed = None;
+        let begin = ticks.now();
+        // SAFETY: the path ends with a NUL.
+        let fd = unsafe { libc::open(self.path.as_ptr(), self.flags) };
+        if fd < 0 {
+            self.count.failed += 1;
+            self.count.last = Some((Step::Open, errno()));
+            return None;
+        }
+        let opened = ticks.now();
+        let mut taken = match &mut self.force {
+            Force::Uring(uring) => {
+                // SAFETY: the record is readable memory of its length until both are waited for, below.
+                unsafe { uring.submit_write_and_fsync(fd, record.as_ptr(), record.len() as u32, self.offset) };
+                0
+            }
+            // SAFETY: the record is readable memory of its length.
+            _ => unsafe { libc::pwrite(fd, record.as_ptr().cast(), record.len(), self.offset as libc::off_t) as i64 },
+        };
+        if taken < 0 {
+            failed = Some((Step::Write, errno()));
+        }
+        let written = ticks.now();
+        let forced = match &mut self.force {
+            Force::Nothing => 0,
+            // SAFETY: these take a descriptor or nothing.
+            Force::Fsync => unsafe { libc::fsync(fd) },
+            // SAFETY: as above.
+            Force::Fdatasync => unsafe { libc::fdatasync(fd) },
+            Force::Sync => {
+                // SAFETY: sync takes nothing and cannot fail.
+                unsafe { libc::sync() };
+                0
+            }
+            Force::Uring(uring) => {
+                let [write, fsync] = uring.wait_for_both();
+                taken = write.into();
+                if write < 0 {
+                    failed = Some((Step::Write, -write));
+                } else if fsync < 0 {
+                    failed = Some((Step::Force, -fsync));
+                }
+                0
+            }
+        };
+        if forced < 0 {
+            failed = failed.or(Some((Step::Force, errno())));
+        }
+        // Between the two readings without anything to force there is nothing, and the second is left out.
+        let safe = if matches!(self.force, Force::Nothing) { written } else { ticks.now() };
+        // SAFETY: the descriptor is this function's own.
+        if unsafe { libc::close(fd) } < 0 {
+            failed = failed.or(Some((Step::Close, errno())));
+        }
+        let closed = ticks.now();
+        let taken = taken.max(0) as u64;
+        if taken < length {
+            failed = failed.or(Some((Step::Write, 0)));
+        }
+        self.count.bytes += taken;
+        self.offset += taken;
+        self.end = self.end.max(self.offset);
+        if failed.is_some() {
+            self.count.failed += 1;
+            self.count.last = failed;
+        }
+        Some([begin, opened, written, safe, closed])
+    }
+
+    /// One record to begin with: says what does not work here before anything is measured.
+    pub fn try_once(&mut self, ticks: &impl Ticks, record: &[u8]) -> Result<(), String> {
+        self.write(ticks, record);
+        let result = match self.count.last {
+            None => Ok(()),
+            Some(last) => Err(words(last)),
+        };
+        self.forget();
+        result
+    }
+
+    /// Begins to count anew.
+    pub fn forget(&mut self) {
+        self.count = Count::default();
+    }
+}
+
+fn errno() -> i32 {
+    io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+/// What failed, why, and what to do.
+pub fn words((step, errno): (Step, i32)) -> String {
+    let what = match step {
+        Step::Open => "open",
+        Step::Write => "write",
+        Step::Force => "forcing to the disk",
+        Step::Close => "close",
+    };
+    let why =
+        if errno == 0 { "fewer bytes were taken".to_owned() } else { io::Error::from_raw_os_error(errno).to_string() };
+    let help = match errno {
+        libc::ENOSPC | libc::EDQUOT => ": free some space, or choose another `directory`",
+        0 => ": is the file system full?",
+        libc::EINVAL => {
+            ": the file system may not have O_DIRECT, or want larger blocks (4 KiB on most disks): see `record`"
+        }
+        libc::EROFS => ": choose a `directory` that can be written to",
+        _ => "",
+    };
+    format!("{what} failed: {why}{help}")
+}
+
+/// Memory to write from, aligned as O_DIRECT wants it, all of it touched.
+pub struct Record {
+    memory: Vec<u8>,
+    begin: usize,
+    length: usize,
+}
+
+impl Record {
+    pub fn new(length: usize) -> Record {
+        let mut memory = vec![0u8; length + ALIGNMENT];
+        // A pattern that no file system compresses away or takes for a hole.
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        for byte in &mut memory {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *byte = (state >> 56) as u8;
+        }
+        let begin = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+        Record { memory, begin, length }
+    }
+
+    #[inline(always)]
+    pub fn bytes(&self) -> &[u8] {
+        &self.memory[self.begin..self.begin + self.length]
+    }
+}
+
+/// What the kernel says this thread has written with write(2) and its like (proc_pid_io(5)).
+pub fn written_by_this_thread() -> Result<u64, String> {
+    let path = "/proc/thread-self/io";
+    let text = fs::read_to_string(path).map_err(|why| format!("{path}: {why}"))?;
+    let field = text.lines().find_map(|line| line.strip_prefix("wchar:"));
+    field.and_then(|field| field.trim().parse().ok()).ok_or_else(|| format!("{path} has no wchar"))
+}
+
+/// Checks that a directory is one, so that the message is about it.
+pub fn opened(directory: &Path) -> Result<File, String> {
+    let shown = directory.display();
+    let name = CString::new(directory.as_os_str().as_bytes()).map_err(|why| format!("directory {shown}: {why}"))?;
+    // SAFETY: the path ends with a NUL.
+    checked(unsafe { libc::access(name.as_ptr(), libc::F_OK) })
+        .map_err(|why| format!("directory {shown}: {why}: make it, or choose another with `directory`"))?;
+    unnamed(directory).map_err(|why| {
+        let help = match why.raw_os_error() {
+            Some(libc::EROFS) => "it is read-only: choose another with `directory`",
+            Some(libc::ENOSPC | libc::EDQUOT) => "free some space, or choose another with `directory`",
+            Some(libc::ENOTDIR) => "give the directory, not a file in it",
+            _ => "choose one with `directory` in which you may make files",
+        };
+        format!("no file can be made in directory {shown}: {why}: {help}")
+    })
+}

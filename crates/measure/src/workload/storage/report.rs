@@ -1,0 +1,72 @@
+//! What there is to say of what was written: against the kernel's counts, and what failed.
+
+use super::file::{Record, Sheet, words};
+use crate::workload::course::Monotonic;
+use crate::workload::perf::{Counter, Whom};
+use punctual_core::{Fact, Figure, Finding, Notes, Severity, Validation};
+
+/// Records that are written while the kernel counts the calls: few, because forcing may take long.
+const COUNTED: u64 = 8;
+
+/// Of a file, in the thread that has written it, with its count of bytes before and after.
+pub fn of(sheet: &mut Sheet, subject: &str, before: Result<u64, String>, after: Result<u64, String>) -> Notes {
+    let count = sheet.count;
+    let mut notes = Notes::default();
+    let bytes = before.and_then(|before| after.map(|after| after.saturating_sub(before)));
+    let bytes = if sheet.is_uring() { Err("writes through io_uring are not in wchar".to_owned()) } else { bytes };
+    let source = "/proc/thread-self/io: wchar";
+    notes.validations.push(Validation::compare("bytes written", count.bytes, Fact::from(bytes), source, 0));
+    let size = sheet.size().map_err(|why| why.to_string());
+    let explanation = match count.restarts {
+        0 => "the farthest that was written to".to_owned(),
+        restarts => format!("the farthest that was written to; it began again {restarts} times, over what was there"),
+    };
+    let size = Validation::compare("size of the file", sheet.end, Fact::from(size), "fstat(2): st_size", 0);
+    notes.validations.push(size.explain(explanation));
+    for (name, value, title) in [
+        ("records", count.records, "records (batches, of the writer) that were tried"),
+        ("bytes", count.bytes, "bytes that the kernel took"),
+    ] {
+        notes.figures.push(Figure::new(name, title, value as f64, if name == "bytes" { "bytes" } else { "count" }));
+    }
+    if count.restarts > 0 {
+        let title = "how often the file began again at `file_max`";
+        notes.figures.push(Figure::new("file-restarts", title, count.restarts as f64, "count"));
+    }
+    if count.failed > 0 {
+        let last = count.last.map_or_else(String::new, words);
+        let message = "records could not be written: what was measured is partly the way to an error";
+        let finding = Finding::new("storage-failed", Severity::Warning, subject, message);
+        notes.findings.push(
+            finding
+                .evidence(format!("{} of {}, the last: {last}", count.failed, count.records))
+                .remedy("give the file system room for `file_max`, or set a smaller one"),
+        );
+        let figure = Figure::new("failed-records", "records of which a step failed", count.failed as f64, "count");
+        notes.figures.push(figure.of(count.records));
+    }
+    notes
+}
+
+/// More records, while the kernel counts this thread's calls: counting slows every call, so it is not done while anything is measured.
+pub fn calls(sheet: &mut Sheet, record: &Record) -> Vec<Validation> {
+    let source = |call: &str| format!("perf_event_open: tracepoint syscalls:sys_enter_{call}, this thread");
+    let explanation = format!("{COUNTED} records more, after the measured ones");
+    let names = sheet.calls();
+    let mut counted = |call: &str| {
+        let counter = Counter::tracepoint("syscalls", &format!("sys_enter_{call}"), Whom::ThisThread)?;
+        counter.enable();
+        for _ in 0..COUNTED {
+            sheet.write(&Monotonic, record.bytes());
+        }
+        counter.disable();
+        counter.read().map_err(|why| why.to_string())
+    };
+    names
+        .iter()
+        .map(|call| {
+            Validation::compare(format!("{call} calls"), COUNTED, Fact::from(counted(call)), source(call), 0)
+                .explain(explanation.clone())
+        })
+        .collect()
+}

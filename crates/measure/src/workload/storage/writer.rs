@@ -1,0 +1,82 @@
+//! The thread that writes what the task has collected, a batch at a time, each a sample of `safe-write`.
+
+use super::basket::Emptier;
+use super::file::{Record, Sheet, written_by_this_thread};
+use super::report;
+use crate::ring::Producer;
+use crate::stop::Stop;
+use crate::workload::course::{Monotonic, Ticks};
+use punctual_core::{Notes, Policy};
+use punctual_host::task::attributes::{self, Scheduling, current_cpu};
+use std::io;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle, Thread};
+
+/// What the writer needs.
+pub struct Writer {
+    pub sheet: Sheet,
+    pub batches: Emptier,
+    /// Of a batch.
+    pub bytes: usize,
+    pub series: u32,
+    pub subject: String,
+    pub limit: i64,
+    pub stop: Arc<Stop>,
+}
+
+/// A writer that runs.
+pub struct Running {
+    handle: JoinHandle<Notes>,
+}
+
+impl Running {
+    /// Starts it, with time-sharing scheduling, on the CPUs of the caller.
+    pub fn start(writer: Writer, producer: Producer) -> io::Result<Running> {
+        let body = move || {
+            // It may have the caller's real-time policy; to give that up needs no right.
+            let _ = attributes::set_scheduling(0, &Scheduling::new(Policy::Other, None));
+            writer.run(producer)
+        };
+        Ok(Running { handle: Builder::new().name("writer".into()).spawn(body)? })
+    }
+
+    /// What to unpark when a batch is full.
+    pub fn thread(&self) -> &Thread {
+        self.handle.thread()
+    }
+
+    /// Waits until it has written everything. The task has closed its end.
+    pub fn join(self) -> Notes {
+        self.handle.thread().unpark();
+        self.handle.join().unwrap_or_default()
+    }
+}
+
+impl Writer {
+    fn run(mut self, mut producer: Producer) -> Notes {
+        let before = written_by_this_thread();
+        loop {
+            // Looked at first: what was filled before it was closed is there then.
+            let closed = self.batches.is_closed();
+            let sheet = &mut self.sheet;
+            match self.batches.next(|batch| sheet.write(&Monotonic, batch)) {
+                Some(Some([begin, .., end])) => {
+                    producer.push(Monotonic.ns(begin), Monotonic.ns(end), 0, current_cpu());
+                    if end - begin > self.limit {
+                        self.stop.trip(self.series);
+                    }
+                }
+                // It is in the count of failures.
+                Some(None) => {}
+                None if closed => break,
+                None => std::thread::park(),
+            }
+        }
+        // The series ends here; what follows takes its time.
+        drop(producer);
+        let after = written_by_this_thread();
+        let mut notes = report::of(&mut self.sheet, &self.subject, before, after);
+        notes.validations.extend(report::calls(&mut self.sheet, &Record::new(self.bytes)));
+        notes
+    }
+}

@@ -1,0 +1,231 @@
+//! `punctual measure storage`: what it claims is what the kernel counts, nothing stays behind, and what cannot be written to is refused with its cause.
+
+mod common;
+
+use common::{Place, is_root, text};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A directory on a disk where there is one: /tmp may be memory.
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/var/tmp").expect("a directory in /var/tmp")
+}
+
+/// A name for a bundle that no other has.
+fn bundle() -> String {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    format!("bundle-{}", LAST.fetch_add(1, Ordering::Relaxed))
+}
+
+fn measured(place: &Place, directory: &Path, arguments: &[&str]) -> serde_json::Value {
+    let directory = format!("directory={}", directory.display());
+    let usual = ["measure", "storage", "--quiet", "--json", "--policy", "other", "-s", "period=1ms", "-s", &directory];
+    let output = place.punctual(&[&usual[..], &["--output", &bundle()], arguments].concat());
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
+}
+
+fn is_empty(directory: &Path) -> bool {
+    std::fs::read_dir(directory).expect("the directory").next().is_none()
+}
+
+fn counts(phase: &serde_json::Value) -> Vec<(String, u64)> {
+    let series = phase["series"].as_array().expect("series").iter();
+    series.map(|one| (one["name"].as_str().unwrap_or("").to_owned(), one["count"].as_u64().unwrap_or(0))).collect()
+}
+
+#[test]
+fn every_way_to_write_is_measured_and_counted_by_the_kernel() {
+    let (place, directory) = (Place::with(""), directory());
+    let forced = ["whole", "open", "write", "force", "close"];
+    let plain = ["whole", "open", "write", "close"];
+    for (setting, steps) in [
+        ("mode=direct", &plain[..]),
+        ("forcing=fsync", &forced),
+        ("forcing=fdatasync", &forced),
+        ("forcing=sync", &forced),
+        ("forcing=o-dsync", &plain),
+        ("forcing=o-direct", &plain),
+        ("forcing=io-uring", &forced),
+    ] {
+        let mode = if setting == "mode=direct" { "mode=direct" } else { "mode=forced" };
+        let settings = ["--count", "20", "-s", "record=4KiB", "-s", "file_max=64KiB", "-s", mode];
+        let more = if setting == mode { vec![] } else { vec!["-s", setting] };
+        let directory_setting = format!("directory={}", directory.path().display());
+        // What this system lacks says so, and is not a failure of ours.
+        if matches!(setting, "forcing=io-uring" | "forcing=o-direct") {
+            let name = bundle();
+            let tried = [
+                &["measure", "storage", "-q", "--policy", "other", "-s", &directory_setting][..],
+                &settings,
+                &more,
+                &["--output", &name],
+            ];
+            let tried = place.punctual(&tried.concat());
+            if text(&tried).contains("io_uring is not to be had") || text(&tried).contains("O_DIRECT") {
+                println!("SKIPPED: {setting} is not to be had here: {}", text(&tried));
+                continue;
+            }
+        }
+        let summary = measured(&place, directory.path(), &[&settings[..], &more].concat());
+        let phase = &summary["phases"][0];
+        let counted = counts(phase);
+        let expected: Vec<_> = steps.iter().map(|step| (format!("storage/{step}"), 20)).collect();
+        assert_eq!(counted, expected, "{setting}");
+        let notes = &phase["measures"][0]["notes"];
+        for validation in notes["validations"].as_array().expect("validations") {
+            match validation["counted"].get("known") {
+                Some(_) => assert_eq!(validation["agrees"], true, "{setting}: {validation}"),
+                None => println!("SKIPPED: not counted here: {setting}: {validation}"),
+            }
+        }
+        let claims = notes["validations"].to_string();
+        assert!(claims.contains("\"claimed\":81920") && claims.contains("\"claimed\":65536"), "{setting}: {claims}");
+        assert_eq!(notes["tables"][0]["name"], "file-system");
+        assert!(notes["tables"][0]["rows"][0][1].is_string(), "{setting}: the file system has a type: {notes}");
+        assert!(!summary["findings"].to_string().contains("storage-failed"), "{setting}: {}", summary["findings"]);
+        assert!(is_empty(directory.path()), "{setting} left something");
+    }
+}
+
+#[test]
+fn another_thread_writes_whole_batches() {
+    let (place, directory) = (Place::with(""), directory());
+    let summary = measured(&place, directory.path(), &["--count", "47", "-s", "mode=buffered", "-s", "batch=10"]);
+    let phase = &summary["phases"][0];
+    let counted = counts(phase);
+    let notes = &phase["measures"][0]["notes"];
+    let figure = |name: &str| {
+        let figures = notes["figures"].as_array().expect("figures").iter();
+        figures.filter(|one| one["name"] == name).find_map(|one| one["value"].as_f64()).unwrap_or(-1.0)
+    };
+    assert_eq!(counted[0], ("storage/whole".to_owned(), 47));
+    assert_eq!(counted[1].0, "storage/safe-write");
+    // On a machine that is very slow the writer may have missed some.
+    let dropped = figure("dropped-records");
+    assert_eq!(counted[1].1 as f64 * 10.0 + figure("unwritten-records") + dropped, 47.0, "{notes}");
+    let bytes = &notes["validations"][0];
+    assert_eq!(bytes["claimed"].as_u64(), Some(counted[1].1 * 640), "{notes}");
+    assert_ne!(bytes["agrees"], false, "{notes}");
+    assert!(is_empty(directory.path()));
+}
+
+#[test]
+fn forced_writes_are_slower_than_buffered_ones() {
+    let (place, directory) = (Place::with(""), directory());
+    let median = |mode: &str| {
+        let summary = measured(&place, directory.path(), &["--count", "40", "-s", mode]);
+        if summary["findings"].to_string().contains("storage-in-memory") {
+            return None;
+        }
+        summary["phases"][0]["series"][0]["median"].as_i64()
+    };
+    let (mut buffered, mut direct, mut forced) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..3 {
+        let Some(slow) = median("mode=forced") else { return println!("SKIPPED: lacks a disk: /var/tmp is memory") };
+        forced.push(slow);
+        direct.extend(median("mode=direct"));
+        buffered.extend(median("mode=buffered"));
+    }
+    for medians in [&mut buffered, &mut direct, &mut forced] {
+        medians.sort_unstable();
+    }
+    // The middle one of three rounds that took turns.
+    assert!(forced[1] > buffered[1], "forced {forced:?}, buffered {buffered:?}");
+    assert!(forced[1] > direct[1], "forced {forced:?}, direct {direct:?}");
+}
+
+#[test]
+fn nothing_stays_behind_after_kill_9() {
+    let (place, directory) = (Place::with(""), directory());
+    for mode in ["mode=forced", "mode=buffered"] {
+        let setting = format!("directory={}", directory.path().display());
+        let arguments =
+            ["measure", "storage", "-q", "--policy", "other", "--duration", "1h", "-s", mode, "-s", &setting];
+        let mut command = common::punctual();
+        command.args(arguments).args(["--output", mode]).current_dir(place.path());
+        let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+        common::eventually("a checkpoint with samples", || {
+            let shown = place.punctual(&["show", "--json", mode]);
+            let summary: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
+            summary["phases"][0]["series"][0]["count"].as_u64().is_some_and(|count| count > 0)
+        });
+        assert!(is_empty(directory.path()), "the file has a name while it is written");
+        common::kill(child.id(), "KILL");
+        child.wait().unwrap();
+        assert!(is_empty(directory.path()));
+        let word = directory.path().to_string_lossy().into_owned();
+        common::eventually("the end of every process", || common::processes_with(&word).is_empty());
+    }
+}
+
+fn refused(place: &Place, directory: &str, more: &[&str]) -> String {
+    let setting = format!("directory={directory}");
+    let name = bundle();
+    let output = place.punctual(
+        &[&["measure", "storage", "-q", "--policy", "other", "--count", "5", "--output", &name, "-s", &setting], more]
+            .concat(),
+    );
+    assert_ne!(output.status.code(), Some(0), "{directory}: {}", text(&output));
+    assert!(output.status.code().is_some(), "{directory}: it was killed: {}", text(&output));
+    text(&output)
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_refused() {
+    let place = Place::with("");
+    let missing = refused(&place, "/var/tmp/punctual-is-not-there", &[]);
+    assert!(missing.contains("No such file") && missing.contains("/var/tmp/punctual-is-not-there"), "{missing}");
+    let file = refused(&place, "experiment.toml", &[]);
+    assert!(file.contains("Not a directory") && file.contains("experiment.toml"), "{file}");
+    let large = refused(&place, "/var/tmp", &["-s", "mode=buffered", "-s", "record=64MiB", "-s", "batch=100000"]);
+    assert!(large.contains("a batch would be larger"), "{large}");
+    let odd = refused(&place, "/var/tmp", &["-s", "mode=forced", "-s", "forcing=o-direct", "-s", "record=100B"]);
+    assert!(odd.contains("whole blocks"), "{odd}");
+}
+
+/// A tmpfs that is unmounted at the end.
+struct Mounted(tempfile::TempDir);
+
+impl Mounted {
+    fn with(options: &str) -> Option<Mounted> {
+        let at = directory();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", options, "none"]).arg(at.path()).status();
+        if mounted.is_ok_and(|status| status.success()) {
+            return Some(Mounted(at));
+        }
+        println!("SKIPPED: lacks the right to mount a tmpfs");
+        None
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_full_or_read_only_directory_is_refused_and_one_that_fills_up_is_told() {
+    if !is_root("mounting a file system") {
+        return;
+    }
+    let place = Place::with("");
+    let Some(small) = Mounted::with("size=64k") else { return };
+    let at = small.0.path().to_string_lossy().into_owned();
+    // It fills up while it is measured.
+    let summary = measured(&place, small.0.path(), &["--count", "30", "-s", "record=4KiB"]);
+    let findings = summary["findings"].to_string();
+    assert!(findings.contains("storage-failed") && findings.contains("No space left"), "{findings}");
+    assert_eq!(summary["phases"][0]["measures"][0]["notes"]["tables"][0]["rows"][0][1], "tmpfs");
+    let memory = measured(&place, small.0.path(), &["--count", "3", "-s", "mode=forced"]);
+    assert!(memory["findings"].to_string().contains("storage-in-memory"), "{}", memory["findings"]);
+    // It is full from the beginning: more than it holds is refused by the kernel, and what it holds is there.
+    let _ = std::fs::write(small.0.path().join("everything"), vec![1; 1 << 17]);
+    let full = refused(&place, &at, &["-s", "record=4KiB"]);
+    assert!(full.contains("No space left") && full.contains(&at), "{full}");
+    let status = Command::new("mount").args(["-o", "remount,ro"]).arg(small.0.path()).status();
+    assert!(status.is_ok_and(|status| status.success()), "remounting");
+    let read_only = refused(&place, &at, &[]);
+    assert!(read_only.contains("Read-only") && read_only.contains(&at), "{read_only}");
+}
