@@ -80,7 +80,9 @@ pub(super) fn parts(order: &Order, plan: &StoragePlan) -> Result<Parts, PrepareE
         producers,
         forced,
         stop: Arc::clone(&order.stop),
-        notes: Notes::default(),
+        before: Err("it did not start".to_owned()),
+        skipped: 0,
+        writers: Notes::default(),
     };
     Ok(Parts { tasks: vec![Box::new(storage)], feeds, outside: Box::new(watch) })
 }
@@ -107,7 +109,11 @@ struct Storage {
     /// Records that were forced, for whoever looks on.
     forced: Arc<AtomicU64>,
     stop: Arc<Stop>,
-    notes: Notes,
+    /// What the kernel says this thread had written before the first record.
+    before: Result<u64, String>,
+    skipped: u64,
+    /// What the writer had to say.
+    writers: Notes,
 }
 
 /// Hands the steps of a record on: `open`, `write`, where there is such a series `force`, and `close`.
@@ -174,40 +180,41 @@ impl Task for Storage {
         if let Work::Writes(sheet) = &mut self.work {
             sheet.forget();
         }
+        // Here and not in the run, because page faults in the run would be told of.
+        self.before = file::written_by_this_thread();
     }
 
     fn run(&mut self, start: i64) -> io::Result<()> {
         let mut producers = std::mem::take(&mut self.producers);
         let (course, stop) = (self.course.clone(), Arc::clone(&self.stop));
-        let before = file::written_by_this_thread();
-        let taken = self.write(&course, start, &mut producers, &stop);
+        self.skipped = self.write(&course, start, &mut producers, &stop).skipped;
         drop(producers);
-        let after = file::written_by_this_thread();
         match &mut self.work {
             Work::Writes(sheet) => {
                 self.forced.store(sheet.count.records - sheet.count.failed, Ordering::Release);
-                self.notes = report::of(sheet, &self.subject, before, after);
             }
             Work::Collects { filler, writer, held } => {
                 *held = filler.close();
+                // Its series ends with it.
                 if let Some(writer) = writer.take() {
-                    self.notes = writer.join();
+                    self.writers = writer.join();
                 }
             }
-        }
-        if taken.skipped > 0 {
-            let title = "periods that passed while a record took longer than one";
-            self.notes.figures.push(Figure::new("skipped-periods", title, taken.skipped as f64, "count"));
         }
         Ok(())
     }
 
     fn notes(&mut self) -> Notes {
-        let mut notes = std::mem::take(&mut self.notes);
-        notes.clock_cost = Fact::Known(clock_cost(&Monotonic));
+        let mut notes = std::mem::take(&mut self.writers);
+        let (before, after) = (self.before.clone(), file::written_by_this_thread());
         match &mut self.work {
-            Work::Writes(sheet) => notes.validations.extend(report::calls(sheet, &self.record)),
+            Work::Writes(sheet) => {
+                notes = report::of(sheet, &self.subject, before, after);
+                notes.validations.extend(report::calls(sheet, &self.record));
+            }
             Work::Collects { filler, held, .. } => {
+                let message = "safe-write is the writer's, with time-sharing scheduling; CPU and scheduling in the table are the task's";
+                notes.findings.push(Finding::new("storage-writer", Severity::Note, &*self.subject, message));
                 let title = "records of the last batch, which was not full and not written";
                 notes.figures.push(Figure::new("unwritten-records", title, *held as f64, "count"));
                 if filler.dropped > 0 {
@@ -223,6 +230,11 @@ impl Task for Storage {
                     Figure::new("dropped-records", "records that found no room", filler.dropped as f64, "count");
                 notes.figures.push(figure);
             }
+        }
+        notes.clock_cost = Fact::Known(clock_cost(&Monotonic));
+        if self.skipped > 0 {
+            let title = "periods that passed while a record took longer than one";
+            notes.figures.push(Figure::new("skipped-periods", title, self.skipped as f64, "count"));
         }
         notes
     }
