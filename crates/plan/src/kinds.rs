@@ -29,7 +29,7 @@ use crate::plan::HistogramPlan;
 use crate::problem::{Problem, ProblemKind};
 use crate::text::{Setting, Span};
 use crate::words::Placement;
-use punctual_core::{Nanos, Policy, Priority};
+use punctual_core::{CpuSet, Nanos, Policy, Priority};
 
 /// What is common to all kinds, and what each decides for itself. Every method is pure.
 pub(crate) trait Kind {
@@ -48,6 +48,10 @@ pub(crate) trait Kind {
     /// How they are scheduled unless the file says otherwise.
     fn policy(&self) -> Policy {
         Policy::Fifo
+    }
+    /// Where one of the threads runs that share these CPUs.
+    fn cpus_of(&self, _thread: usize, cpus: &CpuSet) -> CpuSet {
+        cpus.clone()
     }
     /// The priority of a thread that has one of its own, where the policy has priorities.
     fn priority_of(&self, _thread: usize) -> Option<Priority> {

@@ -10,7 +10,7 @@ use crate::notes::Notes;
 use crate::plan::{HistogramPlan, TimerPlan};
 use crate::toml_file::table::Table;
 use crate::words::{Placement, Word, WorkloadKind};
-use punctual_core::{Nanos, Policy, Priority};
+use punctual_core::{CpuSet, Nanos, Policy, Priority};
 
 /// Makes the enums of all kinds but the timer, which resolves in a way of its own, and what looks into them.
 macro_rules! kinds {
@@ -134,6 +134,10 @@ impl Workload {
     /// Whether a real-time thread of this kind never sleeps by itself.
     pub fn spins(&self) -> bool {
         self.of_kind().spins()
+    }
+    /// Where one of its threads runs that share these CPUs.
+    pub(crate) fn cpus_of(&self, thread: usize, cpus: &CpuSet) -> CpuSet {
+        self.of_kind().cpus_of(thread, cpus)
     }
     /// The priority of one of its threads, where it has one of its own.
     pub(crate) fn priority_of(&self, thread: usize) -> Option<Priority> {

@@ -103,7 +103,7 @@ fn a_kind_says_which_series_there_are_and_where() {
         "syscall/cpu0@0 syscall/cpu1@1 syscall/cpu2@2 | syscall/cpu0 syscall/cpu1 syscall/cpu2"
     );
     assert_eq!(measure("spin", ""), "spin/cpu1@1 spin/cpu2@2 | spin/cpu1 spin/cpu2");
-    assert_eq!(measure("mutex", "threads = 2"), "mutex/0@0-2 mutex/1@0-2 | mutex/0 mutex/1");
+    assert_eq!(measure("mutex", "threads = 2"), "mutex/0@0 mutex/1@1 | mutex/0 mutex/1");
     assert_eq!(measure("heap", "touch = false"), "heap@2 | heap/malloc heap/free");
     assert_eq!(measure("switch", "working_set = ['0', '64KiB']"), "switch@2 | switch/ws-0B switch/ws-64KiB");
     assert_eq!(measure("netio", "writing = 'none'\ncipher = 'none'"), "netio@2 | netio/whole netio/send netio/recv");
@@ -152,6 +152,7 @@ fn settings(kind: &'static str) -> &'static [&'static str] {
             "terms = 100",
             "rounds = 3",
             "hold = '1us'",
+            "spread = false",
             "priorities = [5, 6]",
             "threads = 3",
         ],

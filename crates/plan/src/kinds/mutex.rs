@@ -1,9 +1,9 @@
 //! `mutex`: each wait for a lock that threads contend for, with who held it meanwhile.
 
-use super::read::{count, list, span, word};
+use super::read::{count, flag, list, span, word};
 use super::{DefaultCpus, Doubts, Kind, parameters, words};
 use crate::words::Placement;
-use punctual_core::{Nanos, Policy, Priority};
+use punctual_core::{CpuSet, Nanos, Policy, Priority};
 
 words! {
     /// What the threads compute.
@@ -48,6 +48,8 @@ parameters! {
         rounds: u64 = 0, count(0, 1_000_000_000);
         /// How long the lock is held beside the addition.
         hold: Nanos = Nanos::ZERO, span(Nanos::ZERO, Nanos::SECOND);
+        /// Whether each thread has one CPU, in turn; else all run wherever the scheduler puts them.
+        spread: bool = true, flag;
         /// The priority of each thread in turn, where the policy has priorities; empty: all that of the measure.
         priorities: Vec<u8> = Vec::new(), list(0, 1_024, count(1, 99));
     }
@@ -62,6 +64,10 @@ impl Kind for MutexPlan {
     }
     fn policy(&self) -> Policy {
         Policy::Other
+    }
+    fn cpus_of(&self, thread: usize, cpus: &CpuSet) -> CpuSet {
+        let own = cpus.iter().nth(thread % cpus.len().max(1)).filter(|_| self.spread);
+        own.map_or_else(|| cpus.clone(), CpuSet::single)
     }
     fn priority_of(&self, thread: usize) -> Option<Priority> {
         self.priorities.get(thread).and_then(|priority| Priority::new(*priority))

@@ -279,7 +279,7 @@ fn threads(
         }
         Placement::Shared(1) => vec![thread(0, name.to_owned(), cpus.clone())],
         Placement::Shared(count) => {
-            (0..count as usize).map(|k| thread(k, format!("{name}/{k}"), cpus.clone())).collect()
+            (0..count as usize).map(|k| thread(k, format!("{name}/{k}"), workload.cpus_of(k, cpus))).collect()
         }
     }
 }
