@@ -82,7 +82,6 @@ pub(super) fn parts(order: &Order, plan: &StoragePlan) -> Result<Parts, PrepareE
         stop: Arc::clone(&order.stop),
         before: Err("it did not start".to_owned()),
         skipped: 0,
-        writers: Notes::default(),
     };
     Ok(Parts { tasks: vec![Box::new(storage)], feeds, outside: Box::new(watch) })
 }
@@ -112,8 +111,6 @@ struct Storage {
     /// What the kernel says this thread had written before the first record.
     before: Result<u64, String>,
     skipped: u64,
-    /// What the writer had to say.
-    writers: Notes,
 }
 
 /// Hands the steps of a record on: `open`, `write`, where there is such a series `force`, and `close`.
@@ -138,6 +135,12 @@ fn hand_on(stamps: Option<Stamps>, steps: &mut [Producer]) {
 }
 
 impl Storage {
+    fn swap_filler(&mut self, other: &mut Filler) {
+        if let Work::Collects { filler, .. } = &mut self.work {
+            std::mem::swap(filler, other);
+        }
+    }
+
     fn write(&mut self, course: &Course, start: i64, producers: &mut [Producer], stop: &Stop) -> Taken {
         let Some((whole, steps)) = producers.split_first_mut() else { return Taken::default() };
         let record = self.record.bytes();
@@ -172,11 +175,13 @@ impl Task for Storage {
     }
 
     fn warm_up(&mut self) {
-        // What is collected is handed over when a batch is full, and must not be before the start.
-        let records = if matches!(self.work, Work::Collects { .. }) { 0 } else { WARM_UP };
         let mut scratch: Vec<Producer> = self.producers.iter().map(|_| ring(WARM_UP as usize).0).collect();
-        let course = self.course.short(records);
+        let course = self.course.short(WARM_UP);
+        // Collected in a basket of its own: the writer is woken and finds nothing.
+        let mut other = basket::basket(self.record.bytes().len(), 2).0;
+        self.swap_filler(&mut other);
         self.write(&course, 0, &mut scratch, &Stop::default());
+        self.swap_filler(&mut other);
         if let Work::Writes(sheet) = &mut self.work {
             sheet.forget();
         }
@@ -195,9 +200,9 @@ impl Task for Storage {
             }
             Work::Collects { filler, writer, held } => {
                 *held = filler.close();
-                // Its series ends with it.
-                if let Some(writer) = writer.take() {
-                    self.writers = writer.join();
+                // It writes what is there and ends its series; waiting for it is no part of the run.
+                if let Some(writer) = writer {
+                    writer.thread().unpark();
                 }
             }
         }
@@ -205,14 +210,15 @@ impl Task for Storage {
     }
 
     fn notes(&mut self) -> Notes {
-        let mut notes = std::mem::take(&mut self.writers);
+        let mut notes;
         let (before, after) = (self.before.clone(), file::written_by_this_thread());
         match &mut self.work {
             Work::Writes(sheet) => {
                 notes = report::of(sheet, &self.subject, before, after);
                 notes.validations.extend(report::calls(sheet, &self.record));
             }
-            Work::Collects { filler, held, .. } => {
+            Work::Collects { filler, writer, held } => {
+                notes = writer.take().map(Running::join).unwrap_or_default();
                 let message = "safe-write is the writer's, with time-sharing scheduling; CPU and scheduling in the table are the task's";
                 notes.findings.push(Finding::new("storage-writer", Severity::Note, &*self.subject, message));
                 let title = "records of the last batch, which was not full and not written";
