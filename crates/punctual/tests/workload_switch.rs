@@ -136,38 +136,51 @@ fn a_process_switch_is_not_cheaper_than_a_thread_switch() {
     assert!(processes * 10 >= threads * 9, "threads {threads} ns, processes {processes} ns");
 }
 
-#[test]
-fn a_killed_process_ends_the_ring_and_says_so() {
-    let place = Place::with("");
+/// A ring of processes that measures for an hour, and one of its processes.
+fn endless(place: &Place) -> (std::process::Child, u32) {
     let mut command = common::punctual();
     command.args(["measure", "switch", "-q", "-s", "tasks=processes", "--duration", "1h", "--output", "bundle"]);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let child = command.current_dir(place.path()).spawn().unwrap();
-    let children = || {
-        let list = format!("/proc/{0}/task", child.id());
-        let tasks = std::fs::read_dir(list).map(|tasks| tasks.flatten().collect::<Vec<_>>()).unwrap_or_default();
-        let of = |task: &std::fs::DirEntry| std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        let pids: Vec<u32> = tasks
-            .iter()
-            .flat_map(|task| of(task).split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
-            .collect();
-        pids.into_iter()
-            .find(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "measure"))
+    let find = || {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).ok()?;
+        let lists = tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+        let pids: Vec<u32> =
+            lists.flat_map(|list| list.split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
+        // Named after the thread that has forked it.
+        let name = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        pids.into_iter().find(|pid| name(pid).trim() == "measure")
     };
-    let mut member = None;
-    common::eventually("a process of the ring", || {
-        member = children();
-        member.is_some()
-    });
-    common::eventually("samples", || {
+    common::eventually("a ring that measures", || {
         let shown = place.punctual(&["show", "--json", "bundle"]);
         let summary: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
         summary["phases"][0]["series"][0]["count"].as_u64().is_some_and(|count| count > 0)
     });
-    common::kill(member.unwrap(), "KILL");
+    let member = find().expect("a process of the ring");
+    (child, member)
+}
+
+#[test]
+fn a_killed_process_ends_the_ring_and_says_so() {
+    let place = Place::with("");
+    let (child, member) = endless(&place);
+    common::kill(member, "KILL");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     assert!(text(&output).contains("process of the ring has ended"), "{}", text(&output));
+}
+
+#[test]
+fn no_process_of_the_ring_outlives_punctual() {
+    let place = Place::with("");
+    let (mut child, member) = endless(&place);
+    common::kill(child.id(), "KILL");
+    child.wait().unwrap();
+    common::eventually("its end", || {
+        // Whoever has adopted it may take its time to collect it: Z.
+        let stat = std::fs::read_to_string(format!("/proc/{member}/stat")).unwrap_or_default();
+        stat.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with(['Z', 'X']))
+    });
 }
 
 #[test]
