@@ -76,6 +76,8 @@ type Told = Arc<Mutex<Vec<(usize, Waits, Outcome)>>>;
 /// The waits of a thread.
 struct Waits {
     acquisitions: u64,
+    /// When it had all the samples that were asked for.
+    unmeasured: u64,
     sum: i64,
     longest: i64,
     /// Of the longest: when it was asked for, how many others got it first, and who and when.
@@ -111,6 +113,7 @@ impl Waits {
         let holders = Vec::new();
         Waits {
             acquisitions: 0,
+            unmeasured: 0,
             sum: 0,
             longest: -1,
             asked_at: 0,
@@ -251,6 +254,8 @@ impl<S: Sink> Rounds<'_, S> {
                     return false;
                 }
             }
+        } else {
+            self.waits.unmeasured += 1;
         }
         if self.rests && end >= self.rest_at {
             Monotonic.sleep_until(end + REST.ns());
