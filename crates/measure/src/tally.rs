@@ -28,6 +28,8 @@ pub struct TallyWriter {
     active: *mut Tally,
     place: usize,
     seq: u64,
+    /// Whether it counts for good: until then nothing is handed over.
+    begun: bool,
 }
 
 // SAFETY: the pointer leads into `shared`, which goes along and is `Sync`; see there who may use it.
@@ -44,7 +46,7 @@ pub fn tally(shape: SeriesShape) -> (TallyWriter, TallyReader) {
     let (wanted, handed, ended) = (AtomicBool::new(false), AtomicU32::new(0), AtomicBool::new(false));
     let shared = Arc::new(Shared { buffers: [buffer(), buffer()], wanted, handed, ended });
     let active = shared.buffers[0].get();
-    (TallyWriter { shared: Arc::clone(&shared), active, place: 0, seq: 0 }, TallyReader { shared })
+    (TallyWriter { shared: Arc::clone(&shared), active, place: 0, seq: 0, begun: false }, TallyReader { shared })
 }
 
 impl TallyWriter {
@@ -63,7 +65,7 @@ impl TallyWriter {
     #[cold]
     #[inline(never)]
     fn hand_over(&mut self) {
-        if self.shared.handed.load(Ordering::Acquire) != 0 {
+        if !self.begun || self.shared.handed.load(Ordering::Acquire) != 0 {
             return;
         }
         self.shared.wanted.store(false, Ordering::Relaxed);
@@ -72,7 +74,13 @@ impl TallyWriter {
         self.active = self.shared.buffers[self.place].get();
     }
 
-    /// Forgets what was counted so far, which nobody has asked for yet: after warming up.
+    /// From here on it counts for good. Before, whatever the reader asks for, everything stays here to be forgotten.
+    pub fn begin(&mut self) {
+        self.reset();
+        self.begun = true;
+    }
+
+    /// Forgets what was counted so far: after warming up.
     pub fn reset(&mut self) {
         // SAFETY: as in `put`.
         let tally = unsafe { &mut *self.active };
@@ -137,9 +145,11 @@ mod tests {
         let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos(10), period: None };
         let (mut writer, mut reader) = tally(shape);
         let mut data = SeriesData::new(shape);
-        // Before anybody drains: what is warmed up with may be taken over otherwise.
-        writer.put(0, 77_777, 0);
-        writer.reset();
+        // The reader may ask while the loop is warmed up.
+        reader.drain(|_| unreachable!());
+        (0..100).for_each(|_| writer.put(0, 77_777, 0));
+        reader.drain(|_| unreachable!());
+        writer.begin();
         let thread = std::thread::spawn(move || {
             (0..300_000i64).for_each(|k| writer.put(k, k + k % 1_000, 3));
         });

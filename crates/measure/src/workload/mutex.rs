@@ -306,6 +306,7 @@ impl Task for Competitor {
     fn run(&mut self, start: i64) -> io::Result<()> {
         // Dropping the writer ends the series.
         let Some(mut writer) = self.writer.take() else { return Ok(()) };
+        writer.begin();
         if let Some(duration) = self.duration {
             self.arena.end_at(start.saturating_add(duration.ns()));
         }

@@ -203,6 +203,7 @@ impl Task for Spinner {
     fn run(&mut self, start: i64) -> io::Result<()> {
         // Dropping the writer ends the series.
         let (Some(ticks), Some(mut writer)) = (self.ticks, self.writer.take()) else { return Ok(()) };
+        writer.begin();
         while ticks.ns(ticks.now()) < start && !self.stop.is_asked() {
             ticks.sleep_until(start);
         }

@@ -317,6 +317,7 @@ impl Task for Leader {
     fn run(&mut self, start: i64) -> io::Result<()> {
         // Dropping the writers ends the series.
         let mut writers = std::mem::take(&mut self.writers);
+        writers.iter_mut().for_each(TallyWriter::begin);
         while now() < start && !self.stop.is_asked() {
             Monotonic.sleep_until(start);
         }

@@ -199,6 +199,7 @@ impl Task for Syscalls {
     fn run(&mut self, start: i64) -> io::Result<()> {
         // Dropping the writer ends the series.
         let Some(mut writer) = self.writer.take() else { return Ok(()) };
+        writer.begin();
         self.done = self.calls.run(&self.course, start, &mut writer, &self.stop);
         Ok(())
     }

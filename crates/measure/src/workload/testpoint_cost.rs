@@ -221,6 +221,7 @@ impl Task for Points {
         let end_at = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
         // Dropping the writers ends the series.
         let mut writers: Vec<_> = self.lanes.iter_mut().map(|lane| lane.writer.take()).collect();
+        writers.iter_mut().flatten().for_each(TallyWriter::begin);
         let mut rest_at = start + Pace::BURST.ns();
         loop {
             let mut wrote = false;

@@ -58,6 +58,12 @@ done
 cat /sys/fs/cgroup/rt/cpuset.cpus.partition >/results/experiment-partition
 # The file came with Linux 6.10 or so; without it the partition's own word stands.
 cat /sys/fs/cgroup/cpuset.cpus.isolated >/results/isolated 2>/dev/null
+# The guard starts its loads with the phase: at a bad moment one is just being started again.
+tries=0
+while [ $(wc -l </sys/fs/cgroup/rt-housekeeping/cgroup.threads) -lt 4 ] && [ $tries -lt 100 ]; do
+    tries=$((tries + 1))
+    usleep 5000
+done
 for tid in $(cat /sys/fs/cgroup/rt/cgroup.threads /sys/fs/cgroup/rt-housekeeping/cgroup.threads); do
     # Some have ended by now.
     [ -e /proc/$tid/cgroup ] && echo $(grep -E 'Name|Cpus_allowed_list' /proc/$tid/status | cut -f 2) $(cut -d : -f 3 /proc/$tid/cgroup)
