@@ -196,7 +196,8 @@ fn a_full_disk_ends_the_recording_with_exact_counts() {
     let shown = place.punctual(&["show", "--json", "small/b"]);
     let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).expect("a summary");
     let recording = &shown["recording"];
-    assert!(recording["lost"].as_u64().unwrap() > 0 && count(recording, "sched", "sched_switch") > 0, "{recording}");
+    // Which kinds had come before the disk was full is chance; the shell calls the kernel all the time.
+    assert!(recording["lost"].as_u64().unwrap() > 0 && count(recording, "syscall", "sys_enter") > 0, "{recording}");
     assert!(shown["findings"].to_string().contains("recording-not-written"), "{}", shown["findings"]);
     drop(small);
 }
