@@ -303,18 +303,7 @@ mod tests {
         let name = |comm: &str| TaskName { process: 7, comm: comm.into(), scheduling: None };
         let tasks = [(Tid(7), name("main")), (Tid(8), name("other"))];
         let names = Names { tasks: tasks.into(), ..Names::default() };
-        let recorded = Recorded {
-            recorder: "none".into(),
-            began: MonotonicNs(0),
-            ended: MonotonicNs(100),
-            cpus: Default::default(),
-            groups: Vec::new(),
-            pids: Vec::new(),
-            comms: Vec::new(),
-            sources: Vec::new(),
-            point_clock_error: None,
-            findings: Vec::new(),
-        };
+        let recorded = Recorded { ended: MonotonicNs(100), ..Recorded::nothing("none", MonotonicNs(0)) };
         let document = occupancy.document(doubts, &names, &recorded);
         let cpu = &document.cpus[0];
         assert_eq!((cpu.busy, cpu.idle, cpu.unknown, cpu.interrupts, cpu.switches), (80, 20, 0, 3, 4));

@@ -10,10 +10,9 @@ mod own;
 pub use own::OwnProbe;
 
 use crate::bpf::uprobe::{At, Place, Scope};
-use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, sys};
+use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, slots, sys};
 use crate::recorder::{StartError, now};
 use crate::symbols::Function;
-use crate::wire::layout as wire;
 use aya_obj::btf::Btf;
 use punctual_core::CpuSet;
 use punctual_core::event::{CallCounts, FunctionName, Source};
@@ -65,14 +64,10 @@ impl Probes {
     fn load(functions: &[Function], cpus: &CpuSet, request: ProbeRequest) -> Result<Probes, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
         let shape = Shape::of(request.buffer, false);
-        let mut slots = vec![0xff; wire::MAX_CPUS as usize * 2];
-        for (slot, cpu) in cpus.iter().enumerate() {
-            slots[cpu * 2..cpu * 2 + 2].copy_from_slice(&(slot as u16).to_ne_bytes());
-        }
         let family = matches!(request.whose, Whose::Family(_));
         let argument = u32::from(request.argument.unwrap_or(0));
         let constants: [(&str, &[u8]); 5] = [
-            ("slots", &slots),
+            ("slots", &slots(cpus)),
             ("mask", &shape.mask().to_ne_bytes()),
             ("by_pid", &[u8::from(request.whose != Whose::Everyone)]),
             ("follow", &[u8::from(family)]),

@@ -5,7 +5,7 @@ use super::{DIRECTORY, Keeps, RecordingDocument, SEGMENT};
 use crate::BundleError;
 use crate::reader::{is_missing, read_json, sorted_entries};
 use punctual_core::event::{Names, Recorded, Source};
-use punctual_core::{CpuSet, Finding, MonotonicNs, Severity};
+use punctual_core::{Finding, MonotonicNs, Severity};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -258,18 +258,7 @@ impl Recording {
 
 /// The document of a recording that has lost it.
 fn unknown() -> RecordingDocument {
-    let recorded = Recorded {
-        recorder: "unknown".to_owned(),
-        began: MonotonicNs(0),
-        ended: MonotonicNs(0),
-        cpus: CpuSet::new(),
-        groups: Vec::new(),
-        pids: Vec::new(),
-        comms: Vec::new(),
-        sources: Vec::new(),
-        point_clock_error: None,
-        findings: Vec::new(),
-    };
+    let recorded = Recorded::nothing("unknown", MonotonicNs(0));
     RecordingDocument::new(Keeps::All, recorded, Names::default())
 }
 

@@ -46,6 +46,21 @@ pub struct Recorded {
 }
 
 impl Recorded {
+    /// A recording without kernel events, which begins and ends at this instant.
+    pub fn nothing(recorder: &str, at: MonotonicNs) -> Recorded {
+        Recorded {
+            recorder: recorder.to_owned(),
+            began: at,
+            ended: at,
+            cpus: CpuSet::new(),
+            groups: Vec::new(),
+            pids: Vec::new(),
+            comms: Vec::new(),
+            sources: Vec::new(),
+            point_clock_error: None,
+            findings: Vec::new(),
+        }
+    }
     /// All events that are missing.
     pub fn lost(&self) -> u64 {
         self.sources.iter().fold(0, |sum, source| sum.saturating_add(source.lost))

@@ -61,11 +61,12 @@ pub fn release_setup() {
     unsafe {
         libc::malloc_trim(0)
     };
-    CUT_ONCE.call_once(|| cut(&std::fs::read_to_string("/proc/self/smaps").unwrap_or_default()));
     let text = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     release_stack(&text);
-    for (start, end) in clean_file_mappings(&text) {
-        // SAFETY: the range is a whole mapping of a file, readable and not writable, none of whose pages differs from the file: what
+    let files = clean_file_mappings(&text);
+    CUT_ONCE.call_once(|| cut(&files));
+    for (start, end) in files {
+        // SAFETY: the range is a whole mapping of a file (cut or not), readable and not writable, none of whose pages differs from the file: what
         // MADV_DONTNEED drops is read again unchanged.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
     }
@@ -81,9 +82,9 @@ const CUT_AT_MOST: usize = 32 << 20;
 /// Cuts mappings of files into small ones. A fault on a page of a file maps its neighbours along, 64 KiB at once, but only within the
 /// mapping (mm/memory.c, do_fault_around): a large program whose running functions lie apart is so mapped nearly whole. Every second
 /// piece is said to be read in order, which matters to nobody once it is in the kernel's cache, and makes it a mapping of its own.
-fn cut(smaps: &str) {
-    for (start, end) in clean_file_mappings(smaps).into_iter().filter(|(start, end)| end - start <= CUT_AT_MOST) {
-        for piece in (start.next_multiple_of(CUT)..end).step_by(2 * CUT) {
+fn cut(files: &[(usize, usize)]) {
+    for (start, end) in files.iter().filter(|(start, end)| end - start <= CUT_AT_MOST) {
+        for piece in (start.next_multiple_of(CUT)..*end).step_by(2 * CUT) {
             // SAFETY: within a mapping of this process; this advice changes no content.
             unsafe { libc::madvise(piece as *mut libc::c_void, CUT.min(end - piece), libc::MADV_SEQUENTIAL) };
         }

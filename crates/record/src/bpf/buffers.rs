@@ -2,8 +2,8 @@
 
 use crate::wire::encode;
 use crate::wire::layout::{self as wire, Buffer};
-use punctual_core::MonotonicNs;
 use punctual_core::event::{Event, Tid, What};
+use punctual_core::{CpuSet, MonotonicNs};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -30,6 +30,15 @@ impl Shape {
         let index = if self.flight { self.words / wire::BLOCK_WORDS } else { 0 };
         (Buffer::SIZE as u64 + (self.words + index) * 8) as u32
     }
+}
+
+/// The constant `slots` of `bpf/buffer.h`: the buffer of each CPU, WIRE_NO_SLOT for those that are not wanted.
+pub(crate) fn slots(cpus: &CpuSet) -> Vec<u8> {
+    let mut slots = vec![0xff; wire::MAX_CPUS as usize * 2];
+    for (slot, cpu) in cpus.iter().enumerate() {
+        slots[cpu * 2..cpu * 2 + 2].copy_from_slice(&(slot as u16).to_ne_bytes());
+    }
+    slots
 }
 
 /// All buffers of one recorder.

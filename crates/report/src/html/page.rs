@@ -36,7 +36,9 @@ const SCRIPT: [&str; 10] = [
     include_str!("assets/intervals.js"),
     include_str!("assets/main.js"),
 ];
-const TEMPLATES: [(&str, &str); 8] = [
+const TEMPLATES: [(&str, &str); 10] = [
+    ("head.html", include_str!("assets/head.html")),
+    ("findings.html", include_str!("assets/findings.html")),
     ("page.html", include_str!("assets/page.html")),
     ("header.html", include_str!("assets/header.html")),
     ("doubts.html", include_str!("assets/doubts.html")),

@@ -7,7 +7,7 @@ use super::{Done, Progress, Wanted};
 use crate::exit::Failure;
 use punctual_bundle::{RecordingDocument, RecordingWriter};
 use punctual_core::event::{Names, Recorded};
-use punctual_core::{CpuSet, Finding, MonotonicNs, Nanos, Severity};
+use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
 use punctual_host::task::clock;
 use punctual_record::{Recorder, Request, StartError};
 use std::path::Path;
@@ -185,17 +185,6 @@ fn kernel_recorder(wanted: &Wanted) -> Result<(Option<Recorder>, Option<Finding>
 
 /// A recording of test points alone.
 fn nothing(wanted: &Wanted) -> Recorded {
-    let now = clock::monotonic();
-    Recorded {
-        recorder: "none".to_owned(),
-        began: now,
-        ended: now,
-        cpus: CpuSet::new(),
-        groups: Vec::new(),
-        pids: wanted.pids.clone(),
-        comms: wanted.comms.clone(),
-        sources: Vec::new(),
-        point_clock_error: None,
-        findings: Vec::new(),
-    }
+    let recorded = Recorded::nothing("none", clock::monotonic());
+    Recorded { pids: wanted.pids.clone(), comms: wanted.comms.clone(), ..recorded }
 }

@@ -4,7 +4,7 @@ use super::super::{Backend, Mode, Request};
 use super::stacks::Stacks;
 use super::untranslated::Untranslated;
 use crate::bpf::sys::{self, MapShape};
-use crate::bpf::{Attach, Buffers, LoadError, Object, Shape};
+use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, slots};
 use crate::format::{Fields, Translator};
 use crate::tracefs::Tracefs;
 use crate::tracepoints::Tracepoint;
@@ -194,13 +194,9 @@ impl Shared {
 }
 
 fn constants(request: &Request, shape: Shape, names_slot: u32) -> Vec<(&'static str, Vec<u8>)> {
-    let mut slots = vec![0xff; wire::MAX_CPUS as usize * 2];
-    for (slot, cpu) in request.cpus.iter().enumerate() {
-        slots[cpu * 2..cpu * 2 + 2].copy_from_slice(&(slot as u16).to_ne_bytes());
-    }
     let flag = |is: bool| vec![u8::from(is)];
     vec![
-        ("slots", slots),
+        ("slots", slots(&request.cpus)),
         ("names_slot", names_slot.to_ne_bytes().to_vec()),
         ("mask", shape.mask().to_ne_bytes().to_vec()),
         ("flight", flag(request.mode == Mode::Flight)),
