@@ -2,8 +2,8 @@
 
 use crate::escape::printable;
 use crate::plan::{
-    HistogramPlan, Length, LoadPlan, MeasurePlan, PhasePlan, Plan, RecordPlan, Scheduling, SystressFile, TimerPlan,
-    Workload,
+    ExplainPlan, HistogramPlan, Length, LoadPlan, MeasurePlan, PhasePlan, Plan, RecordPlan, Scheduling, SystressFile,
+    TimerPlan, Workload,
 };
 use crate::resolve::bytes;
 use crate::words::{Output, Word};
@@ -38,6 +38,7 @@ impl Plan {
             page.fact(1, "left out of it", without);
         }
         self.record.iter().for_each(|plan| record(&mut page, plan));
+        self.explain.iter().for_each(|plan| explain(&mut page, plan));
         self.phases.iter().for_each(|plan| phase(&mut page, plan));
         page.text
     }
@@ -54,6 +55,16 @@ fn record(page: &mut Page, record: &RecordPlan) {
     page.fact(1, "test points", if record.points { "recorded" } else { "not recorded" });
     page.fact(1, "recording", format!("at most {}", record.max_size));
     record.limits.iter().for_each(|limit| page.fact(1, "limit", printable(limit)));
+}
+
+fn explain(page: &mut Page, explain: &ExplainPlan) {
+    let groups: Vec<&str> = explain.events.iter().map(|group| group.word()).collect();
+    let above = explain.above.map_or(String::new(), |above| format!(" above {above}"));
+    page.fact(1, "explained", format!("the worst {} samples of each series{above}", explain.worst));
+    let stacks = if explain.stacks { ", kernel stacks" } else { "" };
+    page.fact(1, "by", format!("{}{stacks}, from {} before each", groups.join(", "), explain.before));
+    page.fact(1, "kept", format!("the newest {} of each CPU", explain.buffer));
+    page.fact(1, "accounted", if explain.account { "every sample, in the kernel" } else { "no" });
 }
 
 fn phase(page: &mut Page, phase: &PhasePlan) {

@@ -21,6 +21,8 @@ pub struct Experiment {
     pub partition: Option<PartitionSpec>,
     /// `[record]`.
     pub record: Option<RecordSpec>,
+    /// `[explain]`.
+    pub explain: Option<ExplainSpec>,
     /// Every `[[measure]]`, in order.
     pub measures: Vec<MeasureSpec>,
     /// Every `[[load]]`, in order.
@@ -88,6 +90,27 @@ pub struct RecordSpec {
     pub max_size: Setting<ByteSize>,
     /// `limits`: how long intervals in it may take, `A->B < 100us`.
     pub limits: Setting<Vec<At<String>>>,
+}
+
+/// What is kept to explain late samples with.
+#[derive(Clone, Debug)]
+pub struct ExplainSpec {
+    /// The section's header.
+    pub span: Span,
+    /// `worst`: of how many samples of a series.
+    pub worst: Setting<u32>,
+    /// `above`: from which latency on.
+    pub above: Setting<Nanos>,
+    /// `before`: how much before a sample's begin.
+    pub before: Setting<Nanos>,
+    /// `account`: whether the kernel counts what the time of every sample went to.
+    pub account: Setting<bool>,
+    /// `buffer` of each CPU.
+    pub buffer: Setting<ByteSize>,
+    /// `events`: groups of kernel events.
+    pub events: Setting<Vec<At<Group>>>,
+    /// `stacks` of the kernel.
+    pub stacks: Setting<bool>,
 }
 
 /// Something to measure.

@@ -29,8 +29,8 @@ pub use experiment::Experiment;
 pub use limits::MAX_FILE_BYTES;
 pub use load::{load, load_and_resolve};
 pub use plan::{
-    DeadlineParameters, HistogramPlan, Length, LoadPlan, MeasurePlan, PartitionPlan, PhasePlan, Plan, RecordPlan,
-    Scheduling, SystressFile, ThreadPlan, TimerPlan, Workload,
+    DeadlineParameters, ExplainPlan, HistogramPlan, Length, LoadPlan, MeasurePlan, PartitionPlan, PhasePlan, Plan,
+    RecordPlan, Scheduling, SystressFile, ThreadPlan, TimerPlan, Workload,
 };
 pub use problem::{Problem, ProblemKind, ProblemRow, Problems, Weight};
 pub use resolve::{Resolved, resolve};

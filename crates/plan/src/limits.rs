@@ -47,6 +47,16 @@ pub const MIN_RUNTIME: Nanos = Nanos(1 << 10);
 pub const MIN_RECORDING: u64 = 1 << 20;
 /// The bound on a recording that a file does not set.
 pub const DEFAULT_RECORDING: u64 = 4 << 30;
+/// Samples of a series of which is kept what happened around them.
+pub const MAX_EXPLAINED: u32 = 1_000;
+/// The longest stretch before a sample that is kept with it.
+pub const MAX_BEFORE: Nanos = Nanos::SECOND;
+/// The buffer of a CPU's newest events: what the recorder takes.
+pub const MIN_BUFFER: u64 = 64 << 10;
+/// The largest such buffer.
+pub const MAX_BUFFER: u64 = 256 << 20;
+/// The buffer that a file does not set: at a hundred thousand events a second the last second of them.
+pub const DEFAULT_BUFFER: u64 = 4 << 20;
 /// Processes that a recording may be limited to: what the filter in the kernel holds.
 pub const MAX_PIDS: usize = 1_024;
 /// The longest command, all arguments together. (The kernel takes 128 KiB an argument: MAX_ARG_STRLEN, execve(2).)

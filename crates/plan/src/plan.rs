@@ -35,6 +35,8 @@ pub struct Plan {
     pub partition: Option<PartitionPlan>,
     /// Kernel events and test points to record while it runs.
     pub record: Option<RecordPlan>,
+    /// What is kept to explain late samples with.
+    pub explain: Option<ExplainPlan>,
     /// At least one, run one after the other.
     pub phases: Vec<PhasePlan>,
 }
@@ -73,6 +75,25 @@ impl RecordPlan {
         let max_size = ByteSize(crate::limits::DEFAULT_RECORDING);
         RecordPlan { events: Group::USUAL.to_vec(), cpus, pids: Vec::new(), points: true, max_size, limits: Vec::new() }
     }
+}
+
+/// What is kept to explain late samples with: kernel events overwrite one another until a sample is late.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExplainPlan {
+    /// Of so many of the worst samples of each series what happened around them is kept.
+    pub worst: u32,
+    /// Samples are looked at from this latency on; `None`: all are.
+    pub above: Option<Nanos>,
+    /// How much before the begin of a sample is kept.
+    pub before: Nanos,
+    /// Whether the kernel also counts, for every sample, what its time went to.
+    pub account: bool,
+    /// The size of each CPU's buffer.
+    pub buffer: ByteSize,
+    /// Groups of kernel events.
+    pub events: Vec<Group>,
+    /// Whether kernel stacks are kept of what interrupts interrupt.
+    pub stacks: bool,
 }
 
 /// A stretch of the run with its own loads.

@@ -1,7 +1,7 @@
 //! The way back: the experiment that says everything a plan holds. Read again, it resolves to the same plan.
 
 use crate::experiment::{
-    Experiment, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, RecordSpec, Settings, SystressSpec,
+    Experiment, ExplainSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, RecordSpec, Settings, SystressSpec,
 };
 use crate::plan::{Length, LoadPlan, MeasurePlan, PhasePlan, Plan, Scheduling};
 use crate::text::{At, Setting, SourceFormat, SourceText, Span};
@@ -31,6 +31,16 @@ impl Plan {
                 points: set(record.points),
                 max_size: set(record.max_size),
                 limits: set(record.limits.iter().map(|limit| at(limit.clone())).collect()),
+            }),
+            explain: self.explain.as_ref().map(|explain| ExplainSpec {
+                span: Span::default(),
+                worst: set(explain.worst),
+                above: explain.above.map(at),
+                before: set(explain.before),
+                account: set(explain.account),
+                buffer: set(explain.buffer),
+                events: set(explain.events.iter().map(|group| at(*group)).collect()),
+                stacks: set(explain.stacks),
             }),
             measures: self.measures_in_order().into_iter().map(|measure| self.measure(measure)).collect(),
             loads: self.each_load().map(load).collect(),

@@ -1,6 +1,8 @@
 //! An experiment or a plan written as TOML.
 
-use crate::experiment::{Experiment, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, RecordSpec, Settings};
+use crate::experiment::{
+    Experiment, ExplainSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, RecordSpec, Settings,
+};
 use crate::plan::Plan;
 use crate::text::{At, Setting};
 use crate::words::{CpuChoice, Output, Placement, Word};
@@ -13,6 +15,7 @@ impl Experiment {
         settings(&mut file, &self.settings);
         self.partition.iter().for_each(|spec| partition(&mut file, spec));
         self.record.iter().for_each(|spec| record(&mut file, spec));
+        self.explain.iter().for_each(|spec| explain(&mut file, spec));
         self.measures.iter().for_each(|spec| measure(&mut file, spec));
         self.loads.iter().for_each(|spec| load(&mut file, spec));
         self.phases.iter().for_each(|spec| phase(&mut file, spec));
@@ -85,6 +88,17 @@ fn record(file: &mut Writer, spec: &RecordSpec) {
     file.set("points", &spec.points, bare);
     file.set("max_size", &spec.max_size, text);
     file.set("limits", &spec.limits, |limits| texts(limits.iter().map(|at| at.value.clone())));
+}
+
+fn explain(file: &mut Writer, spec: &ExplainSpec) {
+    file.section("[explain]");
+    file.set("worst", &spec.worst, bare);
+    file.set("above", &spec.above, text);
+    file.set("before", &spec.before, text);
+    file.set("account", &spec.account, bare);
+    file.set("buffer", &spec.buffer, text);
+    file.set("events", &spec.events, |groups| texts(groups.iter().map(|at| at.value.word().to_owned())));
+    file.set("stacks", &spec.stacks, bare);
 }
 
 fn measure(file: &mut Writer, spec: &MeasureSpec) {

@@ -1,7 +1,7 @@
 //! What single values mean, in every language of experiment files.
 
 use crate::escape::{clipped, is_unprintable};
-use crate::limits::{MAX_COMMAND_BYTES, MAX_NAME_CHARS, MAX_PATH_BYTES, MIN_RECORDING};
+use crate::limits::{MAX_BUFFER, MAX_COMMAND_BYTES, MAX_NAME_CHARS, MAX_PATH_BYTES, MIN_BUFFER, MIN_RECORDING};
 use crate::words::{ByteSize, CpuChoice, Nice, Output, Word};
 use punctual_core::event::Group;
 use punctual_core::words::nearest;
@@ -86,6 +86,17 @@ pub(crate) fn recording_size(text: &str) -> Read<ByteSize> {
     let size: ByteSize = text.parse().map_err(Wrong::new)?;
     let least = ByteSize(MIN_RECORDING);
     if size < least { Err(Wrong::new(format!("`{}` is too small: at least {least}", clipped(text)))) } else { Ok(size) }
+}
+
+/// The size of the buffer in which each CPU keeps its newest events.
+pub(crate) fn buffer_size(text: &str) -> Read<ByteSize> {
+    let size: ByteSize = text.parse().map_err(Wrong::new)?;
+    let (least, most) = (ByteSize(MIN_BUFFER), ByteSize(MAX_BUFFER));
+    match size {
+        _ if size < least => Err(Wrong::new(format!("`{}` is too small: at least {least}", clipped(text)))),
+        _ if size > most => Err(Wrong::new(format!("`{}` is too large: at most {most}", clipped(text)))),
+        _ => Ok(size),
+    }
 }
 
 /// How long an interval of a recording may take. What it is of, only the recording tells.

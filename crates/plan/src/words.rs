@@ -139,7 +139,7 @@ impl Word for SystressFormat {
 }
 
 /// The kinds of measure, each with its word.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum WorkloadKind {
     /// Timer latency.
     Timer,

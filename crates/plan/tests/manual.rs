@@ -30,6 +30,7 @@ fn every_key_is_documented() {
         ("SECTION [experiment]", "[experiment]\n"),
         ("SECTION [partition]", "[partition]\n"),
         ("SECTION [record]", "[record]\n"),
+        ("SECTION [explain]", "[explain]\n"),
         ("SECTIONS [[measure]]", "[[measure]]\nkind = 'timer'\n"),
         ("SECTIONS [[measure]]", "[[measure]]\nkind = 'syscall'\n"),
         ("SECTIONS [[measure]]", "[[measure]]\nkind = 'switch'\n"),

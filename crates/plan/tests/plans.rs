@@ -264,3 +264,39 @@ fn problems_of_a_plan_are_none_for_measures_in_other_phases() {
     }
     assert_eq!(plan(&toml).phases.len(), 100);
 }
+
+#[test]
+fn what_is_kept_to_explain_depends_on_what_is_measured() {
+    let events = |text: &str| {
+        let explain = plan(text).explain.expect("asked for");
+        explain.events.iter().map(|group| group.word()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(
+        events("[explain]\n[[measure]]\nkind = 'timer'\n"),
+        "sched irq vectors softirq ipi hrtimer syscall fault idle"
+    );
+    // Recording system calls would be in the way where they are what is measured.
+    assert_eq!(
+        events("[explain]\n[[measure]]\nkind = 'syscall'\n[[measure]]\nkind = 'mutex'\n"),
+        "sched irq vectors softirq ipi hrtimer futex lock fault idle"
+    );
+    assert_eq!(events("[explain]\nevents = ['sched', 'block']\n[[measure]]\nkind = 'timer'\n"), "sched block");
+}
+
+#[test]
+fn an_impossible_explain_section_is_refused() {
+    insta::assert_snapshot!(support::problems(
+        "[explain]\nworst = 0\nbefore = '2s'\nbuffer = '1KiB'\nevents = ['irq']\n[[measure]]\nkind = 'timer'\n"
+    ), @r"
+    2:9: error: `worst`: 0 is out of bounds: 1 to 1000
+    3:10: error: `before`: `2s` is too long: at most 1s
+    4:10: error: `buffer`: `1KiB` is too small: at least 64KiB
+    ");
+}
+
+#[test]
+fn nothing_explains_without_knowing_who_ran() {
+    insta::assert_snapshot!(support::problems("[explain]\nevents = ['irq']\n[[measure]]\nkind = 'timer'\n"), @r"
+    2:10: error: without the events of `sched` nothing tells who ran; add `sched`, or leave `events` out
+    ");
+}

@@ -107,11 +107,19 @@ fn experiment() -> impl Strategy<Value = String> {
             "[record]\nevents = ['irq', 'sched']\npids = [7, 1]\npoints = false\ncpus = '0'\nlimits = ['a->b < 5us']\n",
         ][..],
     );
-    (settings(), measures, loads, select(&PHASES[..]), (partition, record)).prop_map(
-        |(settings, measures, loads, phases, (partition, record))| {
+    let explain = select(
+        &[
+            "",
+            "[explain]\n",
+            "[explain]\nworst = 3\nabove = '50us'\nbefore = '0s'\naccount = false\nbuffer = '64 KiB'\n",
+            "[explain]\nevents = ['irq', 'sched']\nstacks = false\nbuffer = '256 MiB'\n",
+        ][..],
+    );
+    (settings(), measures, loads, select(&PHASES[..]), (partition, record, explain)).prop_map(
+        |(settings, measures, loads, phases, (partition, record, explain))| {
             let named = |load: (usize, &String)| format!("{}name = 'l{}'\n", load.1, load.0);
             let loads: String = loads.iter().enumerate().map(named).collect();
-            format!("{settings}{}{loads}{phases}{partition}{record}", measures.concat())
+            format!("{settings}{}{loads}{phases}{partition}{record}{explain}", measures.concat())
         },
     )
 }

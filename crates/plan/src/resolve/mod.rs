@@ -1,6 +1,7 @@
 //! From an experiment to a plan: every default filled in, every name looked up, everything checked that can be before it runs.
 
 mod cpus;
+mod explain;
 mod loads;
 mod measures;
 mod names;
@@ -80,6 +81,7 @@ impl Resolver<'_> {
             force: value(&settings.force, false),
             partition,
             record: self.record(&zones),
+            explain: self.explain(&phases),
             phases,
             name,
         }

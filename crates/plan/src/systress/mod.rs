@@ -40,6 +40,7 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
         settings,
         partition: None,
         record: None,
+        explain: None,
         measures: timers.iter().map(|(index, stanza)| timer_thread(*index, stanza, format, &mut notes)).collect(),
         loads: programs.values().map(|stanza| program(stanza, &mut notes)).collect(),
         phases: Vec::new(),

@@ -32,6 +32,7 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
     let phases = file.take_sections(&mut notes, "phase", "`[[phase]]`");
     let partition = file.take_table(&mut notes, "partition", "`[partition]`");
     let record = file.take_table(&mut notes, "record", "`[record]`");
+    let explain = file.take_table(&mut notes, "explain", "`[explain]`");
     let measures = sections::bounded(&mut notes, measures, MAX_SECTIONS);
     let loads = sections::bounded(&mut notes, loads, MAX_SECTIONS);
     let phases = sections::bounded(&mut notes, phases, MAX_PHASES);
@@ -41,6 +42,7 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
         settings,
         partition: partition.map(|table| sections::partition(&mut notes, table)),
         record: record.map(|table| sections::record(&mut notes, table)),
+        explain: explain.map(|table| sections::explain(&mut notes, table)),
         measures: measures.into_iter().filter_map(|table| measure::measure(&mut notes, table)).collect(),
         loads: loads.into_iter().map(|table| sections::load(&mut notes, table)).collect(),
         phases: phases.into_iter().map(|table| sections::phase(&mut notes, table)).collect(),

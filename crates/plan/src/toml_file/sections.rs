@@ -1,8 +1,10 @@
-//! `[experiment]`, `[partition]`, `[record]`, `[[load]]` and `[[phase]]`.
+//! `[experiment]`, `[partition]`, `[record]`, `[explain]`, `[[load]]` and `[[phase]]`.
 
 use super::table::{Table, boolean, integer, mismatch, span, text};
-use crate::experiment::{LoadSpec, PartitionSpec, PhaseSpec, RecordSpec, Settings};
-use crate::limits::{MAX_DURATION, MAX_KEPT_SAMPLES, MAX_PIDS, MAX_REFRESH, MIN_REFRESH};
+use crate::experiment::{ExplainSpec, LoadSpec, PartitionSpec, PhaseSpec, RecordSpec, Settings};
+use crate::limits::{
+    MAX_BEFORE, MAX_DURATION, MAX_EXPLAINED, MAX_KEPT_SAMPLES, MAX_LATENCY, MAX_PIDS, MAX_REFRESH, MIN_REFRESH,
+};
 use crate::notes::Notes;
 use crate::text::Setting;
 use crate::values::{self, Read, Wrong};
@@ -62,6 +64,22 @@ pub(super) fn record(notes: &mut Notes, mut t: Table) -> RecordSpec {
     };
     t.finish(notes);
     record
+}
+
+pub(super) fn explain(notes: &mut Notes, mut t: Table) -> ExplainSpec {
+    let explain = ExplainSpec {
+        span: t.span,
+        worst: t
+            .take(notes, "worst", |v| values::count(integer(v)?, 1, MAX_EXPLAINED.into()).map(|count| count as u32)),
+        above: t.take(notes, "above", |v| values::duration(span(v)?, Nanos(1), MAX_LATENCY)),
+        before: t.take(notes, "before", |v| values::duration(span(v)?, Nanos::ZERO, MAX_BEFORE)),
+        account: t.take(notes, "account", boolean),
+        buffer: t.take(notes, "buffer", |v| values::buffer_size(text(v)?)),
+        events: t.take_list(notes, "events", values::group),
+        stacks: t.take(notes, "stacks", boolean),
+    };
+    t.finish(notes);
+    explain
 }
 
 pub(super) fn load(notes: &mut Notes, mut t: Table) -> LoadSpec {

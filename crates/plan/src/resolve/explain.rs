@@ -1,0 +1,79 @@
+//! `[explain]`: which kernel events tell why samples were late.
+
+use super::{Resolver, place, value};
+use crate::limits::DEFAULT_BUFFER;
+use crate::plan::{ExplainPlan, PhasePlan};
+use crate::problem::ProblemKind;
+use crate::words::{ByteSize, WorkloadKind};
+use punctual_core::Nanos;
+use punctual_core::event::Group;
+use std::collections::BTreeSet;
+
+impl ExplainPlan {
+    /// What is usual for measures of these kinds.
+    pub fn usual(kinds: impl IntoIterator<Item = WorkloadKind>) -> ExplainPlan {
+        ExplainPlan {
+            worst: 20,
+            above: None,
+            before: Nanos::MILLI,
+            account: true,
+            buffer: ByteSize(DEFAULT_BUFFER),
+            events: telling(kinds),
+            stacks: true,
+        }
+    }
+
+    /// What is usual for the measures of these phases.
+    pub fn usual_of(phases: &[PhasePlan]) -> ExplainPlan {
+        let measures = phases.iter().flat_map(|phase| &phase.measures);
+        ExplainPlan::usual(measures.map(|measure| measure.workload.kind()))
+    }
+}
+
+/// The groups of events that tell where the time of samples of these kinds goes. Who ran where and what interrupted it always does; what
+/// a measure waits for of its own choice depends on its kind.
+fn telling(kinds: impl IntoIterator<Item = WorkloadKind>) -> Vec<Group> {
+    let mut groups: BTreeSet<Group> =
+        Group::USUAL.into_iter().chain([Group::Hrtimer, Group::Fault, Group::Idle]).collect();
+    let kinds: BTreeSet<WorkloadKind> = kinds.into_iter().collect();
+    for kind in &kinds {
+        groups.extend(match kind {
+            WorkloadKind::Mutex => &[Group::Futex, Group::Lock][..],
+            WorkloadKind::Storage => &[Group::Block, Group::Jbd2, Group::Mmc, Group::Lock, Group::Page],
+            WorkloadKind::Netio => &[Group::Napi, Group::Block],
+            WorkloadKind::Heap => &[Group::Page, Group::Lock, Group::Block],
+            WorkloadKind::Syscall => &[Group::Lock],
+            _ => &[],
+        });
+    }
+    // Each system call of a CPU takes longer by what recording its entry and exit takes: too much where calls are what is measured.
+    let calls = [WorkloadKind::Syscall, WorkloadKind::Switch, WorkloadKind::TestpointCost];
+    if !kinds.iter().any(|kind| calls.contains(kind)) {
+        groups.insert(Group::Syscall);
+    }
+    groups.into_iter().collect()
+}
+
+impl Resolver<'_> {
+    pub(super) fn explain(&mut self, phases: &[PhasePlan]) -> Option<ExplainPlan> {
+        let spec = self.experiment.explain.as_ref()?;
+        let mut plan = ExplainPlan::usual_of(phases);
+        if let Some(written) = &spec.events {
+            plan.events = written.value.iter().map(|at| at.value).collect();
+            plan.events.sort();
+            plan.events.dedup();
+        }
+        plan.worst = value(&spec.worst, plan.worst);
+        plan.above = spec.above.as_ref().map(|at| at.value);
+        plan.before = value(&spec.before, plan.before);
+        plan.account = value(&spec.account, plan.account);
+        plan.buffer = value(&spec.buffer, plan.buffer);
+        plan.stacks = value(&spec.stacks, plan.stacks);
+        if !plan.events.contains(&Group::Sched) {
+            let message = "without the events of `sched` nothing tells who ran";
+            let span = place(&spec.events, spec.span);
+            self.error(ProblemKind::Combination, span, message, "add `sched`, or leave `events` out");
+        }
+        Some(plan)
+    }
+}
