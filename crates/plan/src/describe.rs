@@ -6,6 +6,7 @@ use crate::plan::{
     TimerPlan, Workload,
 };
 use crate::resolve::bytes;
+use crate::target::{Acceleration, KernelChoice, TargetPlan, VmPlan};
 use crate::words::{Output, Word};
 use punctual_core::Nanos;
 
@@ -27,7 +28,12 @@ impl Plan {
         page.fact(1, "CPU load", if self.cpu_load { "shown and recorded" } else { "not recorded" });
         page.fact(1, "raw samples", format!("up to {} kept of each series", self.keep_samples));
         page.fact(1, "real time", if self.require_real_time { "required" } else { "wanted" });
-        page.fact(1, "seed", self.seed);
+        page.fact(
+            1,
+            "seed",
+            self.seed.map_or("none: loads and timers start as written".to_owned(), |seed| seed.to_string()),
+        );
+        target(&mut page, &self.target);
         if self.force {
             page.fact(1, "force", "what could make the system unusable is let through");
         }
@@ -42,6 +48,40 @@ impl Plan {
         self.phases.iter().for_each(|plan| phase(&mut page, plan));
         page.text
     }
+}
+
+fn target(page: &mut Page, target: &TargetPlan) {
+    match target {
+        TargetPlan::Host => {}
+        TargetPlan::Vm(vm) => virtual_machine(page, vm),
+        TargetPlan::Ssh(ssh) => {
+            let user = ssh.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
+            let port = ssh.port.map(|port| format!(", port {port}")).unwrap_or_default();
+            page.fact(1, "target", format!("{user}{}, by ssh{port}", ssh.host));
+        }
+    }
+}
+
+fn virtual_machine(page: &mut Page, vm: &VmPlan) {
+    let kernel = match &vm.kernel {
+        KernelChoice::Named(name) => name.clone(),
+        KernelChoice::Image { image, .. } => image.display().to_string(),
+    };
+    let accel = match vm.accel {
+        Acceleration::VirtualTime => "virtual time",
+        other => other.word(),
+    };
+    page.fact(1, "target", format!("virtual machine with the kernel {kernel}, {accel}"));
+    let cpus = if vm.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", vm.cpus) };
+    page.fact(1, "machine", format!("{} ({}), {cpus}, {}", vm.machine.word(), vm.arch.word(), vm.memory));
+    if !vm.cmdline.is_empty() {
+        page.fact(1, "kernel's words", &vm.cmdline);
+    }
+    if !vm.devices.is_empty() {
+        page.fact(1, "devices", vm.devices.iter().map(|device| device.word()).collect::<Vec<_>>().join(", "));
+    }
+    vm.timeout.iter().for_each(|timeout| page.fact(1, "timeout", format!("{timeout} by this system's clock")));
+    vm.binary.iter().for_each(|binary| page.fact(1, "punctual there", binary.display()));
 }
 
 fn record(page: &mut Page, record: &RecordPlan) {

@@ -1,6 +1,7 @@
 //! An experiment as its file says it: what is set, with its place; nothing defaulted, nothing looked up.
 
 use crate::problem::Problem;
+pub use crate::target::TargetSpec;
 use crate::text::{At, Setting, SourceFormat, SourceText, Span};
 use crate::words::{ByteSize, CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod};
 pub use crate::workload::WorkloadSpec;
@@ -17,6 +18,8 @@ pub struct Experiment {
     pub format: SourceFormat,
     /// `[experiment]`.
     pub settings: Settings,
+    /// `[target]`.
+    pub target: Option<TargetSpec>,
     /// `[partition]`.
     pub partition: Option<PartitionSpec>,
     /// `[record]`.

@@ -16,6 +16,7 @@ pub mod problem;
 mod render;
 mod resolve;
 mod systress;
+pub mod target;
 pub mod text;
 mod to_experiment;
 mod to_toml;
@@ -27,13 +28,16 @@ mod workload;
 pub use context::{FindProgram, LoadOptions, ResolveContext};
 pub use experiment::Experiment;
 pub use limits::MAX_FILE_BYTES;
-pub use load::{load, load_and_resolve};
+pub use load::{load, load_and_resolve, target};
 pub use plan::{
     DeadlineParameters, ExplainPlan, HistogramPlan, Length, LoadPlan, MeasurePlan, PartitionPlan, PhasePlan, Plan,
     RecordPlan, Scheduling, SystressFile, ThreadPlan, TimerPlan, Workload,
 };
 pub use problem::{Problem, ProblemKind, ProblemRow, Problems, Weight};
 pub use resolve::{Resolved, resolve};
+pub use target::{
+    Acceleration, Architecture, Board, Device, KernelChoice, SshPlan, TargetKind, TargetPlan, TargetSpec, VmPlan,
+};
 pub use text::{At, Place, Setting, SourceFormat, SourceText, Span};
 pub use words::{
     ByteSize, CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod, Word, WorkloadKind,

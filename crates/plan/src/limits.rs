@@ -66,5 +66,15 @@ pub const MAX_PATH_BYTES: usize = 4_095;
 /// The bounds that the kernel has by default for the period of SCHED_DEADLINE: sched_deadline_period_{min,max}_us in
 /// /proc/sys/kernel (kernel/sched/deadline.c).
 pub const DEADLINE_PERIODS: (Nanos, Nanos) = (Nanos::from_micros(100), Nanos::from_micros(1 << 22));
+/// CPUs of a virtual machine.
+pub const MAX_VM_CPUS: u64 = 64;
+/// The least memory of a virtual machine: below it, no kernel with punctual in its first file system comes up.
+pub const MIN_VM_MEMORY: u64 = 256 << 20;
+/// The most memory of a virtual machine.
+pub const MAX_VM_MEMORY: u64 = 1 << 40;
+/// What may be added to a kernel's command line: half of the 2048 bytes that kernels take (COMMAND_LINE_SIZE).
+pub const MAX_CMDLINE_BYTES: usize = 1_024;
+/// How much later a load may start for the sake of a seed.
+pub const MAX_SEED_DELAY: Nanos = Nanos::from_millis(20);
 /// The largest index of a stanza of a systress file.
 pub const MAX_SYSTRESS_INDEX: u32 = 9_999;

@@ -4,7 +4,8 @@ use crate::context::{LoadOptions, ResolveContext};
 use crate::experiment::Experiment;
 use crate::limits::MAX_FILE_BYTES;
 use crate::problem::{Problem, ProblemKind, Problems};
-use crate::resolve::{Resolved, resolve};
+use crate::resolve::{self, Resolved, resolve};
+use crate::target::TargetPlan;
 use crate::text::{SourceFormat, SourceText, Span};
 use crate::{systress, toml_file};
 use std::path::Path;
@@ -49,6 +50,31 @@ pub fn load_and_resolve(
     }
     problems.sort();
     Err(problems)
+}
+
+/// Where an experiment file says that it runs, with `word` (`vm:6.1-rt`, see punctual-run(1)) over what it says; for who must
+/// know before it is resolved. What is wrong in the file does not stand in the way: [`load_and_resolve`] tells it.
+///
+/// # Errors
+/// What is wrong with `word`.
+pub fn target(path: &Path, bytes: &[u8], options: &LoadOptions, word: Option<&str>) -> Result<TargetPlan, Problems> {
+    let written = read(path, bytes, options).ok().and_then(|(experiment, _)| experiment.target);
+    let mut problems = Problems::none(SourceText::shared("--target", word.unwrap_or_default()));
+    let Some(word) = word else {
+        let target = resolve::target(written.as_ref(), &mut problems);
+        return Ok(if problems.errors() == 0 { target } else { TargetPlan::Host });
+    };
+    let given = toml_file::short_target(word)?;
+    let over = match &written {
+        Some(written) => given.over(written),
+        None => given,
+    };
+    let target = resolve::target(Some(&over), &mut problems);
+    // The places are those of two texts: none is shown.
+    match problems.errors() {
+        0 => Ok(target),
+        _ => Err(problems.placeless()),
+    }
 }
 
 fn read(path: &Path, bytes: &[u8], options: &LoadOptions) -> Result<(Experiment, Problems), Problems> {

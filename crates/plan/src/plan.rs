@@ -1,5 +1,6 @@
 //! A plan: an experiment with every default filled in and every name looked up. Nothing is left to decide.
 
+pub use crate::target::TargetPlan;
 use crate::words::{ByteSize, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod};
 pub use crate::workload::Workload;
 use punctual_core::event::Group;
@@ -19,8 +20,8 @@ pub struct Plan {
     pub memory_lock: bool,
     /// What /dev/cpu_dma_latency is held at; `None`: it is not touched.
     pub dma_latency: Option<Nanos>,
-    /// The seed of everything random.
-    pub seed: u64,
+    /// The seed of everything random: see [`Plan::seeding`]. `None`: loads and timers start as written.
+    pub seed: Option<u64>,
     /// The bundle's directory.
     pub output: PathBuf,
     /// Whether the load of each CPU is shown and recorded.
@@ -31,6 +32,8 @@ pub struct Plan {
     pub require_real_time: bool,
     /// Whether what could make the system unusable was let through by the file itself.
     pub force: bool,
+    /// Where it runs.
+    pub target: TargetPlan,
     /// CPUs to set apart while it runs.
     pub partition: Option<PartitionPlan>,
     /// Kernel events and test points to record while it runs.

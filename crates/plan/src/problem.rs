@@ -135,6 +135,11 @@ impl Problems {
         self.kept.into_iter().filter(keep).for_each(|problem| some.push(problem));
         some
     }
+    /// Without their places.
+    pub(crate) fn placeless(mut self) -> Problems {
+        self.kept.iter_mut().for_each(|problem| (problem.span, problem.related) = (None, Vec::new()));
+        self
+    }
     pub(crate) fn sort(&mut self) {
         self.kept.sort_by_key(|problem| problem.span.map(|span| span.start));
     }

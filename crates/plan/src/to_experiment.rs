@@ -17,6 +17,7 @@ impl Plan {
             source: SourceText::shared(format!("{}.toml", self.name), ""),
             format: SourceFormat::Toml,
             settings: self.settings(),
+            target: self.target.to_spec(),
             partition: self.partition.as_ref().map(|partition| PartitionSpec {
                 span: Span::default(),
                 cpus: set(partition.cpus.clone()),
@@ -56,7 +57,7 @@ impl Plan {
             refresh: set(self.refresh),
             memory_lock: set(self.memory_lock),
             dma_latency: set(self.dma_latency),
-            seed: set(self.seed),
+            seed: self.seed.map(at),
             output: set(path(&self.output)),
             cpu_load: set(self.cpu_load),
             keep_samples: set(self.keep_samples),

@@ -1,7 +1,7 @@
 //! An experiment or a plan written as TOML.
 
 use crate::experiment::{
-    Experiment, ExplainSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, RecordSpec, Settings,
+    Experiment, ExplainSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, RecordSpec, Settings, TargetSpec,
 };
 use crate::plan::Plan;
 use crate::text::{At, Setting};
@@ -13,6 +13,7 @@ impl Experiment {
     pub fn to_toml(&self) -> String {
         let mut file = Writer::default();
         settings(&mut file, &self.settings);
+        self.target.iter().for_each(|spec| target(&mut file, spec));
         self.partition.iter().for_each(|spec| partition(&mut file, spec));
         self.record.iter().for_each(|spec| record(&mut file, spec));
         self.explain.iter().for_each(|spec| explain(&mut file, spec));
@@ -71,6 +72,27 @@ fn settings(file: &mut Writer, spec: &Settings) {
         file.section("[experiment]");
         file.text += &section.text;
     }
+}
+
+fn target(file: &mut Writer, spec: &TargetSpec) {
+    file.section("[target]");
+    file.set("kind", &spec.kind, word);
+    file.set("kernel", &spec.kernel, text);
+    file.set("modules", &spec.modules, text);
+    file.set("cmdline", &spec.cmdline, text);
+    file.set("cpus", &spec.cpus, bare);
+    file.set("memory", &spec.memory, text);
+    file.set("accel", &spec.accel, word);
+    file.set("arch", &spec.arch, word);
+    file.set("machine", &spec.machine, word);
+    file.set("devices", &spec.devices, |devices| texts(devices.iter().map(|at| at.value.word().to_owned())));
+    file.set("timeout", &spec.timeout, text);
+    file.set("binary", &spec.binary, text);
+    file.set("host", &spec.host, text);
+    file.set("user", &spec.user, text);
+    file.set("port", &spec.port, bare);
+    file.set("identity", &spec.identity, text);
+    file.set("known_hosts", &spec.known_hosts, text);
 }
 
 fn partition(file: &mut Writer, spec: &PartitionSpec) {

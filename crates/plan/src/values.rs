@@ -1,7 +1,10 @@
 //! What single values mean, in every language of experiment files.
 
 use crate::escape::{clipped, is_unprintable};
-use crate::limits::{MAX_BUFFER, MAX_COMMAND_BYTES, MAX_NAME_CHARS, MAX_PATH_BYTES, MIN_BUFFER, MIN_RECORDING};
+use crate::limits::{
+    MAX_BUFFER, MAX_COMMAND_BYTES, MAX_NAME_CHARS, MAX_PATH_BYTES, MAX_VM_MEMORY, MIN_BUFFER, MIN_RECORDING,
+    MIN_VM_MEMORY,
+};
 use crate::words::{ByteSize, CpuChoice, Nice, Output, Word};
 use punctual_core::event::Group;
 use punctual_core::words::nearest;
@@ -96,6 +99,34 @@ pub(crate) fn buffer_size(text: &str) -> Read<ByteSize> {
         _ if size < least => Err(Wrong::new(format!("`{}` is too small: at least {least}", clipped(text)))),
         _ if size > most => Err(Wrong::new(format!("`{}` is too large: at most {most}", clipped(text)))),
         _ => Ok(size),
+    }
+}
+
+/// The memory of a virtual machine.
+pub(crate) fn vm_memory(text: &str) -> Read<ByteSize> {
+    let size: ByteSize = text.parse().map_err(Wrong::new)?;
+    if !(MIN_VM_MEMORY..=MAX_VM_MEMORY).contains(&size.0) {
+        let (least, most) = (ByteSize(MIN_VM_MEMORY), ByteSize(MAX_VM_MEMORY));
+        return Err(Wrong::new(format!("`{}` is out of bounds: {least} to {most}", clipped(text))));
+    }
+    match size.0.is_multiple_of(1 << 20) {
+        true => Ok(size),
+        false => Err(Wrong::new("a virtual machine takes whole MiB")),
+    }
+}
+
+/// A host or a user of ssh(1): nothing that it could take for an option or for two words.
+pub(crate) fn remote_name(text: &str) -> Read<String> {
+    let wrong = |why: &str| Err(Wrong::new(format!("`{}` cannot be a host or a user: {why}", clipped(text))));
+    if text.is_empty() || text.len() > 255 {
+        return wrong("it is empty or has more than 255 bytes");
+    }
+    if text.starts_with('-') {
+        return wrong("it begins with `-`, which ssh would take for an option");
+    }
+    match text.chars().any(|c| c.is_whitespace() || is_unprintable(c) || matches!(c, '@' | '/' | '\\' | '\'' | '"')) {
+        true => wrong("it holds a blank, a quote, `@`, `/` or something that does not print"),
+        false => Ok(text.to_owned()),
     }
 }
 

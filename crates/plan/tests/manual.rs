@@ -31,6 +31,7 @@ fn every_key_is_documented() {
         ("SECTION [partition]", "[partition]\n"),
         ("SECTION [record]", "[record]\n"),
         ("SECTION [explain]", "[explain]\n"),
+        ("SECTION [target]", "[target]\nkind = 'vm'\n"),
         ("SECTIONS [[measure]]", "[[measure]]\nkind = 'timer'\n"),
         ("SECTIONS [[measure]]", "[[measure]]\nkind = 'syscall'\n"),
         ("SECTIONS [[measure]]", "[[measure]]\nkind = 'switch'\n"),

@@ -25,7 +25,7 @@ fn the_smallest_file_has_a_default_for_everything() {
       CPU load         shown and recorded
       raw samples      up to 1000000 kept of each series
       real time        wanted
-      seed             1
+      seed             none: loads and timers start as written
 
     phase main (until interrupted)
       measure timer: timer, nanosleep-absolute on CLOCK_MONOTONIC, period 1ms

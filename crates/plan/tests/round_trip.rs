@@ -115,11 +115,20 @@ fn experiment() -> impl Strategy<Value = String> {
             "[explain]\nevents = ['irq', 'sched']\nstacks = false\nbuffer = '256 MiB'\n",
         ][..],
     );
-    (settings(), measures, loads, select(&PHASES[..]), (partition, record, explain)).prop_map(
-        |(settings, measures, loads, phases, (partition, record, explain))| {
+    let target = select(
+        &[
+            "",
+            "[target]\nkind = 'host'\n",
+            "[target]\nkind = 'vm'\nkernel = '6.1-rt'\n",
+            "[target]\nkind = 'vm'\nkernel = './Image'\nmodules = '/m'\ncpus = 3\nmemory = '512MiB'\narch = 'aarch64'\ndevices = ['edu', 'edu']\ntimeout = '1h'\ncmdline = 'a=\"b c\"'\n",
+            "[target]\nkind = 'ssh'\nhost = 'fe80::1'\nuser = 'root'\nport = 22\nidentity = 'a b'\nknown_hosts = '/k'\nbinary = 'p'\n",
+        ][..],
+    );
+    (settings(), measures, loads, select(&PHASES[..]), (partition, record, explain, target)).prop_map(
+        |(settings, measures, loads, phases, (partition, record, explain, target))| {
             let named = |load: (usize, &String)| format!("{}name = 'l{}'\n", load.1, load.0);
             let loads: String = loads.iter().enumerate().map(named).collect();
-            format!("{settings}{}{loads}{phases}{partition}{record}{explain}", measures.concat())
+            format!("{settings}{}{loads}{phases}{partition}{record}{explain}{target}", measures.concat())
         },
     )
 }

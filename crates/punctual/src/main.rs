@@ -8,6 +8,7 @@ mod limits;
 mod live;
 mod output;
 mod recorded;
+mod targets;
 
 use clap::Parser;
 use exit::{Exit, Failure};

@@ -7,6 +7,7 @@ mod measures;
 mod names;
 mod phases;
 mod safety;
+mod target;
 mod timer;
 
 use crate::context::ResolveContext;
@@ -18,6 +19,7 @@ use crate::text::{Setting, Span};
 use cpus::Zones;
 pub(crate) use measures::bytes;
 use punctual_core::{CpuSet, Nanos};
+pub(crate) use target::target;
 
 /// A plan, and what was doubtful on the way to it.
 #[derive(Clone, PartialEq, Debug)]
@@ -73,12 +75,13 @@ impl Resolver<'_> {
             refresh: value(&settings.refresh, Nanos::from_millis(500)),
             memory_lock: value(&settings.memory_lock, true),
             dma_latency: value(&settings.dma_latency, Some(Nanos::ZERO)),
-            seed: value(&settings.seed, 1),
+            seed: settings.seed.map(|at| at.value),
             output: self.output(settings, &name),
             cpu_load: value(&settings.cpu_load, true),
             keep_samples: value(&settings.keep_samples, 1_000_000),
             require_real_time: value(&settings.require_real_time, false),
             force: value(&settings.force, false),
+            target: target(self.experiment.target.as_ref(), &mut self.problems),
             partition,
             record: self.record(&zones),
             explain: self.explain(&phases),

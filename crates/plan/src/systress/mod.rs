@@ -38,6 +38,7 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
         source: source.clone(),
         format: SourceFormat::Systress,
         settings,
+        target: None,
         partition: None,
         record: None,
         explain: None,

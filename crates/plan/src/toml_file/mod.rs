@@ -3,6 +3,7 @@
 mod measure;
 mod sections;
 pub(crate) mod table;
+mod target;
 
 use crate::context::LoadOptions;
 use crate::experiment::Experiment;
@@ -12,6 +13,7 @@ use crate::problem::{Problem, ProblemKind, Problems};
 use crate::text::{SourceFormat, SourceText, Span};
 use std::sync::Arc;
 use table::Table;
+pub(crate) use target::short as short_target;
 use toml::de::DeTable;
 
 /// Reads what can be read, with every problem found on the way. Only without an error is the experiment whole.
@@ -33,6 +35,7 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
     let partition = file.take_table(&mut notes, "partition", "`[partition]`");
     let record = file.take_table(&mut notes, "record", "`[record]`");
     let explain = file.take_table(&mut notes, "explain", "`[explain]`");
+    let target = file.take_table(&mut notes, "target", "`[target]`");
     let measures = sections::bounded(&mut notes, measures, MAX_SECTIONS);
     let loads = sections::bounded(&mut notes, loads, MAX_SECTIONS);
     let phases = sections::bounded(&mut notes, phases, MAX_PHASES);
@@ -40,6 +43,7 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
         source: source.clone(),
         format: SourceFormat::Toml,
         settings,
+        target: target.map(|table| target::target(&mut notes, table)),
         partition: partition.map(|table| sections::partition(&mut notes, table)),
         record: record.map(|table| sections::record(&mut notes, table)),
         explain: explain.map(|table| sections::explain(&mut notes, table)),

@@ -1,8 +1,8 @@
 //! `punctual measure`: a quick answer to one question, as an experiment of one measure.
 
 use super::run::{self, Common};
-use crate::conduct::request;
-use crate::exit::{Ending, Failure};
+use crate::conduct::request::Asked;
+use crate::exit::Ending;
 use punctual_host::task::memory;
 use punctual_plan::{Word, WorkloadKind};
 use std::path::Path;
@@ -77,11 +77,7 @@ pub fn run(args: Args) -> Ending {
     memory::release_setup();
     let text = experiment(&args);
     let name = format!("{}.toml", args.kind.word());
-    let resolved = request::resolve_text(Path::new(&name), text.into_bytes(), false, args.common.force)?;
-    if resolved.1.phases.is_empty() {
-        return Err(Failure::refused("there is nothing to measure"));
-    }
-    run::measured(&args.common, resolved)
+    run::measured(&args.common, &Asked::of_text(Path::new(&name), text.into_bytes(), &args.common))
 }
 
 /// The experiment in TOML: what is wrong with it is then told as of any other.

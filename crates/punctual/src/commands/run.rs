@@ -1,15 +1,16 @@
 //! `punctual run`: measure what an experiment file says.
 
-mod destinations;
+pub mod destinations;
 
 use crate::cli::colored;
+use crate::conduct::request::Asked;
 use crate::conduct::{self, Conducted, recording, request};
 use crate::exit::{Ending, Exit, Failure};
-use crate::{live, output};
+use crate::{live, output, targets};
 use punctual_bundle::Bundle;
 use punctual_core::Nanos;
 use punctual_host::task::memory;
-use punctual_plan::{RecordPlan, SystressFormat};
+use punctual_plan::{RecordPlan, SystressFormat, TargetPlan};
 use punctual_report::export::systress::{self, Layout};
 use punctual_report::export::{self, Format};
 use punctual_report::terminal;
@@ -37,13 +38,13 @@ pub struct Args {
 pub struct Common {
     /// Print everything resolved (defaults, CPUs, priorities, estimated time) and start nothing
     #[arg(long)]
-    plan: bool,
+    pub plan: bool,
     /// The bundle's directory; it must not exist [default: punctual-<experiment>-<time>]
     #[arg(long, short, value_name = "DIR")]
-    output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
     /// No live view
     #[arg(long, short)]
-    quiet: bool,
+    pub quiet: bool,
     /// Print summary.json's shape (docs/json.md) at the end instead of tables
     #[arg(long)]
     json: bool,
@@ -65,21 +66,67 @@ pub struct Common {
     /// Run what could make the system unusable
     #[arg(long)]
     pub force: bool,
+    /// Where to run: host, vm:KERNEL (vm:6.1-rt), ssh:[USER@]HOST[:PORT]; keys of [target] may follow, each after a comma
+    /// (overrides [target] of the file)
+    #[arg(long, value_name = "TARGET")]
+    pub target: Option<String>,
+    /// The seed of what is random: load starts, load seeds, timer phase (overrides seed of the file)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    pub seed: Option<u64>,
+}
+
+impl Common {
+    /// The arguments that a run on a target is given there. Each option stands here: what is done on the way back is left out.
+    pub fn for_a_target(&self, asked: &Asked) -> Vec<String> {
+        let Common {
+            plan,
+            output: _,
+            quiet: _,
+            json: _,
+            report: _,
+            junit: _,
+            lava: _,
+            stop_above,
+            trace,
+            force,
+            target: _,
+            seed,
+        } = self;
+        let mut words = vec!["--target=host".to_owned(), "--quiet".to_owned()];
+        words.extend(plan.then(|| "--plan".to_owned()));
+        words.extend(stop_above.map(|limit| format!("--stop-above={limit}")));
+        words.extend((!trace.is_empty()).then(|| format!("--trace={}", trace.join(","))));
+        words.extend(force.then(|| "--force".to_owned()));
+        words.extend(seed.map(|seed| format!("--seed={seed}")));
+        words.extend(asked.allow_unknown.then(|| "--allow-unknown".to_owned()));
+        words
+    }
 }
 
 /// Reads, plans, measures, shows.
 pub fn run(args: Args) -> Ending {
     // What parsing arguments needed is not needed again.
     memory::release_setup();
-    let loaded = request::resolve(&args.file, args.allow_unknown, args.common.force)?;
-    measured(&args.common, loaded)
+    measured(&args.common, &Asked::of_file(&args.file, args.allow_unknown, &args.common)?)
 }
 
-/// Does what an experiment says that was read and resolved.
-pub fn measured(args: &Common, (loaded, mut plan): (request::Loaded, punctual_plan::Plan)) -> Ending {
+/// Does what an experiment says, wherever it is to run.
+pub fn measured(args: &Common, asked: &Asked) -> Ending {
+    match asked.target()? {
+        TargetPlan::Host => here(args, asked),
+        elsewhere => targets::run(&elsewhere, args, asked),
+    }
+}
+
+fn here(args: &Common, asked: &Asked) -> Ending {
+    let (loaded, mut plan) = asked.resolve()?;
+    if plan.phases.is_empty() {
+        return Err(Failure::refused("there is nothing to measure"));
+    }
     if let Some(directory) = &args.output {
         plan.output.clone_from(directory);
     }
+    plan.seed = args.seed.or(plan.seed);
     if args.stop_above.is_some() {
         let measures = plan.phases.iter_mut().flat_map(|phase| &mut phase.measures);
         measures.for_each(|measure| measure.stop_above = args.stop_above);
@@ -121,7 +168,11 @@ fn show(conducted: &Conducted, json: bool) -> Result<(), Failure> {
     }
     let views = conduct::views(&conducted.phases);
     output::print(&terminal::show(&conducted.summary, &views, &super::show::show_options()))?;
-    let directory = request::shown(&conducted.directory);
+    name_bundle(&conducted.directory)
+}
+
+fn name_bundle(directory: &Path) -> Result<(), Failure> {
+    let directory = request::shown(directory);
     let bold =
         |text: &str| if colored(&std::io::stdout()) { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() };
     output::print(&format!(
@@ -131,18 +182,37 @@ fn show(conducted: &Conducted, json: bool) -> Result<(), Failure> {
     ))
 }
 
+/// Shows a bundle that came back from a target, as a run here is shown.
+pub fn show_returned(args: &Common, directory: &Path) -> Result<(), Failure> {
+    let bundle = Bundle::open(directory).map_err(Failure::failed)?;
+    let summary = punctual_analyze::summarize(&bundle);
+    if args.json {
+        output::print_json(&summary)?;
+    } else {
+        let views = punctual_analyze::views(&bundle);
+        output::print(&terminal::show(&summary, &views, &super::show::show_options()))?;
+        name_bundle(directory)?;
+    }
+    write_exports(args, &bundle)
+}
+
 /// The files that were asked for beside the bundle.
 fn write_beside(args: &Common, plan: &punctual_plan::Plan, conducted: &Conducted) -> Result<(), Failure> {
     let bundle = Bundle::open(&conducted.directory).map_err(Failure::failed)?;
+    write_exports(args, &bundle)?;
+    systress_files(plan, &bundle)
+}
+
+fn write_exports(args: &Common, bundle: &Bundle) -> Result<(), Failure> {
     if let Some(path) = &args.report {
-        super::report::write(std::slice::from_ref(&bundle), path)?;
+        super::report::write(std::slice::from_ref(bundle), path)?;
     }
     for (path, format) in [(&args.junit, Format::Junit), (&args.lava, Format::Lava)] {
         if let Some(path) = path {
-            write_export(&bundle, format, path)?;
+            write_export(bundle, format, path)?;
         }
     }
-    systress_files(plan, &bundle)
+    Ok(())
 }
 
 fn write_export(bundle: &Bundle, format: Format, path: &Path) -> Result<(), Failure> {

@@ -16,6 +16,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// What workloads draw their random choices from where the experiment has no seed.
+const DEFAULT_SEED: u64 = 1;
+
 /// How the kernel is asked for a policy.
 pub fn scheduling(asked: plan::Scheduling) -> Scheduling {
     let deadline = match asked {
@@ -59,7 +62,7 @@ pub fn order(measure: &MeasurePlan, first: usize, plan: &plan::Plan, stop: &Arc<
         samples,
         stop_above: measure.stop_above,
         lock_memory: plan.memory_lock,
-        seed: plan.seed,
+        seed: plan.seed.unwrap_or(DEFAULT_SEED),
         stop: Arc::clone(stop),
     }
 }

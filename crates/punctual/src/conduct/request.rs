@@ -1,9 +1,13 @@
 //! From the file that the user named to a plan for this system.
 
 use crate::cli::colored;
+use crate::commands::run::Common;
 use crate::exit::{Exit, Failure};
+use punctual_core::CpuSet;
 use punctual_host::files::{Files, Root};
-use punctual_plan::{Experiment, LoadOptions, MAX_FILE_BYTES, Plan, Problems, ResolveContext, SourceFormat};
+use punctual_plan::{
+    Experiment, LoadOptions, MAX_FILE_BYTES, Plan, Problems, ResolveContext, SourceFormat, TargetPlan,
+};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -58,37 +62,77 @@ pub fn load(path: &Path, allow_unknown: bool) -> Result<Loaded, Failure> {
     Ok(Loaded { experiment, bytes })
 }
 
-/// Reads an experiment file and resolves it for this system; warnings are shown, errors end it.
-pub fn resolve(path: &Path, allow_unknown: bool, force: bool) -> Result<(Loaded, Plan), Failure> {
-    resolve_text(path, read(path)?, allow_unknown, force)
+/// An experiment as it was asked for: read, not yet understood.
+pub struct Asked {
+    /// The file, or what stands for one in messages.
+    pub path: PathBuf,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Unknown sections and keys are warnings.
+    pub allow_unknown: bool,
+    /// When it was asked for, as it stands in the default name of a bundle.
+    pub stamp: String,
+    force: bool,
+    target: Option<String>,
 }
 
-/// As [`resolve`], of an experiment that may be no file; `path` stands for its path in messages.
-pub fn resolve_text(path: &Path, bytes: Vec<u8>, allow_unknown: bool, force: bool) -> Result<(Loaded, Plan), Failure> {
-    let files = Root::system();
-    let context = ResolveContext {
-        online: cpus(&files, "online")?,
-        present: cpus(&files, "present")?,
-        memory_bytes: memory(&files)?,
-        find_program: &find_program,
-        stamp: jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string(),
-        force,
-    };
-    let options = LoadOptions { allow_unknown };
-    let (experiment, resolved) =
-        punctual_plan::load_and_resolve(path, &bytes, &options, &context).map_err(|p| rendered(&p))?;
-    if !resolved.warnings.is_empty() {
-        eprint!("{}", resolved.warnings.render(colored(&io::stderr())));
+impl Asked {
+    /// An experiment of a file.
+    pub fn of_file(path: &Path, allow_unknown: bool, common: &Common) -> Result<Asked, Failure> {
+        Ok(Asked { allow_unknown, ..Asked::of_text(path, read(path)?, common) })
     }
-    Ok((Loaded { experiment, bytes }, resolved.plan))
+
+    /// An experiment that is no file; `path` stands for its path in messages.
+    pub fn of_text(path: &Path, bytes: Vec<u8>, common: &Common) -> Asked {
+        let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
+        let (force, target) = (common.force, common.target.clone());
+        Asked { path: path.to_owned(), bytes, allow_unknown: false, stamp, force, target }
+    }
+
+    fn options(&self) -> LoadOptions {
+        LoadOptions { allow_unknown: self.allow_unknown }
+    }
+
+    /// Where it is to run.
+    pub fn target(&self) -> Result<TargetPlan, Failure> {
+        let target = punctual_plan::target(&self.path, &self.bytes, &self.options(), self.target.as_deref());
+        target.map_err(|problems| rendered(&problems))
+    }
+
+    /// Reads it without asking any system.
+    pub fn load(&self) -> Result<Loaded, Failure> {
+        let read = punctual_plan::load(&self.path, &self.bytes, &self.options());
+        Ok(Loaded { experiment: read.map_err(|problems| rendered(&problems))?, bytes: self.bytes.clone() })
+    }
+
+    /// Resolves it for this system; warnings are shown, errors end it.
+    pub fn resolve(&self) -> Result<(Loaded, Plan), Failure> {
+        let files = Root::system();
+        let (online, present) = (cpus(&files, "online")?, cpus(&files, "present")?);
+        self.resolve_for(online, present, memory(&files)?)
+    }
+
+    /// Resolves it for a system with these CPUs and so many bytes of memory, and with the programs of this one.
+    pub fn resolve_for(&self, online: CpuSet, present: CpuSet, memory_bytes: u64) -> Result<(Loaded, Plan), Failure> {
+        let stamp = self.stamp.clone();
+        let context =
+            ResolveContext { online, present, memory_bytes, find_program: &find_program, stamp, force: self.force };
+        let read = punctual_plan::load_and_resolve(&self.path, &self.bytes, &self.options(), &context);
+        let (experiment, mut resolved) = read.map_err(|problems| rendered(&problems))?;
+        if !resolved.warnings.is_empty() {
+            eprint!("{}", resolved.warnings.render(colored(&io::stderr())));
+        }
+        resolved.plan.target = self.target()?;
+        Ok((Loaded { experiment, bytes: self.bytes.clone() }, resolved.plan))
+    }
 }
 
 /// The CPUs that are online.
-pub fn online_cpus() -> Result<punctual_core::CpuSet, Failure> {
+pub fn online_cpus() -> Result<CpuSet, Failure> {
     cpus(&Root::system(), "online")
 }
 
-fn cpus(files: &dyn Files, which: &str) -> Result<punctual_core::CpuSet, Failure> {
+fn cpus(files: &dyn Files, which: &str) -> Result<CpuSet, Failure> {
     let path = format!("/sys/devices/system/cpu/{which}");
     let text = files.read_trimmed(&path).map_err(Failure::failed)?;
     text.parse().map_err(|why| Failure::failed(format!("{path}: {why}")))

@@ -11,11 +11,7 @@ use std::path::Path;
 
 /// The files beside the bundle, those of systress, and those that loads write to.
 pub fn check(args: &Common, plan: &Plan) -> Result<(), Failure> {
-    for (option, path) in [("--report", &args.report), ("--junit", &args.junit), ("--lava", &args.lava)] {
-        if let Some(path) = path {
-            refuse(path, option)?;
-        }
-    }
+    check_beside(args)?;
     for phase in &plan.phases {
         for measure in &phase.measures {
             if let Some(file) = &measure.systress {
@@ -28,6 +24,16 @@ pub fn check(args: &Common, plan: &Plan) -> Result<(), Failure> {
                     refuse(path, &format!("{what} of the load {}", plain(&load.name)))?;
                 }
             }
+        }
+    }
+    Ok(())
+}
+
+/// The files beside the bundle alone.
+pub fn check_beside(args: &Common) -> Result<(), Failure> {
+    for (option, path) in [("--report", &args.report), ("--junit", &args.junit), ("--lava", &args.lava)] {
+        if let Some(path) = path {
+            refuse(path, option)?;
         }
     }
     Ok(())
