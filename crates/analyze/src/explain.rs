@@ -4,14 +4,24 @@
 //! interrupt was served there. Each piece has one [`Cause`]; what no event proves is [`Cause::Unknown`], never spread over the others.
 //! The rules stand in `classify`; the events that a piece rests on in `evidence`.
 
+mod cause;
 mod classify;
+mod culprits;
 mod evidence;
+mod holes;
+mod parts;
 mod scene;
+mod subject;
 #[cfg(test)]
 mod tests;
+mod waits;
+
+pub use cause::{Budget, Cause, GROUPS, Mode, device_name};
+pub use culprits::{Culprit, Ranking, rank};
 
 use crate::gaps::Gaps;
-use crate::threads::{Coverage, Interrupt};
+use crate::threads::Coverage;
+use punctual_core::event::StackId;
 use punctual_core::{Event, MonotonicNs, Nanos, Tid};
 use scene::Scene;
 
@@ -39,81 +49,6 @@ pub enum Kind {
     Interval,
 }
 
-/// What took the time of a piece.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Cause {
-    /// The timer's interrupt had not come, although a task ran that could have been interrupted: interrupts were off, or the hardware was late.
-    TimerLate {
-        /// Who ran.
-        running: Tid,
-        /// In which system call, where that is known.
-        syscall: Option<u32>,
-    },
-    /// An interrupt or a softirq was served on the thread's CPU.
-    Interrupt(Interrupt),
-    /// The CPU was idle and had to wake up.
-    IdleExit {
-        /// From which state, where that is known.
-        state: Option<u32>,
-    },
-    /// It was decided to wake the thread, and it was not yet on a runqueue.
-    Waking,
-    /// It was ready, of higher priority than who ran, and was not switched to: preemption was off, or the kernel is not preemptible there.
-    NotSwitched {
-        /// Who went on running.
-        running: Tid,
-        /// In which system call, where that is known.
-        syscall: Option<u32>,
-    },
-    /// It was ready, and a task of higher priority ran.
-    Preempted {
-        /// Which.
-        by: Tid,
-        /// Its priority, as the kernel's `prio`.
-        prio: i16,
-    },
-    /// It was ready, and the scheduler chose a task of lower priority: real-time throttling, a cgroup's quota, or the server that keeps time for others.
-    Throttled {
-        /// Who was chosen instead.
-        running: Tid,
-    },
-    /// It was ready, and a task of the same rank, or of unknown rank, ran.
-    Runqueue {
-        /// Which.
-        behind: Tid,
-    },
-    /// It was being moved to another CPU.
-    Migration {
-        /// The task that moved it.
-        by: Tid,
-    },
-    /// It waited for a lock.
-    Lock {
-        /// Who let it go on, where that was seen: the holder, or the last of several.
-        released_by: Option<Tid>,
-        /// Whether the lock is one inside the kernel.
-        kernel: bool,
-    },
-    /// It waited for a block device.
-    Io {
-        /// Which.
-        device: u32,
-    },
-    /// It waited for a page.
-    PageFault,
-    /// It reclaimed memory itself.
-    Reclaim,
-    /// It waited for something of its own choice, that was not recorded.
-    Sleeping,
-    /// It ran itself.
-    Itself {
-        /// In which system call, where that is known.
-        syscall: Option<u32>,
-    },
-    /// No event tells.
-    Unknown,
-}
-
 /// One piece of a latency.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Part {
@@ -125,8 +60,14 @@ pub struct Part {
     pub to: MonotonicNs,
     /// The CPU that it concerns, where it concerns one.
     pub cpu: Option<u16>,
+    /// The priority of the responsible task, as the kernel's `prio`, where a switch told.
+    pub prio: Option<i16>,
+    /// Where in the kernel the responsible task was, where the recorder took its stack.
+    pub stack: Option<StackId>,
     /// The events that prove it, as places in the events given, ascending. Empty for [`Cause::Unknown`] alone.
     pub evidence: Vec<usize>,
+    /// For a wait for another task: what that one did meanwhile, in parts that add up to this one.
+    pub meanwhile: Vec<Part>,
 }
 
 impl Part {
@@ -152,7 +93,7 @@ pub struct Explanation {
 }
 
 /// Why an explanation may be wrong.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Doubt {
     /// Events are missing within the interval.
     Lost,
@@ -162,6 +103,54 @@ pub enum Doubt {
     BeginsLate,
     /// More than a twentieth of the latency is unknown.
     MuchUnknown,
+    /// The end of page faults, which no kernel records, was taken from what the thread did next, or from how long such a fault takes at most.
+    FaultEnds,
+}
+
+impl Doubt {
+    /// The word for it in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Doubt::Lost => "lost-events",
+            Doubt::Contradiction => "contradiction",
+            Doubt::BeginsLate => "begins-late",
+            Doubt::MuchUnknown => "much-unknown",
+            Doubt::FaultEnds => "fault-ends",
+        }
+    }
+
+    /// What it means, in a sentence.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Doubt::Lost => "Events are missing within it.",
+            Doubt::Contradiction => "Events contradict each other.",
+            Doubt::BeginsLate => "The record begins after the sample was due.",
+            Doubt::MuchUnknown => "More than a twentieth of it is unknown.",
+            Doubt::FaultEnds => "No kernel records the end of a page fault: it is taken from what the thread did next.",
+        }
+    }
+}
+
+/// How far an explanation can be trusted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Confidence {
+    /// Events are missing or much is unknown: the parts that are named are proven, and may not be all.
+    Low,
+    /// Something is deduced rather than recorded.
+    Fair,
+    /// Every part is proven by events, and none is missing.
+    High,
+}
+
+impl Confidence {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Confidence::Low => "low",
+            Confidence::Fair => "fair",
+            Confidence::High => "high",
+        }
+    }
 }
 
 impl Explanation {
@@ -178,41 +167,47 @@ impl Explanation {
         totals.sort_by_key(|(cause, span)| (std::cmp::Reverse(*span), *cause));
         totals
     }
+
+    /// The time that no event explains.
+    pub fn unknown(&self) -> Nanos {
+        let unknown = self.parts.iter().filter(|part| part.cause == Cause::Unknown);
+        unknown.fold(Nanos::ZERO, |sum, part| sum + part.span())
+    }
+
+    /// Whether the parts add up to the latency: they always do, and whoever shows an explanation may ask.
+    pub fn adds_up(&self) -> bool {
+        self.parts.iter().fold(Nanos::ZERO, |sum, part| sum + part.span()) == self.latency()
+    }
+
+    /// How far it can be trusted.
+    pub fn confidence(&self) -> Confidence {
+        let weight = |doubt: &Doubt| match doubt {
+            Doubt::Lost | Doubt::MuchUnknown => Confidence::Low,
+            Doubt::Contradiction | Doubt::BeginsLate | Doubt::FaultEnds => Confidence::Fair,
+        };
+        self.doubts.iter().map(weight).min().unwrap_or(Confidence::High)
+    }
 }
 
 /// Explains one sample from the events around it, in the order of time: those from a little before `due` (so that it is known who ran then)
-/// to `woke`. `coverage` says what was recorded; its instants are not looked at.
+/// to `woke`. `coverage` says what was recorded; its instants are not looked at. Events after `woke` are evidence of what ended then, no more.
 pub fn explain(late: Late, events: &[Event], coverage: &Coverage, gaps: &Gaps) -> Explanation {
     let scene = Scene::of(late, events, coverage, gaps);
-    let mut parts: Vec<Part> = Vec::new();
-    for (from, to) in scene.pieces() {
-        let (cause, cpu) = classify::cause(&scene, from);
-        let evidence = if cause == Cause::Unknown { Vec::new() } else { evidence::of(&scene, cause, cpu, from, to) };
-        // What no event proves is not known.
-        let (cause, cpu) = if evidence.is_empty() { (Cause::Unknown, None) } else { (cause, cpu) };
-        match parts.last_mut().filter(|last| last.cause == cause && last.cpu == cpu) {
-            Some(last) => {
-                last.to = to;
-                last.evidence.extend(evidence);
-                last.evidence.sort_unstable();
-                last.evidence.dedup();
-            }
-            None => parts.push(Part { cause, from, to, cpu, evidence }),
-        }
-    }
-    let mut explanation = Explanation { late, parts, chain: scene.chain(), lost: scene.lost(), doubts: Vec::new() };
+    let parts = parts::of(&scene);
+    let mut explanation =
+        Explanation { late, chain: waits::chain(&parts), parts, lost: scene.lost(), doubts: Vec::new() };
     explanation.doubts = doubts(&scene, &explanation);
     explanation
 }
 
 fn doubts(scene: &Scene, explanation: &Explanation) -> Vec<Doubt> {
-    let unknown = explanation.parts.iter().filter(|part| part.cause == Cause::Unknown).map(Part::span);
-    let unknown = unknown.fold(Nanos::ZERO, |sum, span| sum + span);
+    let faults = explanation.parts.iter().any(|part| part.cause == Cause::PageFault);
     let all = [
         (explanation.lost > 0, Doubt::Lost),
         (scene.contradictions > 0, Doubt::Contradiction),
         (scene.begins_late(), Doubt::BeginsLate),
-        (unknown * 20 > explanation.latency(), Doubt::MuchUnknown),
+        (explanation.unknown() * 20 > explanation.latency(), Doubt::MuchUnknown),
+        (faults, Doubt::FaultEnds),
     ];
     all.into_iter().filter(|(holds, _)| *holds).map(|(_, doubt)| doubt).collect()
 }

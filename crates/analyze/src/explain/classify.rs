@@ -1,9 +1,10 @@
-//! Which cause a piece of a latency has, from what is known of one of its instants.
+//! Which cause a piece of a thread's time has, from what is known of one of its instants.
 
-use super::scene::Scene;
-use super::{Cause, Kind};
+use super::parts::Stretch;
+use super::scene::{Scene, switched_to};
+use super::{Budget, Cause, Kind};
 use crate::threads::{CpuSpan, Doing};
-use punctual_core::event::{TaskState, Tid};
+use punctual_core::event::Tid;
 use punctual_core::{Event, MonotonicNs, What};
 
 /// Kernel priorities below this are real-time (include/linux/sched/prio.h: MAX_RT_PRIO); deadline tasks have −1.
@@ -11,23 +12,66 @@ const REAL_TIME: i16 = 100;
 /// So many events before a wake-up are looked through for a completed request.
 const NEARBY: usize = 64;
 
-/// The cause at an instant, and the CPU that it concerns.
-pub fn cause(scene: &Scene, at: MonotonicNs) -> (Cause, Option<u16>) {
-    let (doing, cpu) = match scene.doing(at) {
-        Doing::Running { cpu } => (Doing::Running { cpu }, cpu),
-        Doing::Ready { cpu: Some(cpu), preempted } => (Doing::Ready { cpu: Some(cpu), preempted }, cpu),
-        doing => (doing, scene.waking_cpu(at)),
+/// A cause, the CPU that it concerns, and the priority of the responsible task.
+pub struct Judged {
+    pub cause: Cause,
+    pub cpu: Option<u16>,
+    pub prio: Option<i16>,
+}
+
+impl Judged {
+    fn on(cpu: u16, cause: Cause) -> Judged {
+        Judged { cause, cpu: Some(cpu), prio: None }
+    }
+    fn anywhere(cause: Cause) -> Judged {
+        Judged { cause, cpu: None, prio: None }
+    }
+}
+
+/// The cause at an instant.
+pub fn cause(scene: &Scene, stretch: &Stretch, at: MonotonicNs) -> Judged {
+    if scene.hole(at).is_some() {
+        return Judged::anywhere(Cause::Stolen);
+    }
+    let (doing, cpu) = match doing(scene, stretch, at) {
+        doing @ (Doing::Running { cpu } | Doing::Ready { cpu: Some(cpu), .. }) => (doing, cpu),
+        doing => (doing, waking_cpu(stretch, at)),
     };
     if cpu == Event::NO_CPU && !is_waiting(doing) || scene.is_lost(cpu, at) {
-        return (Cause::Unknown, None);
+        return Judged::anywhere(Cause::Unknown);
     }
     match doing {
-        Doing::Running { .. } => (running(scene, cpu, at), Some(cpu)),
-        Doing::Ready { preempted, .. } => (ready(scene, cpu, preempted, at), Some(cpu)),
-        Doing::Waking => (waking(scene, cpu, at), Some(cpu)),
-        Doing::Sleeping | Doing::Blocked | Doing::LockWait => waiting(scene, doing, cpu, at),
-        Doing::Stopped | Doing::Other | Doing::Unknown => (Cause::Unknown, None),
+        Doing::Running { .. } => running(scene, stretch, cpu, at),
+        Doing::Ready { preempted, .. } => ready(scene, stretch, cpu, preempted, at),
+        Doing::Waking => waking(scene, stretch, cpu, at),
+        Doing::Sleeping | Doing::Blocked | Doing::LockWait => waiting(scene, stretch, doing, cpu, at),
+        Doing::Stopped | Doing::Other | Doing::Unknown => Judged::anywhere(Cause::Unknown),
     }
+}
+
+/// What the thread did. One of which nothing is known until it is woken was asleep.
+pub fn doing(scene: &Scene, stretch: &Stretch, at: MonotonicNs) -> Doing {
+    match stretch.subject.span(at).map(|span| span.doing) {
+        Some(Doing::Unknown) | None if is_woken_later(scene, stretch, at) => Doing::Sleeping,
+        Some(doing) => doing,
+        None => Doing::Unknown,
+    }
+}
+
+/// The CPU whose timer, or whoever else, woke the thread; where nobody did, where it was seen.
+pub fn waking_cpu(stretch: &Stretch, at: MonotonicNs) -> u16 {
+    let waking = stretch.subject.wake_after(at).filter(|_| stretch.kind == Kind::Timer);
+    waking.map_or(stretch.cpu, |wake| wake.cpu)
+}
+
+/// Whether the next thing that is heard of the thread is that it is woken, and no event is missing until then.
+fn is_woken_later(scene: &Scene, stretch: &Stretch, at: MonotonicNs) -> bool {
+    let subject = stretch.subject;
+    let Some(next) = subject.wake_after(at).map(|wake| wake.at) else { return false };
+    let event = |place: &u32| &scene.events[*place as usize];
+    let first = subject.runs.partition_point(|place| event(place).at < at);
+    let seen = subject.runs.get(first).is_some_and(|place| event(place).at < next);
+    !seen && !scene.lanes.gaps.iter().any(|gap| gap.to >= at && gap.from <= next)
 }
 
 fn is_waiting(doing: Doing) -> bool {
@@ -35,119 +79,143 @@ fn is_waiting(doing: Doing) -> bool {
 }
 
 /// It had the CPU: interrupts took it, or it used the time itself.
-fn running(scene: &Scene, cpu: u16, at: MonotonicNs) -> Cause {
-    if let Some(interrupt) = scene.interrupt(cpu, at) {
-        return Cause::Interrupt(interrupt);
-    }
-    if scene.reclaims(at) {
-        return Cause::Reclaim;
-    }
-    match scene.lock(at).filter(|lock| lock.kernel) {
+fn running(scene: &Scene, stretch: &Stretch, cpu: u16, at: MonotonicNs) -> Judged {
+    let subject = stretch.subject;
+    let cause = if let Some(interrupt) = scene.interrupt(cpu, at) {
+        Cause::Interrupt(interrupt)
+    } else if subject.reclaims_at(at) {
+        Cause::Reclaim
+    } else if subject.lock(at).is_some_and(|lock| lock.kernel) {
         // A lock inside the kernel is waited for by spinning, too.
-        Some(_) => Cause::Lock { released_by: None, kernel: true },
-        None => Cause::Itself { syscall: scene.syscall(scene.late.tid, at) },
-    }
+        Cause::Lock { holder: None, kernel: true }
+    } else if subject.faults_at(at) {
+        Cause::PageFault
+    } else {
+        Cause::Itself { mode: scene.mode(subject.tid, at) }
+    };
+    Judged::on(cpu, cause)
 }
 
 /// It was on the runqueue of a CPU that did something else.
-fn ready(scene: &Scene, cpu: u16, preempted: bool, at: MonotonicNs) -> Cause {
+fn ready(scene: &Scene, stretch: &Stretch, cpu: u16, preempted: bool, at: MonotonicNs) -> Judged {
     if let Some(interrupt) = scene.interrupt(cpu, at) {
-        return Cause::Interrupt(interrupt);
+        return Judged::on(cpu, Cause::Interrupt(interrupt));
     }
     let Some(CpuSpan { tid: Some(running), prio, from, .. }) = scene.on_cpu(cpu, at).copied() else {
-        return Cause::Unknown;
+        return Judged::anywhere(Cause::Unknown);
     };
-    let own = scene.prio(at);
+    let subject = stretch.subject;
+    let own = subject.prio(at);
     // A switch that happened while the thread was ready, or took the CPU from it, is a decision of the scheduler against it.
-    let decided = scene.ready_since(at).is_some_and(|since| from > since || preempted && from == since);
-    let decided = decided && from > scene.late.due;
-    let real_time = own.is_some_and(|own| own < REAL_TIME);
-    if running == Tid::IDLE {
-        let state = scene.idle_state(cpu, at);
-        return if decided && real_time { Cause::Throttled { running } } else { Cause::IdleExit { state } };
-    }
-    if scene.is_moved_by(running, at) {
-        return Cause::Migration { by: running };
-    }
-    match (own, prio) {
-        (Some(own), Some(prio)) if prio < own && prio < REAL_TIME => Cause::Preempted { by: running, prio },
-        (Some(own), Some(prio)) if prio > own && own < REAL_TIME && decided => Cause::Throttled { running },
-        (Some(own), Some(prio)) if prio > own && own < REAL_TIME => {
-            Cause::NotSwitched { running, syscall: scene.syscall(running, at) }
+    let decided = ready_since(stretch, at).is_some_and(|since| from > since || preempted && from == since);
+    let budget = match own {
+        Some(own) if own < 0 => Budget::Deadline,
+        Some(own) if own < REAL_TIME => Budget::RealTime,
+        _ => Budget::Group,
+    };
+    let cause = if running == Tid::IDLE && decided {
+        Cause::Throttled { running, budget }
+    } else if running == Tid::IDLE {
+        Cause::IdleExit { state: scene.idle_state(cpu, at) }
+    } else if scene.is_moved_by(subject, running, at) {
+        Cause::Migration { by: running }
+    } else {
+        match (own, prio) {
+            (Some(own), Some(prio)) if prio < own && prio < REAL_TIME => Cause::Preempted { by: running, prio },
+            (Some(own), Some(prio)) if prio > own && own < REAL_TIME && decided => Cause::Throttled { running, budget },
+            (Some(own), Some(prio)) if prio > own && own < REAL_TIME => {
+                Cause::NotSwitched { running, mode: scene.mode(running, at) }
+            }
+            // Among time-sharing tasks numbers do not decide who runs.
+            _ => Cause::Runqueue { behind: running },
         }
-        // Among time-sharing tasks numbers do not decide who runs.
-        _ => Cause::Runqueue { behind: running },
-    }
+    };
+    Judged { cause, cpu: Some(cpu), prio }
 }
 
-/// Somebody decided to wake it; what the CPU of that somebody does delays it.
-fn waking(scene: &Scene, cpu: u16, at: MonotonicNs) -> Cause {
-    scene.interrupt(cpu, at).map_or(Cause::Waking, Cause::Interrupt)
+/// When the thread became ready, for an instant at which it is.
+fn ready_since(stretch: &Stretch, at: MonotonicNs) -> Option<MonotonicNs> {
+    let spans = &stretch.subject.spans;
+    let place = spans.partition_point(|span| span.to <= at);
+    let before = spans.get(..=place)?;
+    let ready = before.iter().rev().take_while(|span| matches!(span.doing, Doing::Ready { .. }));
+    ready.last().map(|span| span.from)
+}
+
+/// Somebody decided to wake it. Where its CPU is another's, that one must take an interrupt first (kernel/sched/core.c: ttwu_queue_wakelist).
+fn waking(scene: &Scene, stretch: &Stretch, cpu: u16, at: MonotonicNs) -> Judged {
+    let here = stretch.subject.wakes.iter().rev().find(|wake| wake.at <= at).map_or(cpu, |wake| wake.cpu);
+    let target = stretch.subject.enqueued_after(at).filter(|target| *target != here && *target != Event::NO_CPU);
+    let Some(target) = target else {
+        return Judged::on(here, scene.interrupt(here, at).map_or(Cause::Waking { running: None }, Cause::Interrupt));
+    };
+    if let Some(interrupt) = scene.interrupt(target, at) {
+        return Judged::on(target, Cause::Interrupt(interrupt));
+    }
+    let span = scene.on_cpu(target, at);
+    let cause = match span.and_then(|span| span.tid) {
+        Some(Tid::IDLE) => Cause::IdleExit { state: scene.idle_state(target, at) },
+        running => Cause::Waking { running },
+    };
+    Judged { cause, cpu: Some(target), prio: span.and_then(|span| span.prio) }
 }
 
 /// It waited for something.
-fn waiting(scene: &Scene, doing: Doing, cpu: u16, at: MonotonicNs) -> (Cause, Option<u16>) {
-    let wake = scene.wake_after(at);
-    if let Some(lock) = scene.lock(at) {
-        let released_by = wake.filter(|wake| wake.interrupt.is_none()).map(|wake| wake.waker);
-        return (Cause::Lock { released_by: released_by.filter(|tid| *tid != Tid::IDLE), kernel: lock.kernel }, None);
+fn waiting(scene: &Scene, stretch: &Stretch, doing: Doing, cpu: u16, at: MonotonicNs) -> Judged {
+    let subject = stretch.subject;
+    let wake = subject.wake_after(at);
+    let woken_by = wake.filter(|wake| wake.interrupt.is_none()).map(|wake| wake.waker);
+    let woken_by = woken_by.filter(|tid| *tid != Tid::IDLE && *tid != subject.tid);
+    let lock = subject.lock(at);
+    if lock.is_some() || doing == Doing::LockWait {
+        let kernel = lock.is_none_or(|lock| lock.kernel);
+        let lent = lock.and_then(|lock| subject.lent_to(lock.from, at));
+        return Judged::anywhere(Cause::Lock { holder: lent.or(woken_by), kernel });
     }
-    if doing == Doing::LockWait {
-        let released_by = wake.map(|wake| wake.waker).filter(|tid| *tid != Tid::IDLE);
-        return (Cause::Lock { released_by, kernel: true }, None);
-    }
-    if scene.reclaims(at) {
-        return (Cause::Reclaim, None);
+    if subject.reclaims_at(at) {
+        return Judged::anywhere(Cause::Reclaim);
     }
     if doing == Doing::Blocked {
-        if faulted(scene, at) {
-            return (Cause::PageFault, None);
+        if subject.faults_at(at) {
+            return Judged::anywhere(Cause::PageFault);
         }
-        if let Some(device) = completed(scene, at) {
-            return (Cause::Io { device }, None);
+        if let Some((_, device)) = completed(scene, stretch, at) {
+            return Judged::anywhere(Cause::Io { device });
         }
     }
-    match scene.late.kind {
-        Kind::Timer if cpu != Event::NO_CPU => (before_the_timer(scene, cpu, at), Some(cpu)),
-        Kind::Timer => (Cause::Unknown, None),
-        Kind::Interval => (Cause::Sleeping, None),
+    match stretch.kind {
+        Kind::Timer if doing == Doing::Sleeping && cpu != Event::NO_CPU => before_the_timer(scene, cpu, at),
+        Kind::Timer if doing == Doing::Sleeping => Judged::anywhere(Cause::Unknown),
+        _ => Judged::anywhere(Cause::Sleeping { woken_by }),
     }
 }
 
 /// The timer should have fired, and nobody was woken yet.
-fn before_the_timer(scene: &Scene, cpu: u16, at: MonotonicNs) -> Cause {
+fn before_the_timer(scene: &Scene, cpu: u16, at: MonotonicNs) -> Judged {
     if let Some(interrupt) = scene.interrupt(cpu, at) {
-        return Cause::Interrupt(interrupt);
+        return Judged::on(cpu, Cause::Interrupt(interrupt));
     }
-    match scene.on_cpu(cpu, at).and_then(|span| span.tid) {
+    let span = scene.on_cpu(cpu, at);
+    let cause = match span.and_then(|span| span.tid) {
         Some(Tid::IDLE) => Cause::IdleExit { state: scene.idle_state(cpu, at) },
-        Some(running) => Cause::TimerLate { running, syscall: scene.syscall(running, at) },
-        None => Cause::Unknown,
-    }
-}
-
-/// Whether a page fault was the last that is heard of the thread before it waited.
-fn faulted(scene: &Scene, at: MonotonicNs) -> bool {
-    let end = scene.events.partition_point(|event| event.at <= at);
-    let mut before = scene.events[..end].iter().rev().filter(|event| event.tid == scene.late.tid);
-    let told = |event: &&Event| match event.what {
-        What::PageFault { .. } => true,
-        // The switch itself, and requests that the fault caused.
-        What::Switch { prev_state, .. } => prev_state == TaskState::Preempted,
-        What::BlockIssue { .. } | What::PageAlloc { .. } | What::CacheAlloc { .. } | What::Kmalloc { .. } => false,
-        _ => true,
+        Some(running) => Cause::TimerLate { running, mode: scene.mode(running, at) },
+        None => return Judged::anywhere(Cause::Unknown),
     };
-    before.find(told).is_some_and(|event| matches!(event.what, What::PageFault { .. }))
+    Judged { cause, cpu: Some(cpu), prio: span.and_then(|span| span.prio) }
 }
 
-/// The device whose completed request woke the thread.
-fn completed(scene: &Scene, at: MonotonicNs) -> Option<u32> {
-    let wake = scene.wake_after(at)?;
-    let end = scene.events.partition_point(|event| event.at <= wake.at);
-    let before = scene.events.get(..end)?.iter().rev().filter(|event| event.cpu == wake.cpu).take(NEARBY);
-    let mut before = before.take_while(|event| !matches!(event.what, What::Switch { .. }));
-    before.find_map(|event| match event.what {
-        What::BlockComplete { device, .. } => Some(device),
-        _ => None,
-    })
+/// The completed request that woke the thread: its place among the events, and its device.
+pub fn completed(scene: &Scene, stretch: &Stretch, at: MonotonicNs) -> Option<(usize, u32)> {
+    let wake = stretch.subject.wake_after(at)?;
+    let places = scene.on(wake.cpu);
+    let event = |place: &u32| (*place as usize, &scene.events[*place as usize]);
+    let end = places.partition_point(|place| event(place).1.at <= wake.at);
+    let before = places.get(..end)?.iter().rev().take(NEARBY).map(event);
+    let before = before.take_while(|(_, event)| switched_to(event).is_none() && event.at > at);
+    before
+        .filter_map(|(place, event)| match event.what {
+            What::BlockComplete { device, .. } => Some((place, device)),
+            _ => None,
+        })
+        .next()
 }

@@ -2,59 +2,108 @@
 
 use super::Cause;
 use super::scene::{Scene, switched_to};
+use super::subject::Subject;
 use crate::threads::Interrupt;
 use punctual_core::event::Tid;
 use punctual_core::{Event, MonotonicNs, What};
 
+/// So many events before and after a piece are looked through for its proof.
+const LOOKED_THROUGH: usize = 512;
+
 /// Their places among the scene's events, ascending. None where no event tells: then the cause is not known.
-pub fn of(scene: &Scene, cause: Cause, cpu: Option<u16>, from: MonotonicNs, to: MonotonicNs) -> Vec<usize> {
-    let tid = scene.late.tid;
-    let on = |event: &Event| cpu == Some(event.cpu);
-    let mut found = match cause {
-        Cause::Interrupt(what) => around(scene, from, to, |event| on(event) && is_about(event, what)),
-        Cause::IdleExit { .. } => around(scene, from, to, |event| {
-            on(event) && (is_idle(event) || event.tid == Tid::IDLE || switched_to(event) == Some(Tid::IDLE))
-        }),
-        Cause::Itself { .. } => around(scene, from, to, |event| runs(event, tid)),
-        Cause::Lock { .. } => {
-            around(scene, from, to, |event| event.tid == tid && is_lock(event) || concerns(event, tid))
+pub fn of(
+    scene: &Scene,
+    subject: &Subject,
+    cause: Cause,
+    cpu: Option<u16>,
+    from: MonotonicNs,
+    to: MonotonicNs,
+) -> Vec<usize> {
+    let look = Look { scene, from, to };
+    let own = |places: &[u32]| look.around(places, |_| true);
+    let here = cpu.map_or(&[][..], |cpu| scene.on(cpu));
+    match cause {
+        Cause::Stolen => scene.hole(from).map(|hole| hole.evidence.clone()).unwrap_or_default(),
+        Cause::Interrupt(what) => look.around(here, |event| is_about(event, what)),
+        Cause::IdleExit { .. } => {
+            look.around(here, |event| is_idle(event) || event.tid == Tid::IDLE || switched_to(event) == Some(Tid::IDLE))
         }
-        Cause::PageFault => around(scene, from, to, |event| {
-            event.tid == tid && matches!(event.what, What::PageFault { .. }) || concerns(event, tid)
-        }),
-        Cause::Reclaim => around(scene, from, to, |event| {
-            event.tid == tid && matches!(event.what, What::ReclaimBegin { .. } | What::ReclaimEnd { .. })
-        }),
-        Cause::Io { device } => around(scene, from, to, |event| {
-            matches!(event.what, What::BlockComplete { device: of, .. } if of == device) || concerns(event, tid)
-        }),
-        Cause::Waking | Cause::Sleeping => around(scene, from, to, |event| concerns(event, tid)),
+        Cause::Itself { .. } => own(&subject.runs),
+        Cause::Lock { .. } => both(own(&subject.lock_events), own(&subject.about)),
+        Cause::PageFault => {
+            look.before(&subject.fault_events, |_| true).into_iter().chain(own(&subject.about)).collect()
+        }
+        Cause::Reclaim => own(&subject.reclaim_events),
+        Cause::Io { device } => io(&look, subject, device),
+        Cause::Waking { .. } | Cause::Sleeping { .. } => own(&subject.about),
         Cause::TimerLate { running, .. }
         | Cause::NotSwitched { running, .. }
-        | Cause::Throttled { running }
+        | Cause::Throttled { running, .. }
         | Cause::Runqueue { behind: running }
         | Cause::Migration { by: running }
         | Cause::Preempted { by: running, .. } => {
             // Both: that the thread waited, and who ran meanwhile.
-            let ran = around(scene, from, to, |event| on(event) && runs(event, running));
-            let waited = around(scene, from, to, |event| concerns(event, tid));
-            if ran.is_empty() || waited.is_empty() { Vec::new() } else { [ran, waited].concat() }
+            let ran = look.around(here, |event| event.tid == running || switched_to(event) == Some(running));
+            let waited = own(&subject.about);
+            if ran.is_empty() || waited.is_empty() { Vec::new() } else { both(ran, waited) }
         }
-        Cause::Unknown => Vec::new(),
-    };
-    found.sort_unstable();
-    found.dedup();
-    found
+        // Its evidence is put together from those of the wait and of what the holder did.
+        Cause::Inversion { .. } | Cause::Unknown => Vec::new(),
+    }
 }
 
-/// The last such event at or before the beginning, and the first at or after the end: what began it and what ended it.
-fn around(scene: &Scene, from: MonotonicNs, to: MonotonicNs, is: impl Fn(&Event) -> bool) -> Vec<usize> {
-    let events = scene.events;
-    let begun = events.partition_point(|event| event.at <= from);
-    let before = events[..begun].iter().rposition(&is);
-    let ended = events.partition_point(|event| event.at < to);
-    let after = events[ended..].iter().position(&is).map(|place| ended + place);
-    before.into_iter().chain(after).collect()
+fn both(mut one: Vec<usize>, other: Vec<usize>) -> Vec<usize> {
+    one.extend(other);
+    one
+}
+
+/// A stretch of a scene.
+struct Look<'s, 'e> {
+    scene: &'s Scene<'e>,
+    from: MonotonicNs,
+    to: MonotonicNs,
+}
+
+impl Look<'_, '_> {
+    /// The last such event at or before the beginning, and the first at or after the end: what began it and what ended it.
+    fn around(&self, places: &[u32], is: impl Fn(&Event) -> bool) -> Vec<usize> {
+        let begun = self.before(places, &is);
+        let ended = places.partition_point(|place| self.event(place).at < self.to);
+        let after = places[ended..].iter().take(LOOKED_THROUGH).find(|place| is(self.event(place)));
+        begun.into_iter().chain(after.map(|place| *place as usize)).collect()
+    }
+
+    /// The last such event at or before the beginning.
+    fn before(&self, places: &[u32], is: impl Fn(&Event) -> bool) -> Option<usize> {
+        let begun = places.partition_point(|place| self.event(place).at <= self.from);
+        let before = places[..begun].iter().rev().take(LOOKED_THROUGH).find(|place| is(self.event(place)));
+        before.map(|place| *place as usize)
+    }
+
+    fn event(&self, place: &u32) -> &Event {
+        &self.scene.events[*place as usize]
+    }
+}
+
+/// The request: issued, completed, and the wake-up that followed.
+fn io(look: &Look, subject: &Subject, device: u32) -> Vec<usize> {
+    let Some(wake) = subject.wake_after(look.from) else { return Vec::new() };
+    let places = look.scene.on(wake.cpu);
+    let end = places.partition_point(|place| look.event(place).at <= wake.at);
+    let is_end =
+        |place: &&u32| matches!(look.event(place).what, What::BlockComplete { device: of, .. } if of == device);
+    let Some(complete) = places[..end].iter().rev().take(LOOKED_THROUGH).find(is_end) else { return Vec::new() };
+    let complete = *complete as usize;
+    let sector = match look.scene.events[complete].what {
+        What::BlockComplete { sector, .. } => sector,
+        _ => 0,
+    };
+    let first = complete.saturating_sub(LOOKED_THROUGH);
+    let issue = look.scene.events[first..complete].iter().rposition(
+        |event| matches!(event.what, What::BlockIssue { device: of, sector: at, .. } if of == device && at == sector),
+    );
+    let about = look.around(&subject.about, |_| true);
+    issue.map(|place| first + place).into_iter().chain([complete]).chain(about).collect()
 }
 
 fn is_about(event: &Event, what: Interrupt) -> bool {
@@ -68,25 +117,4 @@ fn is_about(event: &Event, what: Interrupt) -> bool {
 
 fn is_idle(event: &Event) -> bool {
     matches!(event.what, What::IdleEnter { .. } | What::IdleExit)
-}
-
-fn is_lock(event: &Event) -> bool {
-    matches!(
-        event.what,
-        What::FutexEnter { .. } | What::FutexExit { .. } | What::ContentionBegin { .. } | What::ContentionEnd { .. }
-    )
-}
-
-/// Whether the event shows that this task has the CPU that it comes from.
-fn runs(event: &Event, tid: Tid) -> bool {
-    event.cpu != Event::NO_CPU && (event.tid == tid || switched_to(event) == Some(tid))
-}
-
-/// Whether it tells what the thread does.
-fn concerns(event: &Event, tid: Tid) -> bool {
-    match event.what {
-        What::Switch { next, .. } => next == tid || event.tid == tid,
-        What::Waking { task, .. } | What::Wakeup { task, .. } | What::Migrate { task, .. } => task == tid,
-        _ => false,
-    }
 }

@@ -1,6 +1,7 @@
 //! Each cause from the events that a kernel records for it; and from any events, parts that add up and are proven.
 
 use super::*;
+use crate::threads::Interrupt;
 use crate::threads::tests::any_event;
 use proptest::prelude::*;
 use punctual_core::What;
@@ -82,14 +83,14 @@ fn interrupts_were_off_and_then_preemption() {
     ]
     .concat();
     let explanation = explained(late(100, 175, Kind::Timer), &events);
-    let (running, syscall) = (Tid(5), Some(56));
+    let (running, mode) = (Tid(5), Mode::Syscall(56));
     assert_eq!(
         told(&explanation),
         [
-            (Cause::TimerLate { running, syscall }, 50),
+            (Cause::TimerLate { running, mode }, 50),
             (Cause::Interrupt(TIMER), 10),
-            (Cause::NotSwitched { running, syscall }, 10),
-            (Cause::Itself { syscall: None }, 5),
+            (Cause::NotSwitched { running, mode }, 10),
+            (Cause::Itself { mode: Mode::Unknown }, 5),
         ]
     );
     assert_eq!(explanation.doubts, []);
@@ -118,7 +119,7 @@ fn an_idle_cpu_wakes_up_and_an_interrupt_comes_before() {
             (Cause::Interrupt(Interrupt::Hard(9)), 6),
             (Cause::Interrupt(TIMER), 10),
             (Cause::IdleExit { state: None }, 12),
-            (Cause::Itself { syscall: None }, 1),
+            (Cause::Itself { mode: Mode::Unknown }, 1),
         ]
     );
 }
@@ -144,7 +145,7 @@ fn a_task_of_higher_priority_runs_first_and_a_softirq_interrupts_it() {
             (preempted, Nanos(60)),
             (Cause::Interrupt(Interrupt::Soft(3)), Nanos(30)),
             (Cause::Interrupt(TIMER), Nanos(10)),
-            (Cause::Itself { syscall: None }, Nanos(10)),
+            (Cause::Itself { mode: Mode::Unknown }, Nanos(10)),
         ]
     );
 }
@@ -159,8 +160,8 @@ fn a_throttled_thread_sees_others_chosen() {
     ]
     .concat();
     let explanation = explained(late(100, 170, Kind::Interval), &events);
-    let own = Cause::Itself { syscall: Some(1) };
-    let throttled = |tid| Cause::Throttled { running: Tid(tid) };
+    let own = Cause::Itself { mode: Mode::Syscall(1) };
+    let throttled = |tid| Cause::Throttled { running: Tid(tid), budget: Budget::RealTime };
     assert_eq!(told(&explanation), [(own, 10), (throttled(5), 40), (throttled(6), 10), (own, 10)]);
 }
 
@@ -177,7 +178,7 @@ fn a_lock_names_who_let_go_and_whom_that_one_waited_for() {
         event(198, 0, THREAD, What::FutexExit { op: Futex::Wait, result: 0 }),
     ];
     let explanation = explained(late(100, 200, Kind::Interval), &events);
-    assert_eq!(told(&explanation)[1], (Cause::Lock { released_by: Some(Tid(5)), kernel: false }, 80));
+    assert_eq!(told(&explanation)[1], (Cause::Lock { holder: Some(Tid(5)), kernel: false }, 80));
     assert_eq!(explanation.chain, [Tid(5), Tid(6)]);
 }
 

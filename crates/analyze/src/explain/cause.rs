@@ -1,0 +1,209 @@
+//! What takes the time of a late sample, and what each of these is called.
+
+use crate::occupancy::interrupt_name;
+use crate::threads::Interrupt;
+use punctual_core::event::Group;
+use punctual_core::{Names, Tid};
+
+/// The events that attribution reads. Of what is not recorded nothing is claimed: its time goes to a wider cause, or is unknown.
+pub const GROUPS: &[Group] = &[
+    Group::Sched,
+    Group::Irq,
+    Group::Vectors,
+    Group::Softirq,
+    Group::Idle,
+    Group::Syscall,
+    Group::Futex,
+    Group::Lock,
+    Group::Fault,
+    Group::Page,
+    Group::Block,
+    Group::Jbd2,
+    Group::Hrtimer,
+];
+
+/// Where a task was while it had a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Mode {
+    /// In the kernel, in this system call.
+    Syscall(u32),
+    /// In user mode: all system calls were recorded, and it was in none.
+    User,
+    /// The events do not tell.
+    Unknown,
+}
+
+/// Whose budget was used up.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Budget {
+    /// That of real-time tasks: throttling, the fair server that keeps time for others, or the real-time budget of a control group.
+    RealTime,
+    /// That of a SCHED_DEADLINE task.
+    Deadline,
+    /// That of a control group (cpu.max).
+    Group,
+}
+
+/// What took the time of a piece.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Cause {
+    /// The whole machine stood still: no CPU showed any event, and timers of several were overdue. The hypervisor, or the firmware.
+    Stolen,
+    /// The timer's interrupt had not come, although a task ran that could have been interrupted: interrupts were off, or, where that
+    /// task was in user mode, the timer's hardware or the hypervisor was late.
+    TimerLate {
+        /// Who ran.
+        running: Tid,
+        /// Where it was.
+        mode: Mode,
+    },
+    /// An interrupt or a softirq was served on the thread's CPU.
+    Interrupt(Interrupt),
+    /// The CPU was idle and had to wake up.
+    IdleExit {
+        /// From which state, where that is known.
+        state: Option<u32>,
+    },
+    /// It was decided to wake the thread, and it was not yet on a runqueue.
+    Waking {
+        /// Where another CPU had to be told of it: who ran there.
+        running: Option<Tid>,
+    },
+    /// It was ready, of higher priority than who ran, and was not switched to: preemption was off, or the kernel is not preemptible there.
+    NotSwitched {
+        /// Who went on running.
+        running: Tid,
+        /// Where that one was.
+        mode: Mode,
+    },
+    /// It was ready, and a task of higher priority ran.
+    Preempted {
+        /// Which.
+        by: Tid,
+        /// Its priority, as the kernel's `prio`.
+        prio: i16,
+    },
+    /// It was ready, and the scheduler chose a task of lower priority, or none.
+    Throttled {
+        /// Who was chosen instead.
+        running: Tid,
+        /// Which budget was used up.
+        budget: Budget,
+    },
+    /// It was ready, and a task of the same rank, or of unknown rank, ran.
+    Runqueue {
+        /// Which.
+        behind: Tid,
+    },
+    /// It was being moved to another CPU.
+    Migration {
+        /// The task that moved it.
+        by: Tid,
+    },
+    /// It waited for a lock.
+    Lock {
+        /// Who held it: who let the thread go on, or inherited its priority.
+        holder: Option<Tid>,
+        /// Whether the lock is one inside the kernel.
+        kernel: bool,
+    },
+    /// It waited for a lock whose holder could not run, because a task ran that is less urgent than the thread: priority inversion.
+    Inversion {
+        /// Who held the lock.
+        holder: Tid,
+        /// Who ran instead.
+        by: Tid,
+    },
+    /// It waited for a block device.
+    Io {
+        /// Which.
+        device: u32,
+    },
+    /// It was served a page fault, or waited for a page.
+    PageFault,
+    /// It reclaimed memory itself.
+    Reclaim,
+    /// It waited for something that was not recorded.
+    Sleeping {
+        /// Which task let it go on; `None`: an interrupt, or nobody was seen.
+        woken_by: Option<Tid>,
+    },
+    /// It ran itself.
+    Itself {
+        /// Where.
+        mode: Mode,
+    },
+    /// No event tells.
+    Unknown,
+}
+
+impl Cause {
+    /// The word for it in JSON, and as a key.
+    pub fn word(self) -> &'static str {
+        match self {
+            Cause::Stolen => "stolen",
+            Cause::TimerLate { .. } => "timer-late",
+            Cause::Interrupt(Interrupt::Hard(_)) => "hardirq",
+            Cause::Interrupt(Interrupt::Vector(_)) => "vector",
+            Cause::Interrupt(Interrupt::Soft(_)) => "softirq",
+            Cause::IdleExit { .. } => "idle-exit",
+            Cause::Waking { .. } => "waking",
+            Cause::NotSwitched { .. } => "not-switched",
+            Cause::Preempted { .. } => "preempted",
+            Cause::Throttled { .. } => "throttled",
+            Cause::Runqueue { .. } => "runqueue",
+            Cause::Migration { .. } => "migration",
+            Cause::Lock { .. } => "lock",
+            Cause::Inversion { .. } => "priority-inversion",
+            Cause::Io { .. } => "io",
+            Cause::PageFault => "page-fault",
+            Cause::Reclaim => "reclaim",
+            Cause::Sleeping { .. } => "sleeping",
+            Cause::Itself { .. } => "itself",
+            Cause::Unknown => "unknown",
+        }
+    }
+
+    /// The task that is responsible for it, where one is: the one that ran, held or woke.
+    pub fn task(self) -> Option<Tid> {
+        match self {
+            Cause::TimerLate { running, .. } | Cause::NotSwitched { running, .. } => Some(running),
+            Cause::Throttled { running, .. } => Some(running),
+            Cause::Preempted { by, .. } | Cause::Migration { by } | Cause::Inversion { by, .. } => Some(by),
+            Cause::Runqueue { behind } => Some(behind),
+            Cause::Lock { holder, .. } => holder,
+            Cause::Sleeping { woken_by } => woken_by,
+            Cause::Waking { running } => running,
+            _ => None,
+        }
+    }
+
+    /// Where the responsible task was, or the thread itself.
+    pub fn mode(self) -> Option<Mode> {
+        match self {
+            Cause::TimerLate { mode, .. } | Cause::NotSwitched { mode, .. } | Cause::Itself { mode } => Some(mode),
+            _ => None,
+        }
+    }
+
+    /// Who or what is responsible, by name: a task, an interrupt, a device, an idle state, a system call of the thread itself.
+    /// `None` where the cause says it all. Names come from strangers: escape them where they are shown.
+    pub fn who(self, names: &Names) -> Option<String> {
+        match self {
+            Cause::Interrupt(what) => Some(interrupt_name(what, names).1),
+            Cause::IdleExit { state: Some(state) } => {
+                Some(names.idle_states.get(&state).cloned().unwrap_or_else(|| format!("state {state}")))
+            }
+            Cause::Io { device } => Some(device_name(device, names)),
+            Cause::Itself { mode: Mode::Syscall(number) } => Some(names.syscall(number)),
+            Cause::Itself { mode: Mode::User } => Some("user mode".to_owned()),
+            cause => cause.task().map(|tid| names.task(tid)),
+        }
+    }
+}
+
+/// `vda`, or the numbers of a device without a name (include/linux/kdev_t.h: MINORBITS is 20).
+pub fn device_name(device: u32, names: &Names) -> String {
+    let numbers = || format!("device {}:{}", device >> 20, device & 0xf_ffff);
+    names.devices.get(&device).cloned().unwrap_or_else(numbers)
+}

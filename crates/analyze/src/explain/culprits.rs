@@ -1,0 +1,98 @@
+//! Who is to blame over many late samples.
+
+use super::{Cause, Explanation};
+use punctual_core::{Names, Nanos};
+use std::collections::BTreeMap;
+
+/// One culprit: the same cause by the same name.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Culprit {
+    /// The cause, as it was where it took longest; its numbers (of a thread, a system call) are those of that one part.
+    pub cause: Cause,
+    /// Who or what: see [`Cause::who`].
+    pub who: Option<String>,
+    /// Its time in all samples.
+    pub time: Nanos,
+    /// Of the time of all samples.
+    pub share: f64,
+    /// In how many samples it took any time.
+    pub samples: u64,
+    /// Of how many it took the most of all.
+    pub leads: u64,
+    /// Its longest time in one sample.
+    pub longest: Nanos,
+}
+
+/// The culprits of some late samples.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Ranking {
+    /// How many samples were looked at.
+    pub samples: u64,
+    /// Their latencies, added up: the culprits' times add up to the same.
+    pub latency: Nanos,
+    /// The worst first; equal ones by their words.
+    pub culprits: Vec<Culprit>,
+}
+
+/// Ranks who took the time of those samples that were at least so late. A sample counts in full or not at all, so that a limit takes samples
+/// away and changes nothing of the others.
+pub fn rank<'a>(explained: impl IntoIterator<Item = &'a Explanation>, names: &Names, at_least: Nanos) -> Ranking {
+    let mut ranking = Ranking::default();
+    let mut all: BTreeMap<(&'static str, Option<String>), Sums> = BTreeMap::new();
+    for explanation in explained.into_iter().filter(|one| one.latency() >= at_least) {
+        ranking.samples += 1;
+        ranking.latency += explanation.latency();
+        let mut own: BTreeMap<(&'static str, Option<String>), (Nanos, Cause, Nanos)> = BTreeMap::new();
+        for part in &explanation.parts {
+            let entry = own.entry(key(part.cause, names)).or_insert((Nanos::ZERO, part.cause, Nanos::ZERO));
+            entry.0 += part.span();
+            if part.span() > entry.2 {
+                (entry.1, entry.2) = (part.cause, part.span());
+            }
+        }
+        let most = own.values().map(|(time, ..)| *time).max().unwrap_or_default();
+        for (key, (time, cause, _)) in own {
+            let leads = time == most;
+            all.entry(key).or_insert_with(|| Sums::new(cause)).add(time, cause, leads);
+        }
+    }
+    let whole = ranking.latency.ns().max(1) as f64;
+    ranking.culprits = all
+        .into_iter()
+        .map(|((_, who), Sums { cause, time, samples, leads, longest })| {
+            let share = time.ns() as f64 / whole;
+            Culprit { cause, who, time, share, samples, leads, longest }
+        })
+        .collect();
+    // Stable: equal times stay in the order of their words.
+    ranking.culprits.sort_by_key(|culprit| std::cmp::Reverse(culprit.time));
+    ranking
+}
+
+/// Parts of the same key are the same culprit's.
+fn key(cause: Cause, names: &Names) -> (&'static str, Option<String>) {
+    (cause.word(), cause.who(names))
+}
+
+struct Sums {
+    cause: Cause,
+    time: Nanos,
+    samples: u64,
+    leads: u64,
+    longest: Nanos,
+}
+
+impl Sums {
+    fn new(cause: Cause) -> Sums {
+        Sums { cause, time: Nanos::ZERO, samples: 0, leads: 0, longest: Nanos::ZERO }
+    }
+
+    fn add(&mut self, time: Nanos, cause: Cause, leads: bool) {
+        self.time += time;
+        self.samples += 1;
+        self.leads += u64::from(leads);
+        if time > self.longest {
+            (self.cause, self.longest) = (cause, time);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Waits for other tasks: what the one that was waited for did meanwhile, and whose fault that was.
+
+use super::parts::{self, DEPTH, Stretch};
+use super::scene::Scene;
+use super::{Cause, Kind, Part};
+use punctual_core::{Event, Tid};
+
+/// Tells of each wait for a task what that one did meanwhile, and names the causes that lie there: a holder that could not run because of a task less
+/// urgent than who waits, a device that the other one waited for.
+pub fn follow(scene: &Scene, stretch: &Stretch, parts: Vec<Part>) -> Vec<Part> {
+    let mut followed = Vec::with_capacity(parts.len());
+    for part in parts {
+        match waited_for(&part).and_then(|tid| meanwhile(scene, stretch, &part, tid)) {
+            Some(meanwhile) => split(stretch, part, meanwhile, &mut followed),
+            None => parts::join(&mut followed, part),
+        }
+    }
+    followed
+}
+
+fn waited_for(part: &Part) -> Option<Tid> {
+    match part.cause {
+        Cause::Lock { holder, .. } => holder,
+        Cause::Sleeping { woken_by } => woken_by,
+        _ => None,
+    }
+}
+
+/// What the task did during the part; `None` where that leads in a circle, or too far.
+fn meanwhile(scene: &Scene, stretch: &Stretch, part: &Part, tid: Tid) -> Option<Vec<Part>> {
+    let own = stretch.subject.tid;
+    if tid == own || stretch.waiting.contains(&tid) || stretch.waiting.len() >= DEPTH {
+        return None;
+    }
+    let subject = scene.subject(tid)?;
+    let waiting = stretch.waiting.iter().copied().chain([own]).collect();
+    let (kind, cpu, urgency) = (Kind::Interval, Event::NO_CPU, stretch.urgency);
+    let (from, to) = (part.from, part.to);
+    Some(parts::between(scene, &Stretch { subject: &subject, kind, cpu, from, to, waiting, urgency }))
+}
+
+/// The wait in pieces, each with the cause that what the other did meanwhile gives it.
+fn split(stretch: &Stretch, wait: Part, meanwhile: Vec<Part>, out: &mut Vec<Part>) {
+    for other in meanwhile {
+        let cause = cause(stretch, &wait, &other);
+        let foreign = cause != wait.cause;
+        let evidence = if foreign { [&wait.evidence[..], &other.evidence[..]].concat() } else { wait.evidence.clone() };
+        let (from, to, prio) = (other.from, other.to, if foreign { other.prio } else { wait.prio });
+        let (cpu, stack) = if foreign { (other.cpu, other.stack) } else { (wait.cpu, wait.stack) };
+        parts::join(out, Part { cause, from, to, cpu, prio, stack, evidence, meanwhile: vec![other] });
+    }
+}
+
+fn cause(stretch: &Stretch, wait: &Part, other: &Part) -> Cause {
+    match (wait.cause, other.cause) {
+        (_, Cause::Io { device }) if !matches!(wait.cause, Cause::Lock { .. }) => Cause::Io { device },
+        (_, Cause::Stolen) => Cause::Stolen,
+        (Cause::Lock { .. }, inner @ Cause::Inversion { .. }) => inner,
+        (
+            Cause::Lock { holder: Some(holder), .. },
+            Cause::Preempted { by, .. } | Cause::Runqueue { behind: by } | Cause::NotSwitched { running: by, .. },
+        ) => {
+            // More urgent tasks would have gone before the thread anyway.
+            let less_urgent = other.prio.zip(stretch.urgency).is_some_and(|(prio, urgency)| prio > urgency);
+            let stranger = by != stretch.subject.tid && !stretch.waiting.contains(&by);
+            if less_urgent && stranger { Cause::Inversion { holder, by } } else { wait.cause }
+        }
+        (cause, _) => cause,
+    }
+}
+
+/// For the longest wait for a lock: who was waited for, then who that one waited for, and so on.
+pub fn chain(parts: &[Part]) -> Vec<Tid> {
+    let mut chain = Vec::new();
+    let mut level: Vec<&Part> = parts.iter().collect();
+    loop {
+        // The thread itself waits for a lock; whoever held it may have waited for anything.
+        let of = |part: &Part| if chain.is_empty() { holder(part) } else { holder(part).or(waited_for(part)) };
+        let waits = level.into_iter().filter_map(|part| Some((part, of(part)?)));
+        let Some((longest, tid)) = waits.max_by_key(|(part, _)| part.span()) else { return chain };
+        chain.push(tid);
+        level = longest.meanwhile.iter().collect();
+    }
+}
+
+fn holder(part: &Part) -> Option<Tid> {
+    match part.cause {
+        Cause::Lock { holder, .. } => holder,
+        Cause::Inversion { holder, .. } => Some(holder),
+        _ => None,
+    }
+}
