@@ -14,6 +14,7 @@ pub mod percentiles;
 pub mod probes;
 pub mod requirements;
 pub mod stats;
+pub mod stolen;
 pub mod summary;
 pub mod tail;
 pub mod tally;

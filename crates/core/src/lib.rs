@@ -3,6 +3,7 @@
 //!
 //! Every other room speaks in these types; this one knows nobody.
 
+pub mod account;
 pub mod bytes;
 pub mod cpuset;
 pub mod event;
@@ -19,6 +20,7 @@ pub mod tally;
 pub mod units;
 pub mod words;
 
+pub use account::{Account, AccountBucket, AccountCost, MAIN_PARTS, MainPart, Split};
 pub use bytes::Bytes;
 pub use cpuset::CpuSet;
 pub use event::{Event, Names, Tid, What};

@@ -265,6 +265,46 @@ struct wire_counts {
 	u64 kmalloc_bytes;
 };
 
+/* Where the time of one sample of a timer went (bpf/account.bpf.c): `ns` is the timer's expiry, `tid` the measured thread. The
+ * payload is pieces in the order of time, each its part in the top byte and its ns below; what stands in no piece is not known.
+ * Never in a recording. */
+#define WIRE_ACCOUNT 80
+#define WIRE_ACCOUNT_PIECES 16
+#define WIRE_ACCOUNT_PARTS 16
+#define WIRE_PART_UNKNOWN 0
+#define WIRE_PART_TIMER_LATE 1
+#define WIRE_PART_HARDIRQ 2
+#define WIRE_PART_SOFTIRQ 3
+#define WIRE_PART_IDLE_EXIT 4
+#define WIRE_PART_NOT_SWITCHED 5
+#define WIRE_PART_PREEMPTED 6
+#define WIRE_PART_THROTTLED 7
+#define WIRE_PART_RUNQUEUE 8
+#define WIRE_PART_BLOCKED 9
+#define WIRE_PART_ITSELF 10
+
+#define WIRE_ACCOUNT_THREADS 1024
+#define WIRE_ACCOUNT_WAITING 4
+#define WIRE_ACCOUNT_CHANGES 32
+
+/* A watched thread and the sample that it is in. */
+struct wire_account_thread {
+	u64 active; /* a sample has begun that was not told yet */
+	u64 begin; /* the timer's expiry, CLOCK_MONOTONIC */
+	u64 from; /* until when its time was divided */
+	u64 since; /* since when it waits */
+	u64 hard; /* the totals of its CPU at `from` */
+	u64 soft;
+	u64 mark; /* the CPU's change at which it began to run */
+	u64 count; /* of pieces */
+	u64 full; /* there was no room for another */
+	u64 blocked; /* it waits for something of its own choice */
+	u32 cpu;
+	i32 prio;
+	u64 wait[16]; /* WIRE_ACCOUNT_PARTS: of the wait that goes on */
+	u64 pieces[16]; /* WIRE_ACCOUNT_PIECES */
+};
+
 /* Room that is never used on purpose: several writers may stand between their check and their reservation. */
 #define WIRE_MARGIN_WORDS 512
 /* Flight mode: for each block of so many words, where its first record begins. */

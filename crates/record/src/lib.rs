@@ -1,5 +1,6 @@
 //! Recorders: kernel events and the test points of applications, on one clock.
 
+pub mod account;
 mod bpf;
 pub mod count;
 mod format;

@@ -69,6 +69,10 @@ impl Attach {
     pub(crate) fn misses(&self) -> Option<u64> {
         sys::recursion_misses(&self.program).ok()
     }
+    /// See [`sys::run_time`]; `None` where the kernel does not count it.
+    pub(crate) fn run_time(&self) -> Option<(u64, u64)> {
+        sys::run_time(&self.program).ok()
+    }
 }
 
 impl Object {
@@ -91,6 +95,13 @@ impl Object {
     pub(crate) fn shape(&mut self, map: &str, value: u32, entries: u32) {
         if let Some(map) = self.object.maps.get_mut(map) {
             map.set_value_size(value);
+            map.set_max_entries(entries);
+        }
+    }
+
+    /// The same for its entries alone.
+    pub(crate) fn entries(&mut self, map: &str, entries: u32) {
+        if let Some(map) = self.object.maps.get_mut(map) {
             map.set_max_entries(entries);
         }
     }

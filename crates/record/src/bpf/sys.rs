@@ -16,6 +16,7 @@ pub(crate) enum Command {
     RawTracepointOpen = 17,
     MapFreeze = 22,
     LinkCreate = 28,
+    EnableStats = 32,
 }
 
 /// BPF_PROG_TYPE_*.
@@ -196,10 +197,30 @@ pub(crate) fn attach_btf_tracepoint(program: &OwnedFd) -> io::Result<OwnedFd> {
 
 /// How often the program was not run because it was running already on that CPU (`bpf_prog_info::recursion_misses`, since 5.12).
 pub(crate) fn recursion_misses(program: &OwnedFd) -> io::Result<u64> {
-    const MISSES: usize = 208 / 8;
+    Ok(info(program)?[MISSES])
+}
+
+/// `bpf_prog_info::recursion_misses`, in words.
+const MISSES: usize = 208 / 8;
+/// `bpf_prog_info::run_time_ns`, with `run_cnt` behind it.
+const RUN_TIME: usize = 192 / 8;
+
+fn info(program: &OwnedFd) -> io::Result<[u64; MISSES + 2]> {
     let mut info = [0u64; MISSES + 2];
     let attr = Attr::new().u32(0, program.as_raw_fd() as u32).u32(4, size_of_val(&info) as u32);
     // SAFETY: the information is ours and as long as is said.
     unsafe { attr.pointer(8, info.as_mut_ptr()).call(Command::InfoByFd)? };
-    Ok(info[MISSES])
+    Ok(info)
+}
+
+/// For how many ns a program ran and how often, as far as that was counted: see [`enable_run_time`].
+pub(crate) fn run_time(program: &OwnedFd) -> io::Result<(u64, u64)> {
+    let info = info(program)?;
+    Ok((info[RUN_TIME], info[RUN_TIME + 1]))
+}
+
+/// Makes the kernel count how long programs run, as long as the descriptor lives (BPF_STATS_RUN_TIME, since 5.8).
+pub(crate) fn enable_run_time() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    unsafe { Attr::new().u32(0, 0).open(Command::EnableStats) }
 }

@@ -1,5 +1,6 @@
 //! What is recorded and counted of the kernel that runs, as root.
 
+mod accounting;
 mod common;
 mod counting;
 mod flight;

@@ -1,0 +1,192 @@
+//! Where the time of every sample went, in main parts: what the accounting in the kernel says of a whole distribution.
+
+use crate::Nanos;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+macro_rules! main_parts {
+    ($($(#[$doc:meta])* $name:ident = $word:literal, $title:literal;)*) => {
+        /// A main part of a latency. Those of one sample are disjoint, and add up to its latency.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum MainPart {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl MainPart {
+            /// All of them, in the order in which they are stacked and listed.
+            pub const ALL: &[MainPart] = &[$(MainPart::$name,)*];
+            /// Its stable word, as in files.
+            pub fn word(self) -> &'static str {
+                match self { $(MainPart::$name => $word,)* }
+            }
+            /// For people.
+            pub fn title(self) -> &'static str {
+                match self { $(MainPart::$name => $title,)* }
+            }
+        }
+    };
+}
+
+main_parts! {
+    /// The timer's interrupt had not come although a task ran: interrupts were off, or the hardware was late.
+    TimerLate = "timer-late", "timer interrupt late";
+    /// Interrupts were served, the timer's own among them.
+    Hardirq = "hardirq", "hardirq";
+    /// Softirqs were served.
+    Softirq = "softirq", "softirq";
+    /// The CPU was idle and had to wake up and switch.
+    IdleExit = "idle-exit", "idle exit";
+    /// The thread was ready and went before who ran, and was not switched to: preemption was off or the kernel is not preemptible there.
+    NotSwitched = "not-switched", "woken, not yet switched to";
+    /// A task of higher real-time priority ran.
+    Preempted = "preempted", "preempted by a higher priority";
+    /// The scheduler chose somebody of lower priority: real-time throttling, or a cgroup's quota.
+    Throttled = "throttled", "throttled";
+    /// A task of the same rank ran, or one of time-sharing tasks.
+    Runqueue = "runqueue", "behind equals on the runqueue";
+    /// The thread waited for something else before it came back.
+    Blocked = "blocked", "blocked again";
+    /// The thread ran itself: the way back to user space, or its own work.
+    Itself = "itself", "return to the thread";
+    /// The whole machine stood still: a hypervisor had taken its CPUs.
+    Stolen = "stolen", "stolen by the hypervisor";
+    /// No event tells.
+    Unknown = "unknown", "unknown";
+}
+
+/// How many there are.
+pub const MAIN_PARTS: usize = MainPart::ALL.len();
+
+/// The latency of one sample in its main parts; their sum is the latency.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Split([u64; MAIN_PARTS]);
+
+impl Split {
+    /// Adds time to a part; none is taken away.
+    pub fn add(&mut self, part: MainPart, span: Nanos) {
+        self.0[part as usize] += span.ns().max(0) as u64;
+    }
+    /// The time of a part.
+    pub fn of(&self, part: MainPart) -> Nanos {
+        Nanos(self.0[part as usize] as i64)
+    }
+    /// All parts together.
+    pub fn sum(&self) -> Nanos {
+        Nanos(self.0.iter().sum::<u64>() as i64)
+    }
+    /// The longest part; the first of equals. `None` where all are zero.
+    pub fn longest(&self) -> Option<MainPart> {
+        let mut longest = None;
+        for part in MainPart::ALL {
+            if self.of(*part) > longest.map_or(Nanos::ZERO, |longest| self.of(longest)) {
+                longest = Some(*part);
+            }
+        }
+        longest
+    }
+    /// Calls everything that one part has another: evidence came later.
+    pub fn rename(&mut self, from: MainPart, to: MainPart) {
+        let span = std::mem::take(&mut self.0[from as usize]);
+        self.0[to as usize] += span;
+    }
+}
+
+/// The samples whose latency fell into one bucket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AccountBucket {
+    /// How many.
+    pub count: u64,
+    /// The ns of each part over all of them, by [`MainPart::ALL`].
+    pub parts: [u64; MAIN_PARTS],
+    /// Of how many samples each part was the longest.
+    pub longest: [u64; MAIN_PARTS],
+}
+
+/// The samples of a series, split: by latency, and in each bucket of latencies by part. Its size is bounded by the width of buckets.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Account {
+    buckets: BTreeMap<u64, AccountBucket>,
+}
+
+/// A bucket is this part of an octave wide: 1.6 % of its latency at most.
+const STEPS: u64 = 64;
+
+impl Account {
+    /// Counts a sample. Nothing is counted for one that came early.
+    pub fn record(&mut self, split: &Split) {
+        let bucket = self.buckets.entry(Account::lower_edge(split.sum())).or_default();
+        bucket.count += 1;
+        bucket.parts.iter_mut().zip(split.0).for_each(|(sum, ns)| *sum += ns);
+        if let Some(longest) = split.longest() {
+            bucket.longest[longest as usize] += 1;
+        }
+    }
+
+    /// The lower edge in ns of the bucket that holds a latency.
+    pub fn lower_edge(latency: Nanos) -> u64 {
+        let ns = latency.ns().max(0) as u64;
+        ns & !(Account::width(ns) - 1)
+    }
+
+    /// How wide the bucket is that holds a latency, in ns.
+    pub fn width(ns: u64) -> u64 {
+        (ns.checked_ilog2().map_or(1, |log| 1 << log) / STEPS).max(1)
+    }
+
+    /// The buckets that are not empty, by their lower edge in ns, ascending.
+    pub fn buckets(&self) -> impl DoubleEndedIterator<Item = (u64, &AccountBucket)> {
+        self.buckets.iter().map(|(edge, bucket)| (*edge, bucket))
+    }
+
+    /// Puts a bucket back that was saved.
+    pub fn restore(&mut self, lower_edge: u64, bucket: AccountBucket) {
+        self.buckets.insert(lower_edge, bucket);
+    }
+
+    /// How many samples were counted.
+    pub fn count(&self) -> u64 {
+        self.buckets.values().map(|bucket| bucket.count).sum()
+    }
+}
+
+/// What the programs of the accounting take of the CPU for one sample of a thread that sleeps on an otherwise quiet CPU, as the kernel counts the run
+/// time of BPF programs: two readings of the clock are in each run.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AccountCost {
+    /// All programs that ran on any CPU watched, for one sample.
+    pub per_sample: Nanos,
+    /// How often programs ran, for one sample.
+    pub runs_per_sample: u64,
+    /// Samples that this is the mean of.
+    pub samples: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_longest_part_is_counted() {
+        let mut split = Split::default();
+        split.add(MainPart::Hardirq, Nanos(300));
+        split.add(MainPart::Softirq, Nanos(700));
+        assert_eq!((split.sum(), split.longest()), (Nanos(1_000), Some(MainPart::Softirq)));
+        split.rename(MainPart::Softirq, MainPart::Stolen);
+        assert_eq!((split.sum(), split.longest()), (Nanos(1_000), Some(MainPart::Stolen)));
+        let mut account = Account::default();
+        account.record(&split);
+        let (edge, bucket) = account.buckets().next().expect("one sample");
+        assert_eq!((edge, bucket.count, bucket.longest[MainPart::Stolen as usize]), (1_000, 1, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn a_bucket_holds_its_latencies(ns in 0u64..1 << 50) {
+            let edge = Account::lower_edge(Nanos(ns as i64));
+            prop_assert!(edge <= ns && ns < edge + Account::width(ns));
+            prop_assert_eq!(Account::width(edge), Account::width(ns));
+        }
+    }
+}

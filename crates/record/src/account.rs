@@ -1,0 +1,171 @@
+//! Every sample of a timer divided into main parts, in the kernel and while it happens.
+//!
+//! ```no_run
+//! use punctual_core::{CpuSet, MonotonicNs};
+//! use punctual_record::account::Accountant;
+//! let mut accountant = Accountant::start(&"1".parse::<CpuSet>()?, false)?;
+//! accountant.watch(1234)?;
+//! // … the thread measures …
+//! accountant.drain(&mut |record| println!("{} was due at {:?}", record.tid, record.begin));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A record goes out when the next sample begins: [`Accountant::last`] gives the one that is left at the end. It needs BPF with BTF; where that is
+//! missing the error says so. Nothing is added to what the measured thread itself does.
+
+mod cost;
+mod record;
+
+pub use record::AccountRecord;
+
+use crate::StartError;
+use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, slots, sys};
+use crate::wire::layout::{AccountThread, Buffer};
+use aya_obj::btf::Btf;
+use punctual_core::{CpuSet, Finding, MonotonicNs, Severity};
+
+static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/account.bpf.o.z"));
+const BACKEND: &str = "BPF (BTF tracepoints)";
+/// Of each CPU: what it measures in a tenth of a second at 50 kHz.
+const BUFFER: usize = 1 << 20;
+
+/// Without these there is nothing to divide. Alternatives are separated by `|`; in order: tracepoint, programs.
+const NEEDED: [(&str, &str); 4] = [
+    ("sched_switch", "account_switched|account_switched_before_5_18"),
+    ("sched_waking", "account_waking"),
+    ("hrtimer_expire_entry", "account_expire_entry"),
+    ("hrtimer_expire_exit", "account_expire_exit"),
+];
+const ENTRY_AND_EXIT: (&str, &str) = ("account_irq_entry", "account_irq_exit");
+/// Where one of these is missing, what it would tell counts as whatever the interrupt interrupted. The names lack `_entry` and `_exit`.
+const SERVED: [(&str, (&str, &str)); 8] = [
+    ("softirq", ("account_soft_entry", "account_soft_exit")),
+    ("irq_handler", ENTRY_AND_EXIT),
+    ("local_timer", ENTRY_AND_EXIT),
+    ("reschedule", ENTRY_AND_EXIT),
+    ("call_function", ENTRY_AND_EXIT),
+    ("call_function_single", ENTRY_AND_EXIT),
+    ("irq_work", ENTRY_AND_EXIT),
+    ("ipi", ENTRY_AND_EXIT),
+];
+/// Those that every kernel has.
+const EVERYWHERE: [&str; 2] = ["softirq", "irq_handler"];
+
+/// The accounting in the kernel; it ends when this is dropped.
+pub struct Accountant {
+    object: Object,
+    attached: Vec<Attach>,
+    buffers: Buffers,
+    cpus: CpuSet,
+    scratch: Vec<u8>,
+    /// What is not told apart here, and why.
+    pub findings: Vec<Finding>,
+}
+
+impl Accountant {
+    /// Starts on the CPUs where threads will measure; `wander` where a thread may run on several of them. Nothing is divided before
+    /// [`Accountant::watch`].
+    pub fn start(cpus: &CpuSet, wander: bool) -> Result<Accountant, StartError> {
+        Accountant::load(cpus, wander).map_err(|why| StartError::of(BACKEND, &why))
+    }
+
+    fn load(cpus: &CpuSet, wander: bool) -> Result<Accountant, LoadError> {
+        let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
+        let shape = Shape::of(BUFFER, false);
+        let constants: [(&str, &[u8]); 3] =
+            [("slots", &slots(cpus)), ("mask", &shape.mask().to_ne_bytes()), ("wander", &[u8::from(wander)])];
+        let mut object = Object::open(PROGRAMS, &constants)?;
+        let count = cpus.len() as u32;
+        object.shape("buffers", shape.value_size(), count);
+        object.entries("cpus", count);
+        object.prepare(Some(&kernel))?;
+        let bytes = u64::from(shape.value_size()) * u64::from(count);
+        let buffers =
+            Buffers::map(object.map("buffers")?, shape, count).map_err(|why| LoadError::Map { bytes, why })?;
+        let mut accountant = Accountant {
+            object,
+            attached: Vec::new(),
+            buffers,
+            cpus: cpus.clone(),
+            scratch: Vec::new(),
+            findings: Vec::new(),
+        };
+        accountant.attach(&kernel)?;
+        Ok(accountant)
+    }
+
+    /// Interrupts first: a switch must not find one that began unseen.
+    fn attach(&mut self, kernel: &Btf) -> Result<(), LoadError> {
+        for (name, (entry, exit)) in SERVED {
+            let both = self.one(kernel, &format!("{name}_exit"), exit);
+            let both = both.and_then(|exit| Ok([exit, self.one(kernel, &format!("{name}_entry"), entry)?]));
+            match both {
+                Ok(both) => self.attached.extend(both),
+                Err(LoadError::NoTracepoint(_)) if !EVERYWHERE.contains(&name) => {}
+                Err(why) => self.findings.push(not_told(name, &why)),
+            }
+        }
+        for (tracepoint, programs) in NEEDED {
+            let attach = self.one(kernel, tracepoint, programs)?;
+            self.attached.push(attach);
+        }
+        Ok(())
+    }
+
+    fn one(&self, kernel: &Btf, tracepoint: &str, programs: &str) -> Result<Attach, LoadError> {
+        let mut result = Err(LoadError::NoTracepoint(tracepoint.to_owned()));
+        for program in programs.split('|') {
+            result = self.object.attach_btf_tracepoint(kernel, program, tracepoint);
+            if result.is_ok() {
+                break;
+            }
+        }
+        result
+    }
+
+    /// Divides the samples of this thread from now on.
+    pub fn watch(&mut self, tid: u32) -> Result<(), StartError> {
+        self.set(tid, &[0; AccountThread::SIZE])
+    }
+
+    fn set(&self, tid: u32, value: &[u8]) -> Result<(), StartError> {
+        let refused = |why| StartError::of(BACKEND, &LoadError::Map { bytes: AccountThread::SIZE as u64, why });
+        let map = self.object.map("threads").map_err(|why| StartError::of(BACKEND, &why))?;
+        sys::update_map(map, &tid.to_ne_bytes(), value).map_err(refused)
+    }
+
+    /// Hands over what has come, of each CPU in the order of time.
+    pub fn drain(&mut self, take: &mut dyn FnMut(AccountRecord)) {
+        for slot in 0..self.cpus.len() as u32 {
+            self.scratch.clear();
+            self.buffers.take(slot, &mut self.scratch);
+            record::read(&self.scratch, take);
+        }
+    }
+
+    /// The sample that a thread was in when it was last switched away from, which no later one has made go out.
+    pub fn last(&self, tid: u32) -> Option<AccountRecord> {
+        let mut bytes = [0; AccountThread::SIZE];
+        sys::look_up(self.object.map("threads").ok()?, &tid.to_ne_bytes(), &mut bytes).ok()?;
+        let thread = AccountThread::read(&bytes);
+        let begin = MonotonicNs(thread.begin as i64);
+        (thread.active != 0).then_some(AccountRecord { tid, begin, pieces: thread.pieces })
+    }
+
+    /// Records that found no room.
+    pub fn lost(&self) -> u64 {
+        (0..self.cpus.len() as u32).map(|slot| self.buffers.lost(slot)).sum()
+    }
+
+    /// The bytes that it holds in the kernel.
+    pub fn memory(&self) -> usize {
+        self.cpus.len() * (BUFFER + Buffer::SIZE)
+    }
+}
+
+fn not_told(name: &str, why: &LoadError) -> Finding {
+    let message = format!("the accounting does not tell {name} apart: its time counts as of what it interrupted");
+    Finding::new("account-incomplete", Severity::Warning, "account", message)
+        .evidence(why.to_string())
+        .remedy("a kernel with these tracepoints (irq:softirq_entry, irq:irq_handler_entry) divides further")
+}

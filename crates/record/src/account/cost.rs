@@ -1,0 +1,73 @@
+//! What the accounting costs: the kernel counts how long its programs run (`bpf_prog_info::run_time_ns`), and a thread sleeps meanwhile.
+
+use super::Accountant;
+use crate::bpf::sys;
+use punctual_core::{AccountCost, Fact, Nanos};
+use std::time::Duration;
+
+/// Sleeps of the thread.
+const SLEEPS: u64 = 60;
+const SLEEP: Duration = Duration::from_micros(500);
+
+impl Accountant {
+    /// Measures what a sample costs, in about 30 ms and before anything is measured. Other tasks of these CPUs are in it.
+    pub fn cost(&mut self) -> Fact<AccountCost> {
+        let Some(cpu) = self.cpus.first() else { return Fact::NotAsked };
+        let _counting = match sys::enable_run_time() {
+            Ok(counting) => counting,
+            Err(why) => return Fact::Unavailable(format!("BPF_ENABLE_STATS: {why}")),
+        };
+        let before = self.run_time();
+        let slept = std::thread::scope(|scope| {
+            let (told, tid) = std::sync::mpsc::sync_channel(1);
+            let (go, begin) = std::sync::mpsc::sync_channel::<()>(1);
+            let sleeper = std::thread::Builder::new().name("account-cost".to_owned()).spawn_scoped(scope, move || {
+                // Elsewhere the programs do not watch, and the cost comes out too small: that is told.
+                let bound = bind(cpu);
+                let _ = told.send(own_tid());
+                let _ = begin.recv();
+                (0..SLEEPS).for_each(|_| std::thread::sleep(SLEEP));
+                bound
+            });
+            let Ok(sleeper) = sleeper else { return false };
+            let watched = tid.recv().is_ok_and(|tid| self.watch(tid).is_ok());
+            let _ = go.send(());
+            sleeper.join().unwrap_or(false) && watched
+        });
+        if !slept {
+            return Fact::Unavailable(format!("no thread could sleep on CPU {cpu} for it"));
+        }
+        let after = self.run_time();
+        self.drain(&mut |_| ());
+        match before.zip(after) {
+            Some((before, after)) => Fact::Known(AccountCost {
+                per_sample: Nanos(((after.0 - before.0) / SLEEPS) as i64),
+                runs_per_sample: (after.1 - before.1) / SLEEPS,
+                samples: SLEEPS,
+            }),
+            None => Fact::Unavailable("the kernel does not say how long BPF programs run".to_owned()),
+        }
+    }
+
+    /// ns and runs of all programs so far.
+    fn run_time(&self) -> Option<(u64, u64)> {
+        self.attached.iter().map(crate::bpf::Attach::run_time).try_fold((0, 0), |sum, one| {
+            let (ns, runs) = one?;
+            Some((sum.0 + ns, sum.1 + runs))
+        })
+    }
+}
+
+fn own_tid() -> u32 {
+    // SAFETY: takes nothing, cannot fail.
+    unsafe { libc::gettid() as u32 }
+}
+
+fn bind(cpu: usize) -> bool {
+    // SAFETY: a set of plain bits that is all zero is empty; CPU_SET checks its bound; the set lives through the call.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu.min(libc::CPU_SETSIZE as usize - 1), &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &set) == 0
+    }
+}

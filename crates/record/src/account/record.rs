@@ -1,0 +1,126 @@
+//! One sample, as the kernel divided it.
+
+use crate::wire::layout::{self as wire, Header};
+use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
+
+/// Pieces of a record.
+const PIECES: usize = wire::ACCOUNT_PIECES as usize;
+/// The bits of a piece that are its length in ns.
+const SPAN: u64 = (1 << 56) - 1;
+
+/// Where the time went from a timer's expiry on, in the order of time: at least to the instant at which the thread slept again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AccountRecord {
+    /// The thread.
+    pub tid: u32,
+    /// When its timer was due.
+    pub begin: MonotonicNs,
+    /// As on the wire.
+    pub(super) pieces: [u64; PIECES],
+}
+
+impl AccountRecord {
+    /// The pieces: what took the time, and how long.
+    pub fn pieces(&self) -> impl Iterator<Item = (MainPart, Nanos)> + '_ {
+        self.pieces.iter().filter(|piece| **piece != 0).map(|piece| (part(piece >> 56), Nanos((piece & SPAN) as i64)))
+    }
+
+    /// The latency of the sample that was due at `due` and came at `woke` in main parts, which add up to it. Where the sample's own beginning
+    /// lies before the timer's (it was armed late), the thread itself took that time; what the record does not reach is unknown.
+    pub fn split(&self, due: MonotonicNs, woke: MonotonicNs) -> Split {
+        let mut split = Split::default();
+        let mut at = due;
+        let mut until = |part, end: MonotonicNs| {
+            let end = end.min(woke);
+            if end > at {
+                split.add(part, end - at);
+                at = end;
+            }
+        };
+        until(MainPart::Itself, self.begin);
+        let mut end = self.begin;
+        for (part, span) in self.pieces() {
+            end = end + span;
+            until(part, end);
+        }
+        until(MainPart::Unknown, woke);
+        split
+    }
+
+    /// The time before anybody decided to wake the thread, where the record begins with such: the timer's interrupt was late.
+    pub fn overdue(&self) -> Nanos {
+        let late = |(part, _): &(MainPart, Nanos)| matches!(part, MainPart::TimerLate | MainPart::IdleExit);
+        self.pieces().filter(late).fold(Nanos::ZERO, |sum, (_, span)| sum + span)
+    }
+}
+
+fn part(code: u64) -> MainPart {
+    match code {
+        wire::PART_TIMER_LATE => MainPart::TimerLate,
+        wire::PART_HARDIRQ => MainPart::Hardirq,
+        wire::PART_SOFTIRQ => MainPart::Softirq,
+        wire::PART_IDLE_EXIT => MainPart::IdleExit,
+        wire::PART_NOT_SWITCHED => MainPart::NotSwitched,
+        wire::PART_PREEMPTED => MainPart::Preempted,
+        wire::PART_THROTTLED => MainPart::Throttled,
+        wire::PART_RUNQUEUE => MainPart::Runqueue,
+        wire::PART_BLOCKED => MainPart::Blocked,
+        wire::PART_ITSELF => MainPart::Itself,
+        _ => MainPart::Unknown,
+    }
+}
+
+/// The records in what a buffer held. What is something else, or cut off, is passed over.
+pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(AccountRecord)) {
+    while let Some((head, rest)) = bytes.split_first_chunk::<{ Header::SIZE }>() {
+        let header = Header::read(head);
+        let Some((payload, rest)) = rest.split_at_checked(usize::from(header.words) * 8) else { return };
+        bytes = rest;
+        if u64::from(header.kind) != wire::ACCOUNT || usize::from(header.words) != PIECES {
+            continue;
+        }
+        let word = |k: usize| payload[k * 8..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+        let pieces = std::array::from_fn(word);
+        take(AccountRecord { tid: header.tid, begin: MonotonicNs(header.ns as i64), pieces });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn record(begin: i64, pieces: &[(u64, u64)]) -> AccountRecord {
+        let mut words = [0; PIECES];
+        words.iter_mut().zip(pieces).for_each(|(word, (part, ns))| *word = part << 56 | ns);
+        AccountRecord { tid: 7, begin: MonotonicNs(begin), pieces: words }
+    }
+
+    #[test]
+    fn what_came_after_the_clock_was_read_does_not_count() {
+        let record = record(
+            100,
+            &[(wire::PART_TIMER_LATE, 10), (wire::PART_HARDIRQ, 5), (wire::PART_ITSELF, 20), (wire::PART_SOFTIRQ, 500)],
+        );
+        let split = record.split(MonotonicNs(90), MonotonicNs(125));
+        let told: Vec<_> =
+            MainPart::ALL.iter().map(|part| (part.word(), split.of(*part).ns())).filter(|p| p.1 > 0).collect();
+        assert_eq!(told, [("timer-late", 10), ("hardirq", 5), ("itself", 20)]);
+        assert_eq!((split.sum(), record.overdue()), (Nanos(35), Nanos(10)));
+        assert_eq!(record.split(MonotonicNs(100), MonotonicNs(1_000)).of(MainPart::Unknown), Nanos(365));
+    }
+
+    proptest! {
+        #[test]
+        fn parts_always_add_up(begin in -1000i64..1000, due in -1000i64..1000, late in -100i64..5000,
+                               pieces in proptest::collection::vec((0u64..20, 0u64..1000), 0..16)) {
+            let split = record(begin, &pieces).split(MonotonicNs(due), MonotonicNs(due + late));
+            prop_assert_eq!(split.sum(), Nanos(late.max(0)));
+        }
+
+        #[test]
+        fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+            read(&bytes, &mut |_| ());
+        }
+    }
+}

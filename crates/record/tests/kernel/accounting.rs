@@ -1,0 +1,85 @@
+//! The accounting in the kernel against samples of a thread's own clock.
+
+use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos};
+use punctual_record::account::{AccountRecord, Accountant};
+use std::collections::HashMap;
+use std::sync::mpsc::sync_channel;
+
+fn now() -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the timespec lives through the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+fn bind(cpu: usize) {
+    // SAFETY: a set of plain bits, which lives through the call.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &set);
+    }
+}
+
+/// Due and woken, of a thread that sleeps until absolute times.
+fn sleep_through(samples: usize) -> Vec<(i64, i64)> {
+    // SAFETY: PR_SET_TIMERSLACK takes a number.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    let begin = now() + 1_000_000;
+    let sleep = |k: usize| {
+        let due = begin + k as i64 * 500_000;
+        let time = libc::timespec { tv_sec: due / 1_000_000_000, tv_nsec: due % 1_000_000_000 };
+        // SAFETY: the timespec lives through the call.
+        unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &time, std::ptr::null_mut()) };
+        (due, now())
+    };
+    (0..samples).map(sleep).collect()
+}
+
+#[test]
+fn every_sample_is_divided_and_the_parts_add_up() {
+    const CPU: usize = 1;
+    const SAMPLES: usize = 400;
+    let mut accountant = match Accountant::start(&CpuSet::from_iter([CPU]), false) {
+        Ok(accountant) => accountant,
+        Err(why) => return println!("SKIPPED: {why}"),
+    };
+    println!("{:?} {:?}", accountant.cost(), accountant.findings);
+    let (told, tid) = sync_channel(1);
+    let (go, begin) = sync_channel::<()>(1);
+    let sleeper = std::thread::spawn(move || {
+        bind(CPU);
+        // SAFETY: takes nothing, cannot fail.
+        told.send(unsafe { libc::gettid() } as u32).unwrap();
+        begin.recv().unwrap();
+        sleep_through(SAMPLES)
+    });
+    let tid = tid.recv().unwrap();
+    accountant.watch(tid).unwrap();
+    go.send(()).unwrap();
+    let samples = sleeper.join().unwrap();
+    let mut records: HashMap<i64, AccountRecord> = HashMap::new();
+    accountant.drain(&mut |record| {
+        records.insert(record.begin.0, record);
+    });
+    let last = accountant.last(tid).expect("the last sample has no later one");
+    records.insert(last.begin.0, last);
+    assert_eq!(accountant.lost(), 0);
+    let (mut found, mut whole, mut unknown) = (0, Nanos::ZERO, Nanos::ZERO);
+    let mut sums: HashMap<&str, i64> = HashMap::new();
+    for (due, woke) in &samples {
+        let Some(record) = records.get(due) else { continue };
+        let split = record.split(MonotonicNs(*due), MonotonicNs(*woke));
+        assert_eq!(split.sum(), Nanos(woke - due));
+        found += 1;
+        whole = whole + split.sum();
+        unknown = unknown + split.of(MainPart::Unknown);
+        MainPart::ALL
+            .iter()
+            .for_each(|part| *sums.entry(part.word()).or_default() += split.of(*part).ns() / SAMPLES as i64);
+    }
+    println!("{found} of {SAMPLES}: {sums:?}");
+    // A thread that was not asleep when its timer fired was not woken by it.
+    assert!(found * 100 >= SAMPLES * 95, "{found} of {SAMPLES} samples have a record");
+    assert!(unknown * 20 < whole, "{unknown:?} of {whole:?} is unknown: {sums:?}");
+}
