@@ -72,8 +72,8 @@ fn every_sample_is_divided_and_the_parts_add_up() {
         let split = record.split(MonotonicNs(*due), MonotonicNs(*woke));
         assert_eq!(split.sum(), Nanos(woke - due));
         found += 1;
-        whole = whole + split.sum();
-        unknown = unknown + split.of(MainPart::Unknown);
+        whole += split.sum();
+        unknown += split.of(MainPart::Unknown);
         MainPart::ALL
             .iter()
             .for_each(|part| *sums.entry(part.word()).or_default() += split.of(*part).ns() / SAMPLES as i64);
