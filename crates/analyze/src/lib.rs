@@ -5,6 +5,7 @@
 pub mod compare;
 pub mod distribution;
 pub mod explain;
+pub mod explained;
 pub mod findings;
 pub mod functions;
 pub mod gaps;
@@ -25,6 +26,7 @@ pub mod timeline;
 pub mod values;
 
 pub use distribution::Distribution;
+pub use explained::{Explained, Explanations};
 pub use summary::{PhaseView, SeriesView, summarize, summarize_run, summarize_series, views};
 pub use tally::Tally;
 pub use timeline::{Bucket, Timeline};

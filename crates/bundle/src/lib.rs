@@ -14,12 +14,14 @@
 //! phases/000/0000.checkpoint its statistics while the run goes on (see [`checkpoint`]); gone at the end, when there is
 //! phases/000/0000.state.json its statistics for every reader
 //! phases/000/0000.log        its samples and one-second windows, appended block by block
+//! windows/                   events around the worst samples (see [`windows`])
 //! recording/                 events of the kernel and of applications (see [`recording`])
 //! ```
 
 pub mod checkpoint;
 pub mod comparison;
 mod error;
+pub mod explanation;
 mod hdr;
 pub mod import;
 pub mod intervals;
@@ -33,6 +35,7 @@ pub mod state;
 pub mod summary;
 pub mod tail;
 mod varint;
+pub mod windows;
 pub mod writer;
 
 pub use error::BundleError;
@@ -40,6 +43,7 @@ pub use manifest::{Ending, Manifest, Outcome};
 pub use meta::{PhaseMeta, SeriesMeta};
 pub use reader::{Bundle, Completeness, Phase, Series};
 pub use recording::{Recording, RecordingDocument, RecordingWriter};
+pub use windows::{Windows, WindowsDocument, WindowsWriter};
 pub use writer::{BundleWriter, SeriesWriter};
 
 /// The version of the format that this code writes; it reads this one and all before.

@@ -6,6 +6,7 @@ use crate::manifest::{self, Manifest};
 use crate::meta::{PhaseMeta, SeriesMeta};
 use crate::recording::Recording;
 use crate::state::State;
+use crate::windows::Windows;
 use crate::{BundleError, FORMAT_VERSION};
 use punctual_core::Finding;
 use serde::de::DeserializeOwned;
@@ -30,6 +31,8 @@ pub struct Bundle {
     pub phases: Vec<Phase>,
     /// Kernel events and test points, where they were recorded.
     pub recording: Option<Recording>,
+    /// What happened around the worst samples, where that was kept.
+    pub windows: Option<Windows>,
     /// What was found while it ran.
     pub findings: Vec<Finding>,
     /// Parts that could not be read, each with its reason: said by every command.
@@ -119,7 +122,10 @@ impl Bundle {
         let phases = read_phases(&directory.join("phases"), &mut damage);
         let recording = Recording::open(directory);
         damage.extend(recording.iter().flat_map(|recording| recording.damage.iter().cloned()));
-        Ok(Bundle { directory: directory.to_owned(), manifest, completeness, phases, recording, findings, damage })
+        let windows = Windows::open(directory);
+        damage.extend(windows.iter().flat_map(|windows| windows.damage.iter().cloned()));
+        let directory = directory.to_owned();
+        Ok(Bundle { directory, manifest, completeness, phases, recording, windows, findings, damage })
     }
 
     /// A JSON document of the run: `environment`, `environment-end`, `check`; `Ok(None)` where there is none.

@@ -37,7 +37,7 @@ fn replace_with(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Resu
     })
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> Result<(), BundleError> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), BundleError> {
     replace_with(path, |out| out.write_all(bytes))
 }
 

@@ -4,6 +4,7 @@ pub mod check;
 pub mod compare;
 pub mod completions;
 pub mod convert;
+pub mod explain;
 pub mod export;
 pub mod import;
 pub mod isolate;

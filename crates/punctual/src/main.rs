@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod conduct;
 mod exit;
+mod explained;
 mod limits;
 mod live;
 mod output;

@@ -2,6 +2,7 @@
 
 mod checks;
 mod comparison;
+mod explain;
 mod figures;
 mod findings;
 mod live;
@@ -18,6 +19,7 @@ mod verdicts;
 
 pub use checks::{CheckRow, CheckVerdict, check_table};
 pub use comparison::{comparison, tests as tests_of_comparison};
+pub use explain::explanations;
 pub use live::{LiveFigures, live_header, live_line};
 pub use occupancy::occupancy;
 pub use pairs::{call_header, call_line, pairs};

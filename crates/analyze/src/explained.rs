@@ -1,0 +1,173 @@
+//! The late samples of a bundle, explained: what terminal, report and JSON show.
+
+use crate::explain::{Cause, Explanation};
+use crate::threads::Interrupt;
+use punctual_bundle::explanation::{
+    EVIDENCE_SHOWN, EXPLAIN_SCHEMA, EventSource, Evidence, ExplainDocument, ExplainedPart, ExplainedSample,
+};
+use punctual_bundle::windows::{KeptRule, SeriesWindows};
+use punctual_core::event::Recorded;
+use punctual_core::{CpuSet, Event, Finding, Names, Nanos, Severity};
+
+/// A late sample with the events around it.
+#[derive(Clone, Debug)]
+pub struct Explained {
+    /// Its phase; empty where it is none of a run.
+    pub phase: String,
+    /// Its series, or the pair or function that it is an interval of.
+    pub series: String,
+    /// Where its time went.
+    pub explanation: Explanation,
+    /// The events of the window in the order of time: what [`crate::explain::Part::evidence`] counts in.
+    pub events: Vec<Event>,
+    /// CPUs that were recorded and whose events are not here.
+    pub left_out: CpuSet,
+}
+
+/// All of a bundle that were asked for.
+#[derive(Clone, Debug)]
+pub struct Explanations {
+    /// Where the events come from.
+    pub source: EventSource,
+    /// By what rule windows were kept, where they are windows.
+    pub rule: Option<KeptRule>,
+    /// What was recorded.
+    pub recorded: Recorded,
+    /// What numbers in events are called.
+    pub names: Names,
+    /// What became of the late samples of each series, where they are windows.
+    pub series: Vec<SeriesWindows>,
+    /// The samples, by series in the bundle's order, of each the latest first.
+    pub samples: Vec<Explained>,
+    /// What casts doubt on this.
+    pub findings: Vec<Finding>,
+}
+
+impl Explained {
+    /// Whether the parts do what they must: begin where the sample was due, follow one another, end where it came, and so add up to its
+    /// latency. What does not is an error of this program, and told as one.
+    pub fn adds_up(&self) -> bool {
+        let (late, parts) = (self.explanation.late, &self.explanation.parts);
+        if late.woke <= late.due {
+            return parts.is_empty();
+        }
+        let sum = parts.iter().fold(Nanos::ZERO, |sum, part| sum + part.span());
+        let follow = parts.windows(2).all(|pair| pair[0].to == pair[1].from);
+        let ends = parts.first().map(|first| first.from) == Some(late.due)
+            && parts.last().map(|last| last.to) == Some(late.woke);
+        follow && ends && sum == self.explanation.latency()
+    }
+}
+
+impl Explanations {
+    /// A finding about samples whose parts do not add up: there are none, or this program is wrong.
+    pub fn contradiction(&self) -> Option<Finding> {
+        let wrong: Vec<&Explained> = self.samples.iter().filter(|sample| !sample.adds_up()).collect();
+        let first = wrong.first()?;
+        let message =
+            format!("the parts of {} samples do not add up to their latency: this is a bug of punctual", wrong.len());
+        let subject = format!("{}/{}", first.phase, first.series);
+        let evidence = format!("the sample due at {} ns", first.explanation.late.due.ns());
+        let finding = Finding::new("parts-do-not-add-up", Severity::Bad, subject, message).evidence(evidence);
+        Some(finding.remedy("do not rely on these explanations; please report it, with the bundle"))
+    }
+
+    /// As `punctual explain --json` prints it.
+    pub fn document(&self) -> ExplainDocument {
+        ExplainDocument {
+            schema: EXPLAIN_SCHEMA.to_owned(),
+            source: self.source,
+            rule: self.rule,
+            series: self.series.clone(),
+            samples: self.samples.iter().map(|sample| self.sample(sample)).collect(),
+            findings: self.findings.clone(),
+        }
+    }
+
+    fn sample(&self, sample: &Explained) -> ExplainedSample {
+        let Explained { phase, series, explanation, events, left_out } = sample;
+        let late = explanation.late;
+        ExplainedSample {
+            phase: phase.clone(),
+            series: series.clone(),
+            at: late.due.ns(),
+            latency_ns: explanation.latency().ns(),
+            cpu: known_cpu(late.cpu),
+            tid: late.tid.0,
+            task: self.names.task(late.tid),
+            parts: explanation.parts.iter().map(|part| self.part(part, events)).collect(),
+            chain: explanation.chain.iter().map(|tid| self.names.task(*tid)).collect(),
+            lost: explanation.lost,
+            doubts: explanation.doubts.iter().map(|doubt| format!("{doubt:?}")).collect(),
+            left_out: left_out.iter().map(|cpu| cpu as u16).collect(),
+        }
+    }
+
+    fn part(&self, part: &crate::explain::Part, events: &[Event]) -> ExplainedPart {
+        let shown = part.evidence.iter().take(EVIDENCE_SHOWN).filter_map(|place| events.get(*place));
+        let evidence = |event: &Event| Evidence {
+            at: event.at.ns(),
+            cpu: known_cpu(event.cpu),
+            tid: event.tid.0,
+            event: event.what.name().to_owned(),
+        };
+        ExplainedPart {
+            cause: word(part.cause).to_owned(),
+            who: who(part.cause, &self.names),
+            ns: part.span().ns(),
+            from: part.from.ns(),
+            cpu: part.cpu,
+            evidence: shown.map(evidence).collect(),
+            evidence_count: part.evidence.len() as u64,
+        }
+    }
+}
+
+fn known_cpu(cpu: u16) -> Option<u16> {
+    Some(cpu).filter(|cpu| *cpu != Event::NO_CPU)
+}
+
+/// The word for a cause in JSON.
+pub fn word(cause: Cause) -> &'static str {
+    match cause {
+        Cause::TimerLate { .. } => "timer-late",
+        Cause::Interrupt(Interrupt::Hard(_)) => "hardirq",
+        Cause::Interrupt(Interrupt::Vector(_)) => "vector",
+        Cause::Interrupt(Interrupt::Soft(_)) => "softirq",
+        Cause::IdleExit { .. } => "idle-exit",
+        Cause::Waking => "waking",
+        Cause::NotSwitched { .. } => "not-switched",
+        Cause::Preempted { .. } => "preempted",
+        Cause::Throttled { .. } => "throttled",
+        Cause::Runqueue { .. } => "runqueue",
+        Cause::Migration { .. } => "migration",
+        Cause::Lock { .. } => "lock",
+        Cause::Io { .. } => "io",
+        Cause::PageFault => "page-fault",
+        Cause::Reclaim => "reclaim",
+        Cause::Sleeping => "sleeping",
+        Cause::Itself { .. } => "itself",
+        Cause::Unknown => "unknown",
+    }
+}
+
+/// Who or what is responsible, by name; `None` where the cause says it all.
+pub fn who(cause: Cause, names: &Names) -> Option<String> {
+    match cause {
+        Cause::Interrupt(Interrupt::Hard(irq)) => Some(names.irq(irq)),
+        Cause::Interrupt(Interrupt::Vector(vector)) => Some(names.vector(vector)),
+        Cause::Interrupt(Interrupt::Soft(vector)) => Some(names.softirq(vector)),
+        Cause::IdleExit { state } => {
+            Some(names.idle_states.get(&state?).cloned().unwrap_or_else(|| format!("state {state:?}")))
+        }
+        Cause::TimerLate { running: tid, .. } | Cause::NotSwitched { running: tid, .. } => Some(names.task(tid)),
+        Cause::Preempted { by: tid, .. } | Cause::Throttled { running: tid } => Some(names.task(tid)),
+        Cause::Runqueue { behind: tid } | Cause::Migration { by: tid } => Some(names.task(tid)),
+        Cause::Lock { released_by, .. } => released_by.map(|tid| names.task(tid)),
+        Cause::Io { device } => {
+            Some(names.devices.get(&device).cloned().unwrap_or_else(|| format!("device {device:#x}")))
+        }
+        Cause::Itself { syscall } => syscall.map(|number| names.syscall(number)),
+        Cause::Waking | Cause::PageFault | Cause::Reclaim | Cause::Sleeping | Cause::Unknown => None,
+    }
+}

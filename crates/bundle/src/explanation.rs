@@ -1,0 +1,99 @@
+//! What `punctual explain --json` prints. Times are in ns, instants on CLOCK_MONOTONIC; what is not known is `null`.
+
+use crate::windows::{KeptRule, SeriesWindows};
+use punctual_core::Finding;
+use serde::{Deserialize, Serialize};
+
+/// The name and version of [`ExplainDocument`].
+pub const EXPLAIN_SCHEMA: &str = "punctual-explain/1";
+
+/// Late samples and what their time went to.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ExplainDocument {
+    /// [`EXPLAIN_SCHEMA`].
+    pub schema: String,
+    /// Where the events come from.
+    pub source: EventSource,
+    /// By what rule windows were kept; `null` where the events are those of a whole recording.
+    pub rule: Option<KeptRule>,
+    /// What became of the late samples of each series; empty where the events are those of a whole recording.
+    pub series: Vec<SeriesWindows>,
+    /// The samples, by series, of each the latest first.
+    pub samples: Vec<ExplainedSample>,
+    /// Limits of all this.
+    pub findings: Vec<Finding>,
+}
+
+/// Where the events come from that explain samples.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventSource {
+    /// Windows that the flight recorder kept.
+    Windows,
+    /// A recording of the whole run.
+    Recording,
+}
+
+/// A late sample.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ExplainedSample {
+    /// Its phase; empty where it is none of a run.
+    pub phase: String,
+    /// Its series, or the pair or function that it is an interval of.
+    pub series: String,
+    /// When it was due, or began.
+    pub at: i64,
+    /// How late it was, or how long it took.
+    pub latency_ns: i64,
+    /// The CPU on which its end was seen.
+    pub cpu: Option<u16>,
+    /// The thread.
+    pub tid: u32,
+    /// The thread's name.
+    pub task: String,
+    /// Where the time went: one after the other, without holes; they add up to `latency_ns`.
+    pub parts: Vec<ExplainedPart>,
+    /// Who was waited for, then who that one waited for, and so on.
+    pub chain: Vec<String>,
+    /// Events that are known to be missing within it.
+    pub lost: u64,
+    /// Why it may be wrong, in words; empty where nothing casts doubt on it.
+    pub doubts: Vec<String>,
+    /// CPUs whose events were recorded and found no room in the window.
+    pub left_out: Vec<u16>,
+}
+
+/// A part of a latency.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ExplainedPart {
+    /// What took the time: a word, see docs/explain.md.
+    pub cause: String,
+    /// Who or what is responsible, by name; `null` where the cause says it all, or nobody knows.
+    pub who: Option<String>,
+    /// How long it took.
+    pub ns: i64,
+    /// Its beginning.
+    pub from: i64,
+    /// The CPU that it concerns.
+    pub cpu: Option<u16>,
+    /// The events that prove it, at most [`EVIDENCE_SHOWN`] of them.
+    pub evidence: Vec<Evidence>,
+    /// How many there are.
+    pub evidence_count: u64,
+}
+
+/// An event that proves a part.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Its instant.
+    pub at: i64,
+    /// Its CPU.
+    pub cpu: Option<u16>,
+    /// Who ran there.
+    pub tid: u32,
+    /// Its name: that of its tracepoint where it has one.
+    pub event: String,
+}
+
+/// So many events are shown of what proves a part: the first ones.
+pub const EVIDENCE_SHOWN: usize = 8;

@@ -1,0 +1,78 @@
+//! `windows.json`: by what rule windows were kept and what was missed.
+
+use punctual_core::event::{Names, Recorded};
+use punctual_core::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// The name and version of this shape; additions keep it, changes raise it.
+pub const SCHEMA: &str = "punctual-windows/1";
+
+/// `windows.json`. Written before the first sample, renewed with the windows, about once a second.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct WindowsDocument {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Whether the recorder came to its end; if not, counts and names are as of the last renewal.
+    pub complete: bool,
+    /// By what rule windows are kept.
+    pub rule: KeptRule,
+    /// What was recorded, and from where. Events are counted nowhere: they overwrite one another.
+    pub recorded: Recorded,
+    /// What the numbers in events of kept windows are called.
+    pub names: Names,
+    /// What became of the late samples of each series.
+    pub series: Vec<SeriesWindows>,
+}
+
+/// By what rule windows are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct KeptRule {
+    /// So many of the worst of each series.
+    pub worst: u32,
+    /// Samples are looked at from this latency on; `None`: all.
+    pub above: Option<Nanos>,
+    /// How much before a sample's begin is kept.
+    pub before: Nanos,
+    /// The size of each CPU's buffer.
+    pub buffer: Bytes,
+    /// What all windows together may take.
+    pub room: Bytes,
+}
+
+/// What became of the samples of a series.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SeriesWindows {
+    /// Its phase.
+    pub phase: String,
+    /// Its name.
+    pub series: String,
+    /// Samples that were bad enough for a window when they came: worse than those kept, and above the threshold.
+    pub late: u64,
+    /// Windows that the bundle holds.
+    pub kept: u64,
+    /// Windows that a worse one took the place of.
+    pub replaced: u64,
+    /// Late samples without a window, because the samples came faster than they were looked at.
+    pub missed_unseen: u64,
+    /// Late samples without a window, because its events were overwritten before they could be copied, or could not be copied.
+    pub missed_overwritten: u64,
+    /// Late samples without a window, because all windows together had taken their room.
+    pub missed_room: u64,
+    /// Kept windows in which events of the begin are missing.
+    pub partial: u64,
+}
+
+impl SeriesWindows {
+    /// Late samples without a window that should have one.
+    pub fn missed(&self) -> u64 {
+        self.missed_unseen.saturating_add(self.missed_overwritten).saturating_add(self.missed_room)
+    }
+}
+
+impl WindowsDocument {
+    /// Of a flight that begins.
+    pub fn new(rule: KeptRule, recorded: Recorded, names: Names) -> WindowsDocument {
+        WindowsDocument { schema: SCHEMA.to_owned(), complete: false, rule, recorded, names, series: Vec::new() }
+    }
+}

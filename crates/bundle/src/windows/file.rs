@@ -1,0 +1,159 @@
+//! A window's file: 24 bytes, a head in JSON, then the records of each CPU one after the other.
+//!
+//! ```text
+//!  0  "PNCTWIN1"
+//!  8  length of the head        12  CRC-32 of the head
+//! 16  length of the records     20  CRC-32 of the records
+//! 24  the head, then the records
+//! ```
+//! All integers are little-endian and of 32 bits.
+
+use punctual_core::event::Tid;
+use punctual_core::{CpuSet, MonotonicNs, Nanos, Sample};
+use serde::{Deserialize, Serialize};
+
+/// The first bytes of every window.
+pub const MAGIC: &[u8; 8] = b"PNCTWIN1";
+/// The longest head; one that claims more is damage.
+const MAX_HEAD: usize = 1 << 20;
+/// The most bytes of records in a window.
+pub const MAX_RECORDS: usize = 1 << 28;
+pub(super) const FIXED: usize = 24;
+
+/// What a window is of.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct WindowHead {
+    /// The phase of its series.
+    pub phase: String,
+    /// The name of its series.
+    pub series: String,
+    /// The sample, as in the series and on the clock of the series.
+    pub sample: Sample,
+    /// When it was due, or began, on CLOCK_MONOTONIC as the events are.
+    pub due: MonotonicNs,
+    /// When it came. `woke - due` is the sample's latency.
+    pub woke: MonotonicNs,
+    /// The thread that was measured.
+    pub tid: Tid,
+    /// What its begin is.
+    pub waited: Waited,
+    /// The records of each CPU, in this order.
+    pub lanes: Vec<Lane>,
+    /// CPUs that were recorded and found no room in this window.
+    pub left_out: CpuSet,
+}
+
+/// What the begin of a sample is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Waited {
+    /// A timer was to wake the thread then.
+    Timer,
+    /// The thread passed a point of its own.
+    Interval,
+}
+
+/// The records of one CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Lane {
+    /// Which.
+    pub cpu: u16,
+    /// From this instant on none is missing.
+    pub whole_from: MonotonicNs,
+    /// How many bytes.
+    pub bytes: u32,
+}
+
+/// Why bytes are not a window.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum WindowError {
+    /// They begin with something else.
+    #[error("it does not begin as a window")]
+    NotAWindow,
+    /// They end too early, or go on.
+    #[error("its length is not what it says")]
+    Length,
+    /// Something in them was changed.
+    #[error("the checksum of its {0} is wrong")]
+    Checksum(&'static str),
+    /// The head says something impossible.
+    #[error("its head: {0}")]
+    Head(String),
+}
+
+impl WindowHead {
+    /// How late the sample was; 0 where it was not.
+    pub fn latency(&self) -> Nanos {
+        Nanos(self.woke.0.saturating_sub(self.due.0).max(0))
+    }
+
+    /// Whether events are missing after the sample's begin.
+    pub fn is_partial(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.whole_from > self.due)
+    }
+
+    /// A file of this head and the records of its lanes.
+    pub(super) fn encode(&self, records: &[&[u8]]) -> Result<Vec<u8>, WindowError> {
+        let head = serde_json::to_vec(self).map_err(|why| WindowError::Head(why.to_string()))?;
+        let length: usize = records.iter().map(|lane| lane.len()).sum();
+        let agrees = records.len() == self.lanes.len()
+            && self.lanes.iter().zip(records).all(|(lane, records)| lane.bytes as usize == records.len());
+        if !agrees || head.len() > MAX_HEAD || length > MAX_RECORDS {
+            return Err(WindowError::Length);
+        }
+        let mut crc = crc32fast::Hasher::new();
+        records.iter().for_each(|lane| crc.update(lane));
+        let mut bytes = Vec::with_capacity(FIXED + head.len() + length);
+        bytes.extend_from_slice(MAGIC);
+        for word in [head.len() as u32, crc32fast::hash(&head), length as u32, crc.finalize()] {
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        bytes.extend_from_slice(&head);
+        records.iter().for_each(|lane| bytes.extend_from_slice(lane));
+        Ok(bytes)
+    }
+
+    /// The head of a file of which the beginning is given, and how many bytes the head and the records take. `size` is the file's length.
+    pub(super) fn decode(bytes: &[u8], size: u64) -> Result<(WindowHead, usize, u32), WindowError> {
+        let (magic, fixed) = bytes.split_at_checked(MAGIC.len()).ok_or(WindowError::NotAWindow)?;
+        if magic != MAGIC {
+            return Err(WindowError::NotAWindow);
+        }
+        let word = |at: usize| fixed.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
+        let words = word(0).zip(word(4)).zip(word(8).zip(word(12)));
+        let ((length, crc), (records, records_crc)) = words.ok_or(WindowError::Length)?;
+        let end = FIXED + length as usize;
+        if length as usize > MAX_HEAD || records as usize > MAX_RECORDS || end as u64 + u64::from(records) != size {
+            return Err(WindowError::Length);
+        }
+        let text = bytes.get(FIXED..end).ok_or(WindowError::Length)?;
+        if crc32fast::hash(text) != crc {
+            return Err(WindowError::Checksum("head"));
+        }
+        let head: WindowHead = serde_json::from_slice(text).map_err(|why| WindowError::Head(why.to_string()))?;
+        let told = head.lanes.iter().fold(0u64, |sum, lane| sum + u64::from(lane.bytes));
+        if told != u64::from(records) {
+            return Err(WindowError::Length);
+        }
+        Ok((head, end, records_crc))
+    }
+
+    /// The longest beginning of a file that [`WindowHead::decode`] looks at.
+    pub(super) const BEGIN: usize = FIXED + MAX_HEAD;
+
+    /// Reads a whole file: its head and the records of each lane.
+    pub fn read(bytes: &[u8]) -> Result<(WindowHead, Vec<&[u8]>), WindowError> {
+        let (head, end, crc) = WindowHead::decode(bytes, bytes.len() as u64)?;
+        let mut rest = &bytes[end..];
+        if crc32fast::hash(rest) != crc {
+            return Err(WindowError::Checksum("records"));
+        }
+        let mut lanes = Vec::with_capacity(head.lanes.len());
+        for lane in &head.lanes {
+            let (records, after) = rest.split_at_checked(lane.bytes as usize).ok_or(WindowError::Length)?;
+            lanes.push(records);
+            rest = after;
+        }
+        Ok((head, lanes))
+    }
+}

@@ -1,0 +1,128 @@
+//! Opening the windows of a bundle: heads at once, records one window at a time.
+
+use super::{DIRECTORY, ENDING, MAX_WINDOWS, WindowHead, WindowsDocument};
+use crate::BundleError;
+use crate::reader::{is_missing, read_json, sorted_entries};
+use punctual_core::event::{Names, Recorded};
+use punctual_core::{Bytes, Finding, MonotonicNs, Nanos, Severity};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The windows of a bundle.
+#[derive(Clone, Debug)]
+pub struct Windows {
+    /// By what rule they were kept, what was missed, and names.
+    pub document: WindowsDocument,
+    /// The windows: by the names of phase and series, of each the latest sample first.
+    pub windows: Vec<SavedWindow>,
+    /// What could not be read, with its place.
+    pub damage: Vec<String>,
+}
+
+/// Where a window is, and what it is of.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SavedWindow {
+    /// What it is of.
+    pub head: WindowHead,
+    path: PathBuf,
+}
+
+impl SavedWindow {
+    /// Reads the file: what [`WindowHead::read`] takes apart.
+    pub fn read(&self) -> Result<Vec<u8>, BundleError> {
+        let bytes = std::fs::read(&self.path).map_err(BundleError::io("read", &self.path))?;
+        match WindowHead::read(&bytes) {
+            Ok((head, _)) if head == self.head => Ok(bytes),
+            Ok(_) => Err(BundleError::damaged(&self.path, "it was replaced while it was read")),
+            Err(why) => Err(BundleError::damaged(&self.path, why)),
+        }
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Windows {
+    /// Opens the windows of a bundle; `None` where it has none. Damaged ones are left out and listed.
+    pub fn open(bundle: &Path) -> Option<Windows> {
+        let directory = bundle.join(DIRECTORY);
+        if !directory.is_dir() {
+            return None;
+        }
+        let mut damage = Vec::new();
+        let document = read_json(&directory.join("windows.json")).unwrap_or_else(|error| {
+            let lack = if is_missing(&error) {
+                "by what rule they were kept is not known"
+            } else {
+                "nothing in them has a name"
+            };
+            damage.push(format!("{error}: {lack}"));
+            unknown()
+        });
+        let mut windows = Vec::new();
+        let paths = sorted_entries(&directory, ENDING);
+        if paths.len() > MAX_WINDOWS {
+            damage.push(format!("{}: more than {MAX_WINDOWS} windows: the others are left out", directory.display()));
+        }
+        for path in paths.into_iter().take(MAX_WINDOWS) {
+            match head_of(&path) {
+                Ok(head) => windows.push(SavedWindow { head, path }),
+                // Another one took its place meanwhile.
+                Err(error) if is_missing(&error) => {}
+                Err(error) => damage.push(error.to_string()),
+            }
+        }
+        windows.sort_by(|a: &SavedWindow, b: &SavedWindow| {
+            let of = |head: &'_ WindowHead| (std::cmp::Reverse(head.latency()), head.sample.seq);
+            let names = a.head.phase.cmp(&b.head.phase).then_with(|| a.head.series.cmp(&b.head.series));
+            names.then_with(|| of(&a.head).cmp(&of(&b.head)))
+        });
+        Some(Windows { document, windows, damage })
+    }
+
+    /// What a reader must know of them.
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut findings = self.document.recorded.findings.clone();
+        let missed = self.document.series.iter().fold(0u64, |sum, series| sum.saturating_add(series.missed()));
+        if missed > 0 {
+            let message = format!("{missed} late samples have no window: what happened around them was not kept");
+            let finding = Finding::new("windows-missed", Severity::Warning, "explain", message);
+            let each = |field: fn(&super::SeriesWindows) -> u64| {
+                self.document.series.iter().fold(0u64, |sum, series| sum.saturating_add(field(series)))
+            };
+            let evidence = format!(
+                "{} overwritten before they could be copied, {} seen too late, {} without room",
+                each(|series| series.missed_overwritten),
+                each(|series| series.missed_unseen),
+                each(|series| series.missed_room)
+            );
+            findings.push(
+                finding.evidence(evidence).remedy("give [explain] a larger buffer, or fewer samples: worst, above"),
+            );
+        }
+        if !self.document.complete {
+            let message = "the windows are those of the last second before the run was cut off, or is now";
+            findings.push(Finding::new("windows-cut-off", Severity::Note, "explain", message));
+        }
+        findings
+    }
+}
+
+/// The head alone of a file.
+fn head_of(path: &Path) -> Result<WindowHead, BundleError> {
+    let file = File::open(path).map_err(BundleError::io("read", path))?;
+    let size = file.metadata().map_err(BundleError::io("read", path))?.len();
+    let mut begin = Vec::new();
+    file.take(WindowHead::BEGIN as u64).read_to_end(&mut begin).map_err(BundleError::io("read", path))?;
+    let decoded = WindowHead::decode(&begin, size);
+    decoded.map(|(head, ..)| head).map_err(|why| BundleError::damaged(path, why))
+}
+
+/// The document of windows that have lost it.
+fn unknown() -> WindowsDocument {
+    let rule = super::KeptRule { worst: 0, above: None, before: Nanos::ZERO, buffer: Bytes(0), room: Bytes(0) };
+    WindowsDocument::new(rule, Recorded::nothing("unknown", MonotonicNs(0)), Names::default())
+}

@@ -1,0 +1,90 @@
+//! `punctual explain`: who made the late samples of a bundle late.
+
+use super::show::{open, show_options};
+use crate::exit::{Ending, Exit, Failure};
+use crate::explained::{self, Wanted};
+use crate::output;
+use punctual_analyze::Explanations;
+use punctual_bundle::Bundle;
+use punctual_core::{Event, Nanos};
+use punctual_report::export::{self, ExportError, Format, RecordingInput};
+use punctual_report::terminal;
+use std::path::{Path, PathBuf};
+
+/// Tell who made the late samples of a bundle late
+///
+/// Each sample's latency is taken apart into what it went to: interrupts, other tasks, preemption that was off, locks, I/O, and what is not
+/// known. The parts add up, and each rests on kernel events. The events are those that a run with --explain kept around its worst
+/// samples, or those of a recording (--trace, `punctual trace`).
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  punctual measure timer --cpus 3 --duration 10s --explain --output late && punctual explain late\n  \
+                        punctual explain BUNDLE --series timer/cpu3 --worst 5\n  \
+                        punctual explain BUNDLE --min-latency 200us --json | jq '.samples[].parts'\n  \
+                        punctual explain BUNDLE --pair 'request->reply' --worst 3\n  \
+                        punctual explain BUNDLE --perfetto late.pftrace\n\n\
+                        Exit codes: 0 done; 2 the bundle holds nothing to explain samples with; 4 parts do not add up to their latency, which \
+                        is a bug."
+)]
+pub struct Args {
+    /// The bundle
+    #[arg(value_name = "BUNDLE")]
+    bundle: PathBuf,
+    /// Only samples of this series (NAME or PHASE/NAME); may be given several times
+    #[arg(long, value_name = "SERIES")]
+    series: Vec<String>,
+    /// Of a recording: the longest intervals of this pair (A->B), scope or function instead of samples, as of `punctual pairs`; may be given several times
+    #[arg(long, value_name = "PAIR", conflicts_with = "series")]
+    pair: Vec<String>,
+    /// Only so many of each series: the latest [default: all that were kept]
+    #[arg(long, value_name = "N")]
+    worst: Option<usize>,
+    /// Only samples that were at least so late
+    #[arg(long, value_name = "DURATION")]
+    min_latency: Option<Nanos>,
+    /// Print punctual-explain/1 instead (docs/explain.md)
+    #[arg(long)]
+    json: bool,
+    /// Also write the events around these samples to this file, for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
+}
+
+/// Opens, explains, shows.
+pub fn run(args: Args) -> Ending {
+    let bundle = open(&args.bundle)?;
+    let wanted = Wanted {
+        series: args.series,
+        pairs: args.pair,
+        worst: args.worst,
+        min_latency: args.min_latency.unwrap_or(Nanos::ZERO),
+    };
+    let explanations = explained::open(&bundle, &wanted)?;
+    if let Some(path) = &args.perfetto {
+        write_perfetto(&bundle, &explanations, path)?;
+    }
+    if args.json {
+        output::print_json(&explanations.document())?;
+    } else {
+        output::print(&terminal::explanations(&explanations, &show_options()))?;
+    }
+    Ok(if explanations.contradiction().is_some() { Exit::NoEvidence } else { Exit::Done })
+}
+
+/// The events of all windows as one trace. Where windows overlap, an event is there once.
+fn write_perfetto(bundle: &Bundle, explanations: &Explanations, path: &Path) -> Result<(), Failure> {
+    let mut events: Vec<&Event> = explanations.samples.iter().flat_map(|sample| &sample.events).collect();
+    events.sort_by_key(|event| (event.at, event.cpu));
+    events.dedup();
+    let environment: Option<serde_json::Value> = bundle.document("environment").unwrap_or_default();
+    let release = environment.as_ref().and_then(|document| document["kernel"]["release"]["known"].as_str());
+    let input = RecordingInput { recorded: &explanations.recorded, names: &explanations.names, release };
+    output::stream_to(Some(path), |out| {
+        export::export_recording(input, events.iter().map(|event| **event), Format::Perfetto, out).map_err(|error| {
+            match error {
+                ExportError::Write(error) => error.into(),
+                other => Failure::failed(other),
+            }
+        })
+    })
+}

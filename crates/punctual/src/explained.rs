@@ -1,0 +1,84 @@
+//! The late samples of a bundle with what happened around them, explained: out of the windows that the flight recorder kept, or out of
+//! a recording of the whole run.
+
+mod intervals;
+mod recording;
+mod windows;
+
+use crate::exit::Failure;
+use punctual_analyze::explain::{Late, explain};
+use punctual_analyze::gaps::Gaps;
+use punctual_analyze::threads::Coverage;
+use punctual_analyze::{Explained, Explanations};
+use punctual_bundle::Bundle;
+use punctual_core::{CpuSet, Event, Nanos};
+
+/// Which samples are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Series, by name or `phase/name`; none: all.
+    pub series: Vec<String>,
+    /// Pairs and functions of a recording instead of series.
+    pub pairs: Vec<String>,
+    /// At most so many of each series; `None`: as many as there are.
+    pub worst: Option<usize>,
+    /// From this latency on.
+    pub min_latency: Nanos,
+}
+
+impl Wanted {
+    /// Whether a series is wanted.
+    fn wants(&self, phase: &str, series: &str) -> bool {
+        self.series.is_empty() || self.series.iter().any(|name| is_called(name, phase, series))
+    }
+}
+
+fn is_called(name: &str, phase: &str, series: &str) -> bool {
+    name == series || name.strip_suffix(series).and_then(|rest| rest.strip_suffix('/')) == Some(phase)
+}
+
+/// Explains what is wanted of a bundle.
+///
+/// # Errors
+/// The bundle holds nothing to explain samples with, or no such series: the request was wrong.
+pub fn open(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
+    let known: Vec<(&str, &str)> = bundle.series().map(|(phase, series)| (phase, series.meta.name.as_str())).collect();
+    if let Some(name) =
+        wanted.series.iter().find(|name| !known.iter().any(|(phase, series)| is_called(name, phase, series)))
+    {
+        let known: Vec<&str> = known.iter().map(|(_, series)| *series).collect();
+        return Err(Failure::refused(format!("there is no series `{name}`; known are {}", known.join(", "))));
+    }
+    let mut explanations = if wanted.pairs.is_empty() {
+        windows::explain(bundle, wanted)
+            .or_else(|| recording::explain(bundle, wanted))
+            .ok_or_else(|| nothing(bundle))?
+    } else {
+        intervals::explain(bundle, wanted)?
+    };
+    let contradiction = explanations.contradiction();
+    explanations.findings.extend(contradiction);
+    Ok(explanations)
+}
+
+fn nothing(bundle: &Bundle) -> Failure {
+    Failure::refused(format!(
+        "{} holds nothing to explain samples with: no windows and no recording.\nMeasure again with `punctual run --explain` or \
+         `punctual measure --explain` (or an [explain] section), which keep what happened around the worst samples; `--trace` records everything",
+        bundle.directory.display()
+    ))
+}
+
+/// One sample, explained by the events around it, which come in the order of time. `gaps`: what of the record is missing where the events do not tell.
+fn explained(
+    phase: &str,
+    series: &str,
+    late: Late,
+    events: Vec<Event>,
+    left_out: CpuSet,
+    coverage: &Coverage,
+) -> Explained {
+    let gaps = Gaps::of(events.iter().copied());
+    let explanation = explain(late, &events, coverage, &gaps);
+    Explained { phase: phase.to_owned(), series: series.to_owned(), explanation, events, left_out }
+}

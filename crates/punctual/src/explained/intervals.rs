@@ -1,0 +1,54 @@
+//! Intervals of a recording between any two points, or of functions, instead of samples.
+
+use super::Wanted;
+use super::recording::Around;
+use crate::commands::pairs;
+use crate::exit::Failure;
+use punctual_analyze::Explanations;
+use punctual_analyze::explain::{Kind, Late};
+use punctual_analyze::pairs::{Figures, Interval, Pairing, PairingOptions, Prepared, Request, Subject};
+use punctual_bundle::Bundle;
+
+/// So many of each are explained unless something else is asked for.
+const USUAL: usize = 20;
+
+/// Explains the longest intervals of the pairs and functions that are wanted.
+pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
+    let opened = pairs::recording(bundle)?;
+    let names = opened.names();
+    let requests = wanted.pairs.iter().map(|text| Request::find(text, names, None, None));
+    let requests: Vec<Request> = requests.collect::<Result<_, _>>().map_err(Failure::refused)?;
+    let options = PairingOptions { everything: false, requests: requests.clone() };
+    let prepared = match Prepared::is_needed(&opened.recorded, &requests) {
+        true => Prepared::of(opened.events(), &requests),
+        false => Prepared::default(),
+    };
+    let mut pairing = Pairing::new(options, prepared, names, &opened.recorded);
+    opened.events().for_each(|event| pairing.push(&event, |_| {}));
+    let results = pairing.finish(names);
+    let asked = |id| {
+        requests.iter().any(|r| matches!(&r.subject, Subject::Function { functions, .. } if functions.contains(id)))
+    };
+    let functions = results.functions.iter().filter(|(id, _)| asked(*id)).map(|(id, function)| {
+        let name =
+            names.functions.get(id.0 as usize).map_or_else(|| format!("function {}", id.0), |name| name.name.clone());
+        (name, &function.calls)
+    });
+    let of_pairs = results.pairs.iter().map(|pair| (pair.name.clone(), &pair.figures));
+    let all: Vec<(String, &Figures)> = of_pairs.chain(functions).collect();
+
+    let around = Around::of(&opened);
+    let mut samples = Vec::new();
+    for (name, figures) in &all {
+        let long = figures.worst.iter().filter(|interval| interval.span() >= wanted.min_latency);
+        for interval in long.take(wanted.worst.unwrap_or(USUAL)) {
+            samples.push(around.explain("", name, late_of(interval)));
+        }
+    }
+    Ok(around.of_samples(samples, opened.recorded.findings.clone()))
+}
+
+fn late_of(interval: &Interval) -> Late {
+    let (due, woke) = interval.window();
+    Late { tid: interval.tid(), cpu: interval.to.cpu, due, woke, kind: Kind::Interval }
+}

@@ -1,0 +1,99 @@
+//! Out of a recording of the whole run: the worst samples of each series that it covers.
+
+use super::{Wanted, explained};
+use crate::recorded::{self, Opened};
+use punctual_analyze::Explanations;
+use punctual_analyze::explain::{Kind, Late};
+use punctual_analyze::threads::Coverage;
+use punctual_bundle::explanation::EventSource;
+use punctual_bundle::{Bundle, Series};
+use punctual_core::event::{Group, Recorded, Tid};
+use punctual_core::{Clock, CpuSet, Event, Finding, MonotonicNs, Nanos, Sample, Severity, What};
+
+/// So much before a sample is looked at: who ran when it was due, and what the thread did last.
+const BEFORE: Nanos = Nanos::from_millis(2);
+
+/// Explains the worst samples of the series of a bundle; `None` where it has no recording of who ran.
+pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
+    let opened = recorded::open(bundle).filter(|opened| opened.recorded.covers(Group::Sched))?;
+    let around = Around::of(&opened);
+    let (mut samples, mut findings) = (Vec::new(), Vec::new());
+    for (phase, series) in bundle.series().filter(|(phase, series)| wanted.wants(phase, &series.meta.name)) {
+        let name = &series.meta.name;
+        let Some(tid) = series.meta.tid.and_then(|tid| u32::try_from(tid).ok()).map(Tid) else { continue };
+        if series.meta.clock != Clock::Monotonic {
+            let message = format!("its samples are on {}, the events of the recording are not", series.meta.clock);
+            findings.push(
+                Finding::new("explain-other-clock", Severity::Note, format!("{phase}/{name}"), message)
+                    .remedy("--explain keeps windows of any clock"),
+            );
+            continue;
+        }
+        let late = series.state.data.worst.iter().filter(|sample| sample.latency() >= wanted.min_latency);
+        for sample in late.take(wanted.worst.unwrap_or(usize::MAX)) {
+            let late = late_of(sample, series, tid);
+            if around.covers(late) {
+                samples.push(around.explain(phase, name, late));
+            }
+        }
+    }
+    findings.extend(opened.recorded.findings.iter().cloned());
+    Some(around.of_samples(samples, findings))
+}
+
+fn late_of(sample: &Sample, series: &Series, tid: Tid) -> Late {
+    Late {
+        tid,
+        cpu: u16::try_from(sample.cpu).unwrap_or(Event::NO_CPU),
+        due: MonotonicNs(sample.due.0),
+        woke: MonotonicNs(sample.woke.0),
+        kind: if series.meta.workload == "timer" { Kind::Timer } else { Kind::Interval },
+    }
+}
+
+/// The events of a recording around any interval of it.
+pub(super) struct Around<'o, 'b> {
+    opened: &'o Opened<'b>,
+    coverage: Coverage,
+    /// Where events are missing. A recorder tells of that when it has room again: after the interval, perhaps.
+    losses: Vec<Event>,
+}
+
+impl<'o, 'b> Around<'o, 'b> {
+    pub(super) fn of(opened: &'o Opened<'b>) -> Around<'o, 'b> {
+        let coverage = Coverage::of(&opened.recorded, opened.names());
+        let lossy = opened.recorded.lost() > 0;
+        let losses = lossy.then(|| opened.events().filter(|event| matches!(event.what, What::Lost { .. })));
+        Around { opened, coverage, losses: losses.into_iter().flatten().take(MOST_LOSSES).collect() }
+    }
+
+    /// Whether the recording reaches from the begin of this to its end.
+    pub(super) fn covers(&self, late: Late) -> bool {
+        let Recorded { began, ended, .. } = self.opened.recorded;
+        late.due >= began && late.woke <= ended
+    }
+
+    pub(super) fn explain(&self, phase: &str, series: &str, late: Late) -> punctual_analyze::Explained {
+        let (from, to) = (late.due.min(late.woke) + Nanos(-BEFORE.ns()), late.woke.max(late.due));
+        let mut events: Vec<Event> = self.opened.window(from, to).collect();
+        let told_later = self.losses.iter().filter(|event| event.at > to);
+        let within = told_later.filter(|event| matches!(event.what, What::Lost { since, .. } if since < to));
+        events.extend(within.map(|event| Event { at: to, ..*event }));
+        explained(phase, series, late, events, CpuSet::new(), &self.coverage)
+    }
+
+    pub(super) fn of_samples(self, samples: Vec<punctual_analyze::Explained>, findings: Vec<Finding>) -> Explanations {
+        Explanations {
+            source: EventSource::Recording,
+            rule: None,
+            recorded: self.opened.recorded.clone(),
+            names: self.opened.names().clone(),
+            series: Vec::new(),
+            samples,
+            findings,
+        }
+    }
+}
+
+/// So many stretches with missing events are known; a recording with more is not one to explain by.
+const MOST_LOSSES: usize = 1 << 16;

@@ -1,0 +1,147 @@
+//! Out of the windows that the flight recorder kept.
+
+use super::{Wanted, explained};
+use punctual_analyze::explain::{Kind, Late};
+use punctual_analyze::threads::Coverage;
+use punctual_analyze::{Explained, Explanations};
+use punctual_bundle::explanation::EventSource;
+use punctual_bundle::windows::{SavedWindow, Waited, WindowHead};
+use punctual_bundle::{Bundle, BundleError};
+use punctual_core::event::Tid;
+use punctual_core::{Event, Finding, Severity, What};
+use punctual_record::merge::{Batches, Merge};
+use punctual_record::wire::{self, WireError};
+use std::collections::HashMap;
+
+/// Explains the windows of a bundle; `None` where it has none.
+pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
+    let windows = bundle.windows.as_ref()?;
+    let document = &windows.document;
+    let coverage = Coverage::of(&document.recorded, &document.names);
+    let order: HashMap<(&str, &str), usize> = bundle
+        .series()
+        .enumerate()
+        .map(|(place, (phase, series))| ((phase, series.meta.name.as_str()), place))
+        .collect();
+    let place = |window: &SavedWindow| {
+        order.get(&(window.head.phase.as_str(), window.head.series.as_str())).copied().unwrap_or(usize::MAX)
+    };
+    let wants = |window: &&SavedWindow| {
+        wanted.wants(&window.head.phase, &window.head.series) && window.head.latency() >= wanted.min_latency
+    };
+    let mut kept: Vec<&SavedWindow> = windows.windows.iter().filter(wants).collect();
+    kept.sort_by_key(|window| place(window)); // Stable: of each series the latest sample stays first.
+    let mut findings = windows.findings();
+    let mut trouble = Trouble::default();
+    let mut samples: Vec<Explained> = Vec::new();
+    for window in first_of_each(kept, wanted.worst) {
+        match read(window, place(window), &mut trouble) {
+            Ok(events) => {
+                let WindowHead { phase, series, left_out, .. } = &window.head;
+                samples.push(explained(phase, series, late(&window.head), events, left_out.clone(), &coverage));
+            }
+            Err(error) => trouble.unreadable.push(error.to_string()),
+        }
+    }
+    findings.extend(trouble.findings());
+    let wants = |series: &&punctual_bundle::windows::SeriesWindows| wanted.wants(&series.phase, &series.series);
+    Some(Explanations {
+        source: EventSource::Windows,
+        rule: Some(document.rule),
+        recorded: document.recorded.clone(),
+        names: document.names.clone(),
+        series: document.series.iter().filter(wants).cloned().collect(),
+        samples,
+        findings,
+    })
+}
+
+/// At most so many of each series.
+fn first_of_each(windows: Vec<&SavedWindow>, most: Option<usize>) -> impl Iterator<Item = &SavedWindow> {
+    let mut counted: HashMap<(String, String), usize> = HashMap::new();
+    windows.into_iter().filter(move |window| {
+        let count = counted.entry((window.head.phase.clone(), window.head.series.clone())).or_default();
+        *count += 1;
+        most.is_none_or(|most| *count <= most)
+    })
+}
+
+fn late(head: &WindowHead) -> Late {
+    Late {
+        tid: head.tid,
+        cpu: u16::try_from(head.sample.cpu).unwrap_or(Event::NO_CPU),
+        due: head.due,
+        woke: head.woke,
+        kind: match head.waited {
+            Waited::Timer => Kind::Timer,
+            Waited::Interval => Kind::Interval,
+        },
+    }
+}
+
+/// The events of all lanes in the order of time, with the sample's own mark and with marks where events are missing.
+fn read(window: &SavedWindow, number: usize, trouble: &mut Trouble) -> Result<Vec<Event>, BundleError> {
+    let bytes = window.read()?;
+    let (head, lanes) = WindowHead::read(&bytes)
+        .map_err(|why| BundleError::Damaged { path: window.path().to_owned(), why: why.to_string() })?;
+    let mut sources: Vec<Once> = Vec::new();
+    for (lane, records) in head.lanes.iter().zip(lanes) {
+        let mut events = Vec::new();
+        if lane.whole_from > head.due {
+            // How many is not known: one at least.
+            let what = What::Lost { count: 1, since: head.due };
+            events.push(Event { at: lane.whole_from, cpu: lane.cpu, tid: Tid::IDLE, what });
+        }
+        for event in wire::decode(records) {
+            match event {
+                Ok(event) => events.push(event),
+                Err(WireError::UnknownKind { .. }) => trouble.unknown += 1,
+                Err(_) => trouble.broken += 1,
+            }
+        }
+        sources.push(Once(events));
+    }
+    let what = What::Sample { series: u32::try_from(number).unwrap_or(u32::MAX), due: head.due };
+    let cpu = u16::try_from(head.sample.cpu).unwrap_or(Event::NO_CPU);
+    sources.push(Once(vec![Event { at: head.woke, cpu, tid: head.tid, what }]));
+    Ok(Merge::new(sources).collect())
+}
+
+/// All events of a source at once.
+struct Once(Vec<Event>);
+
+impl Batches for Once {
+    fn next_batch(&mut self, events: &mut Vec<Event>) -> bool {
+        events.append(&mut self.0);
+        false
+    }
+}
+
+/// What of windows could not be read.
+#[derive(Default)]
+struct Trouble {
+    unreadable: Vec<String>,
+    unknown: u64,
+    broken: u64,
+}
+
+impl Trouble {
+    fn findings(self) -> Vec<Finding> {
+        let finding = |id, severity, message: String| Finding::new(id, severity, "explain", message);
+        let mut findings = Vec::new();
+        if let Some(first) = self.unreadable.first() {
+            let message = format!("{} windows could not be read", self.unreadable.len());
+            findings.push(finding("windows-unreadable", Severity::Bad, message).evidence(first.clone()));
+        }
+        if self.unknown > 0 {
+            let message = format!("{} events are of kinds that this version of punctual does not know", self.unknown);
+            let found = finding("windows-unknown-events", Severity::Warning, message);
+            findings.push(found.remedy("read them with the version that recorded them"));
+        }
+        if self.broken > 0 {
+            let message = format!("{} records of windows are damaged and were passed over", self.broken);
+            findings.push(finding("windows-damaged-records", Severity::Bad, message));
+        }
+        findings
+    }
+}
