@@ -1,7 +1,6 @@
 //! The late samples of a bundle, explained: what terminal, report and JSON show.
 
-use crate::explain::{Cause, Explanation};
-use crate::threads::Interrupt;
+use crate::explain::{Explanation, Mode, Part};
 use punctual_bundle::explanation::{
     EVIDENCE_SHOWN, EXPLAIN_SCHEMA, EventSource, Evidence, ExplainDocument, ExplainedPart, ExplainedSample,
 };
@@ -98,12 +97,13 @@ impl Explanations {
             parts: explanation.parts.iter().map(|part| self.part(part, events)).collect(),
             chain: explanation.chain.iter().map(|tid| self.names.task(*tid)).collect(),
             lost: explanation.lost,
-            doubts: explanation.doubts.iter().map(|doubt| format!("{doubt:?}")).collect(),
+            confidence: explanation.confidence().word().to_owned(),
+            doubts: explanation.doubts.iter().map(|doubt| doubt.word().to_owned()).collect(),
             left_out: left_out.iter().map(|cpu| cpu as u16).collect(),
         }
     }
 
-    fn part(&self, part: &crate::explain::Part, events: &[Event]) -> ExplainedPart {
+    fn part(&self, part: &Part, events: &[Event]) -> ExplainedPart {
         let shown = part.evidence.iter().take(EVIDENCE_SHOWN).filter_map(|place| events.get(*place));
         let evidence = |event: &Event| Evidence {
             at: event.at.ns(),
@@ -112,11 +112,18 @@ impl Explanations {
             event: event.what.name().to_owned(),
         };
         ExplainedPart {
-            cause: word(part.cause).to_owned(),
-            who: who(part.cause, &self.names),
+            cause: part.cause.word().to_owned(),
+            who: part.cause.who(&self.names),
             ns: part.span().ns(),
             from: part.from.ns(),
             cpu: part.cpu,
+            syscall: match part.cause.mode() {
+                Some(Mode::Syscall(number)) => Some(self.names.syscall(number)),
+                _ => None,
+            },
+            prio: part.prio,
+            stack: part.stack.map(|stack| self.names.stack(stack)).unwrap_or_default(),
+            meanwhile: part.meanwhile.iter().map(|part| self.part(part, events)).collect(),
             evidence: shown.map(evidence).collect(),
             evidence_count: part.evidence.len() as u64,
         }
@@ -125,49 +132,4 @@ impl Explanations {
 
 fn known_cpu(cpu: u16) -> Option<u16> {
     Some(cpu).filter(|cpu| *cpu != Event::NO_CPU)
-}
-
-/// The word for a cause in JSON.
-pub fn word(cause: Cause) -> &'static str {
-    match cause {
-        Cause::TimerLate { .. } => "timer-late",
-        Cause::Interrupt(Interrupt::Hard(_)) => "hardirq",
-        Cause::Interrupt(Interrupt::Vector(_)) => "vector",
-        Cause::Interrupt(Interrupt::Soft(_)) => "softirq",
-        Cause::IdleExit { .. } => "idle-exit",
-        Cause::Waking => "waking",
-        Cause::NotSwitched { .. } => "not-switched",
-        Cause::Preempted { .. } => "preempted",
-        Cause::Throttled { .. } => "throttled",
-        Cause::Runqueue { .. } => "runqueue",
-        Cause::Migration { .. } => "migration",
-        Cause::Lock { .. } => "lock",
-        Cause::Io { .. } => "io",
-        Cause::PageFault => "page-fault",
-        Cause::Reclaim => "reclaim",
-        Cause::Sleeping => "sleeping",
-        Cause::Itself { .. } => "itself",
-        Cause::Unknown => "unknown",
-    }
-}
-
-/// Who or what is responsible, by name; `None` where the cause says it all.
-pub fn who(cause: Cause, names: &Names) -> Option<String> {
-    match cause {
-        Cause::Interrupt(Interrupt::Hard(irq)) => Some(names.irq(irq)),
-        Cause::Interrupt(Interrupt::Vector(vector)) => Some(names.vector(vector)),
-        Cause::Interrupt(Interrupt::Soft(vector)) => Some(names.softirq(vector)),
-        Cause::IdleExit { state } => {
-            Some(names.idle_states.get(&state?).cloned().unwrap_or_else(|| format!("state {state:?}")))
-        }
-        Cause::TimerLate { running: tid, .. } | Cause::NotSwitched { running: tid, .. } => Some(names.task(tid)),
-        Cause::Preempted { by: tid, .. } | Cause::Throttled { running: tid } => Some(names.task(tid)),
-        Cause::Runqueue { behind: tid } | Cause::Migration { by: tid } => Some(names.task(tid)),
-        Cause::Lock { released_by, .. } => released_by.map(|tid| names.task(tid)),
-        Cause::Io { device } => {
-            Some(names.devices.get(&device).cloned().unwrap_or_else(|| format!("device {device:#x}")))
-        }
-        Cause::Itself { syscall } => syscall.map(|number| names.syscall(number)),
-        Cause::Waking | Cause::PageFault | Cause::Reclaim | Cause::Sleeping | Cause::Unknown => None,
-    }
 }

@@ -57,7 +57,9 @@ pub struct ExplainedSample {
     pub chain: Vec<String>,
     /// Events that are known to be missing within it.
     pub lost: u64,
-    /// Why it may be wrong, in words; empty where nothing casts doubt on it.
+    /// How far this can be trusted: `high`, `fair`, `low`.
+    pub confidence: String,
+    /// Why it may be wrong, a word each; empty where nothing casts doubt on it.
     pub doubts: Vec<String>,
     /// CPUs whose events were recorded and found no room in the window.
     pub left_out: Vec<u16>,
@@ -76,6 +78,14 @@ pub struct ExplainedPart {
     pub from: i64,
     /// The CPU that it concerns.
     pub cpu: Option<u16>,
+    /// The system call that the responsible task was in, or the thread itself.
+    pub syscall: Option<String>,
+    /// The priority of the responsible task, as the kernel's `prio`: 0 to 99 real-time (99 less rt_priority), 100 to 139 others, -1 deadline.
+    pub prio: Option<i16>,
+    /// Where in the kernel the responsible task was, innermost first, where its stack was taken.
+    pub stack: Vec<String>,
+    /// For a wait for another task: what that one did meanwhile. These add up to `ns`.
+    pub meanwhile: Vec<ExplainedPart>,
     /// The events that prove it, at most [`EVIDENCE_SHOWN`] of them.
     pub evidence: Vec<Evidence>,
     /// How many there are.

@@ -3,7 +3,6 @@
 use super::ShowOptions;
 use super::paint::{Page, Tone};
 use crate::format;
-use punctual_analyze::explained::{who, word};
 use punctual_analyze::{Explained, Explanations};
 use punctual_core::Nanos;
 
@@ -27,11 +26,11 @@ fn one(out: &mut Page, sample: &Explained, all: &Explanations) {
     let latency = micros(explanation.latency());
     out.heading(&format!("{series}: {latency} on CPU {}", explanation.late.cpu));
     for (cause, span) in explanation.totals() {
-        let who = who(cause, &all.names).map_or(String::new(), |who| format!(": {}", format::plain(&who)));
-        out.paragraph("  ", "    ", Tone::Plain, &format!("{} {}{who}", micros(span), word(cause)));
+        let who = cause.who(&all.names).map_or(String::new(), |who| format!(": {}", format::plain(&who)));
+        out.paragraph("  ", "    ", Tone::Plain, &format!("{} {}{who}", micros(span), cause.word()));
     }
     for doubt in &explanation.doubts {
-        out.paragraph("  ", "    ", Tone::Doubtful, &format!("{doubt:?}"));
+        out.paragraph("  ", "    ", Tone::Doubtful, doubt.sentence());
     }
 }
 
