@@ -13,6 +13,7 @@ pub mod occupancy;
 pub mod pairs;
 pub mod percentiles;
 pub mod probes;
+pub mod published;
 pub mod requirements;
 pub mod stats;
 pub mod stolen;

@@ -1,7 +1,7 @@
 //! The summary of a run from what its bundle, or the run itself, holds.
 
 use crate::requirements::{self, Evidence};
-use crate::{Distribution, findings, percentiles};
+use crate::{Distribution, findings, percentiles, published};
 use punctual_bundle::state::State;
 use punctual_bundle::summary::{
     CorrectedSummary, MechanismSummary, PhaseSummary, RequirementSummary, SCHEMA, SeriesSummary, Summary,
@@ -87,6 +87,7 @@ pub fn summarize_run(manifest: &Manifest, phases: &[PhaseView], found: &[Finding
         ending: manifest.ending.clone(),
         verdict: overall(requirements, found, whole),
         mechanisms: mechanisms(&summaries),
+        published: manifest.published.as_ref().map(|published| published::compare(published, &summaries)),
         phases: summaries,
         findings: merge(found, born),
         recording: None,

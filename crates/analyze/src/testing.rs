@@ -46,6 +46,7 @@ pub fn manifest(outcome: Option<Outcome>) -> Manifest {
         punctual: "0.1.0".into(),
         experiment: "test".into(),
         experiment_file: None,
+        published: None,
         origin: "run".into(),
         created: jiff::Timestamp::UNIX_EPOCH,
         ending: outcome.map(|outcome| Ending { at: jiff::Timestamp::UNIX_EPOCH, outcome, exit_code: 0 }),

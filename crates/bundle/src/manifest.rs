@@ -1,5 +1,6 @@
 //! `bundle.json`: what the directory is and whether its run ended.
 
+use punctual_core::Published;
 use serde::{Deserialize, Serialize};
 
 /// The word in `bundle.json` by which a bundle is known.
@@ -19,6 +20,9 @@ pub struct Manifest {
     /// The file in the bundle that holds the experiment as written; absent for imports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment_file: Option<String>,
+    /// What was published of this experiment, to set beside what is measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Published>,
     /// `run`, or `import: <format>`.
     pub origin: String,
     /// When the run began, UTC (RFC 3339).

@@ -32,9 +32,74 @@ pub struct Summary {
     pub findings: Vec<Finding>,
     /// All requirements together: `met`, `not-met`, `undecided`, or `null` where none was stated.
     pub verdict: Option<VerdictWord>,
+    /// What was published of the experiment, with the same figures here; absent where the experiment says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<PublishedSummary>,
     /// What was recorded of kernel events and test points; absent where nothing was, or where nobody counted it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<RecordingSummary>,
+}
+
+/// Published results beside those of this run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PublishedSummary {
+    /// By whom, of which system.
+    pub source: String,
+    /// The results in order.
+    pub results: Vec<ResultSummary>,
+}
+
+/// One published result.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ResultSummary {
+    /// Of what.
+    pub what: String,
+    /// As it was published.
+    pub published: String,
+    /// The same figure here; `null` where none was asked for, or where it cannot be told (see `reason`).
+    pub here: Option<Reading>,
+    /// What must come out anywhere, as written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<String>,
+    /// Whether that came out; `null` where no shape was stated or where it cannot be told.
+    pub reproduced: Option<bool>,
+    /// The figures that decided it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compared: Option<Compared>,
+    /// What keeps the figure or the shape from being told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Two figures held against each other: `left` and `factor` times `right`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Compared {
+    /// The left one.
+    pub left: f64,
+    /// `<`, `<=`, `>`, `>=`, or `~` for "within a tenth of".
+    pub relation: String,
+    /// How many times the right one was meant.
+    pub factor: f64,
+    /// The right one.
+    pub right: f64,
+    /// The unit of both.
+    pub unit: String,
+}
+
+/// A figure of this run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Reading {
+    /// Where it was read, as written.
+    pub of: String,
+    /// Its value.
+    pub value: f64,
+    /// `ns`, `count`, `ratio`, ….
+    pub unit: String,
+    /// How many samples it is of, where that is a question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// Of how many series it was put together.
+    pub series: usize,
 }
 
 /// Kernel events and test points.

@@ -7,7 +7,7 @@ use crate::meta::{PhaseMeta, SeriesMeta};
 use crate::state::State;
 use crate::summary::Summary;
 use crate::{BundleError, FORMAT_VERSION, reader};
-use punctual_core::{Finding, Sample};
+use punctual_core::{Finding, Published, Sample};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File};
@@ -70,6 +70,7 @@ impl BundleWriter {
             punctual: env!("CARGO_PKG_VERSION").to_owned(),
             experiment: experiment.to_owned(),
             experiment_file: None,
+            published: None,
             origin: origin.to_owned(),
             created,
             ending: None,
@@ -97,6 +98,12 @@ impl BundleWriter {
     pub fn write_experiment(&mut self, file_name: &'static str, bytes: &[u8]) -> Result<(), BundleError> {
         replace(&self.directory.join(file_name), bytes)?;
         self.manifest.experiment_file = Some(file_name.to_owned());
+        self.write_manifest()
+    }
+
+    /// Keeps what was published of the experiment.
+    pub fn write_published(&mut self, published: &Published) -> Result<(), BundleError> {
+        self.manifest.published = Some(published.clone());
         self.write_manifest()
     }
 

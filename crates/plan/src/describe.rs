@@ -45,6 +45,10 @@ impl Plan {
         }
         self.record.iter().for_each(|plan| record(&mut page, plan));
         self.explain.iter().for_each(|plan| explain(&mut page, plan));
+        if let Some(published) = &self.published {
+            let count = published.results.len();
+            page.fact(1, "published", format!("{} ({count} results)", published.source));
+        }
         self.phases.iter().for_each(|plan| phase(&mut page, plan));
         page.text
     }

@@ -6,7 +6,7 @@ use crate::text::{At, Setting, SourceFormat, SourceText, Span};
 use crate::words::{ByteSize, CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod};
 pub use crate::workload::WorkloadSpec;
 use punctual_core::event::Group;
-use punctual_core::{Clock, CpuSet, Nanos, Policy, Priority, Requirement};
+use punctual_core::{Clock, CpuSet, Nanos, Policy, Priority, Requirement, Term};
 use std::sync::Arc;
 
 /// A whole file, from [`crate::load()`].
@@ -26,6 +26,8 @@ pub struct Experiment {
     pub record: Option<RecordSpec>,
     /// `[explain]`.
     pub explain: Option<ExplainSpec>,
+    /// `[published]`.
+    pub published: Option<PublishedSpec>,
     /// Every `[[measure]]`, in order.
     pub measures: Vec<MeasureSpec>,
     /// Every `[[load]]`, in order.
@@ -114,6 +116,32 @@ pub struct ExplainSpec {
     pub events: Setting<Vec<At<Group>>>,
     /// `stacks` of the kernel.
     pub stacks: Setting<bool>,
+}
+
+/// What was published of this experiment.
+#[derive(Clone, Debug)]
+pub struct PublishedSpec {
+    /// The section's header.
+    pub span: Span,
+    /// `source`: by whom, of which system.
+    pub source: Setting<String>,
+    /// Every `[[published.result]]`, in order.
+    pub results: Vec<ResultSpec>,
+}
+
+/// One published result.
+#[derive(Clone, Debug)]
+pub struct ResultSpec {
+    /// The section's header.
+    pub span: Span,
+    /// `what`
+    pub what: Setting<String>,
+    /// `value`, as published.
+    pub value: Setting<String>,
+    /// `here`: the same figure of this run.
+    pub here: Setting<Term>,
+    /// `shape`: what must come out anywhere, as written.
+    pub shape: Setting<String>,
 }
 
 /// Something to measure.

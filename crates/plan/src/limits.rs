@@ -7,6 +7,8 @@ use punctual_core::Nanos;
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 /// The longest name of an experiment, phase, measure, load or partition, in characters.
 pub const MAX_NAME_CHARS: usize = 64;
+/// The longest remark for people, in characters.
+pub const MAX_REMARK_CHARS: usize = 400;
 /// Measures or loads in a file.
 pub const MAX_SECTIONS: usize = 1_024;
 /// Phases in a file.

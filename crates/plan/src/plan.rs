@@ -4,7 +4,7 @@ pub use crate::target::TargetPlan;
 use crate::words::{ByteSize, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod};
 pub use crate::workload::Workload;
 use punctual_core::event::Group;
-use punctual_core::{Clock, CpuSet, Nanos, Policy, Priority, Requirement};
+use punctual_core::{Clock, CpuSet, Nanos, Policy, Priority, Published, Requirement};
 use std::path::PathBuf;
 
 /// What to run, from [`crate::resolve()`].
@@ -40,6 +40,8 @@ pub struct Plan {
     pub record: Option<RecordPlan>,
     /// What is kept to explain late samples with.
     pub explain: Option<ExplainPlan>,
+    /// What was published of this experiment.
+    pub published: Option<Published>,
     /// At least one, run one after the other.
     pub phases: Vec<PhasePlan>,
 }

@@ -1,12 +1,13 @@
 //! The way back: the experiment that says everything a plan holds. Read again, it resolves to the same plan.
 
 use crate::experiment::{
-    Experiment, ExplainSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, RecordSpec, Settings, SystressSpec,
+    Experiment, ExplainSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, PublishedSpec, RecordSpec, ResultSpec,
+    Settings, SystressSpec,
 };
 use crate::plan::{Length, LoadPlan, MeasurePlan, PhasePlan, Plan, Scheduling};
 use crate::text::{At, Setting, SourceFormat, SourceText, Span};
 use crate::words::CpuChoice;
-use punctual_core::CpuSet;
+use punctual_core::{CpuSet, Published, PublishedResult};
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -43,6 +44,7 @@ impl Plan {
                 events: set(explain.events.iter().map(|group| at(*group)).collect()),
                 stacks: set(explain.stacks),
             }),
+            published: self.published.as_ref().map(published),
             measures: self.measures_in_order().into_iter().map(|measure| self.measure(measure)).collect(),
             loads: self.each_load().map(load).collect(),
             phases: self.phases.iter().map(phase).collect(),
@@ -145,6 +147,21 @@ fn heads_all(measure: &MeasurePlan, rests: &[&[MeasurePlan]]) -> bool {
 /// How long a measure takes that says nothing itself.
 fn whole(phase: &PhasePlan) -> Length {
     phase.duration.map_or(Length::UntilInterrupted, Length::Duration)
+}
+
+fn published(published: &Published) -> PublishedSpec {
+    let result = |result: &PublishedResult| ResultSpec {
+        span: Span::default(),
+        what: set(result.what.clone()),
+        value: set(result.value.clone()),
+        here: result.here.as_ref().and_then(|here| here.parse().ok()).map(at),
+        shape: result.shape.clone().map(at),
+    };
+    PublishedSpec {
+        span: Span::default(),
+        source: set(published.source.clone()),
+        results: published.results.iter().map(result).collect(),
+    }
 }
 
 fn phase(phase: &PhasePlan) -> PhaseSpec {

@@ -1,7 +1,8 @@
 //! An experiment or a plan written as TOML.
 
 use crate::experiment::{
-    Experiment, ExplainSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, RecordSpec, Settings, TargetSpec,
+    Experiment, ExplainSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, PublishedSpec, RecordSpec, Settings,
+    TargetSpec,
 };
 use crate::plan::Plan;
 use crate::text::{At, Setting};
@@ -17,6 +18,7 @@ impl Experiment {
         self.partition.iter().for_each(|spec| partition(&mut file, spec));
         self.record.iter().for_each(|spec| record(&mut file, spec));
         self.explain.iter().for_each(|spec| explain(&mut file, spec));
+        self.published.iter().for_each(|spec| published(&mut file, spec));
         self.measures.iter().for_each(|spec| measure(&mut file, spec));
         self.loads.iter().for_each(|spec| load(&mut file, spec));
         self.phases.iter().for_each(|spec| phase(&mut file, spec));
@@ -121,6 +123,18 @@ fn explain(file: &mut Writer, spec: &ExplainSpec) {
     file.set("buffer", &spec.buffer, text);
     file.set("events", &spec.events, |groups| texts(groups.iter().map(|at| at.value.word().to_owned())));
     file.set("stacks", &spec.stacks, bare);
+}
+
+fn published(file: &mut Writer, spec: &PublishedSpec) {
+    file.section("[published]");
+    file.set("source", &spec.source, text);
+    for result in &spec.results {
+        file.section("[[published.result]]");
+        file.set("what", &result.what, text);
+        file.set("value", &result.value, text);
+        file.set("here", &result.here, text);
+        file.set("shape", &result.shape, text);
+    }
 }
 
 fn measure(file: &mut Writer, spec: &MeasureSpec) {

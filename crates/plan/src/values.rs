@@ -2,13 +2,13 @@
 
 use crate::escape::{clipped, is_unprintable};
 use crate::limits::{
-    MAX_BUFFER, MAX_COMMAND_BYTES, MAX_NAME_CHARS, MAX_PATH_BYTES, MAX_VM_MEMORY, MIN_BUFFER, MIN_RECORDING,
-    MIN_VM_MEMORY,
+    MAX_BUFFER, MAX_COMMAND_BYTES, MAX_NAME_CHARS, MAX_PATH_BYTES, MAX_REMARK_CHARS, MAX_VM_MEMORY, MIN_BUFFER,
+    MIN_RECORDING, MIN_VM_MEMORY,
 };
 use crate::words::{ByteSize, CpuChoice, Nice, Output, Word};
 use punctual_core::event::Group;
 use punctual_core::words::nearest;
-use punctual_core::{Clock, CpuSet, Limit, Nanos, Policy, Priority, Requirement};
+use punctual_core::{Clock, CpuSet, Limit, Nanos, Policy, Priority, Requirement, Shape, ShapeError, Term};
 
 /// Why a value cannot be taken; the reader knows the place.
 #[derive(Debug, PartialEq)]
@@ -252,6 +252,31 @@ pub(crate) fn arguments(argv: Vec<String>) -> Read<Vec<String>> {
         return Err(wrong.help("put it into a script and run that"));
     }
     Ok(argv)
+}
+
+/// Words for people, on one line.
+pub(crate) fn remark(text: &str) -> Read<String> {
+    if text.trim().is_empty() {
+        return Err(Wrong::new("it is empty"));
+    }
+    if text.chars().count() > MAX_REMARK_CHARS {
+        return Err(Wrong::new(format!("it has more than {MAX_REMARK_CHARS} characters")));
+    }
+    if text.chars().any(is_unprintable) {
+        return Err(Wrong::new("it holds a character that does not print"));
+    }
+    Ok(text.to_owned())
+}
+
+/// A figure of the run.
+pub(crate) fn term(text: &str) -> Read<Term> {
+    text.parse().map_err(|why: ShapeError| Wrong::new(why.to_string()))
+}
+
+/// How figures of the run stand to one another.
+pub(crate) fn shape(text: &str) -> Read<String> {
+    let read: Result<Shape, ShapeError> = text.parse();
+    read.map(|_| text.to_owned()).map_err(|why| Wrong::new(why.to_string()))
 }
 
 /// A requirement on a series.

@@ -239,3 +239,18 @@ fn real_time_everywhere_needs_force() {
 fn what_is_right_gives_no_problem() {
     plan(&TIMER.replace("; ", "\n"));
 }
+
+#[test]
+fn what_was_published_is_of_a_measure_that_there_is() {
+    let timer = "[[measure]]; kind = 'timer'; name = 'timer'; duration = '1s'";
+    let result = "[published]; source = 'x'; [[published.result]]; what = 'w'; value = 'v'";
+    insta::assert_snapshot!(problems(&format!("{result}; here = 'timr: max'; shape = 'timer@no: p50 > 2 * timer: p50'; {timer}")), @r"
+    6:8: error: there is no measure `timr`; did you mean `timer`?
+    7:9: error: there is no measure `timer` in a phase `no`
+    ");
+    let incomplete = "[published]; [[published.result]]; what = 'w'; value = 'v'; shape = 'timer: p50 2'";
+    insta::assert_snapshot!(problems(&format!("{incomplete}; {timer}")), @r#"
+    1:1: error: who published this is not said; write `source = "who, which system"`
+    5:9: error: `shape`: a shape is a figure, one of < <= > >= ~, and a figure or a number, like `forces/whole: p50 > 2 * writes/whole: p50`
+    "#);
+}

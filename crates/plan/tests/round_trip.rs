@@ -124,11 +124,19 @@ fn experiment() -> impl Strategy<Value = String> {
             "[target]\nkind = 'ssh'\nhost = 'fe80::1'\nuser = 'root'\nport = 22\nidentity = 'a b'\nknown_hosts = '/k'\nbinary = 'p'\n",
         ][..],
     );
-    (settings(), measures, loads, select(&PHASES[..]), (partition, record, explain, target)).prop_map(
-        |(settings, measures, loads, phases, (partition, record, explain, target))| {
+    let published = select(
+        &[
+            "",
+            "[published]\nsource = 'a \"b\"'\n",
+            "[published]\nsource = 's'\n[[published.result]]\nwhat = 'w'\nvalue = '1 µs'\n[[published.result]]\nwhat = 'x'\nvalue = '2'\n\
+             here = 'timer: p99'\nshape = 'timer: max ~ 3.5 * timer/cpu0: min'\n",
+        ][..],
+    );
+    (settings(), measures, loads, select(&PHASES[..]), (partition, record, explain, target, published)).prop_map(
+        |(settings, measures, loads, phases, (partition, record, explain, target, published))| {
             let named = |load: (usize, &String)| format!("{}name = 'l{}'\n", load.1, load.0);
             let loads: String = loads.iter().enumerate().map(named).collect();
-            format!("{settings}{}{loads}{phases}{partition}{record}{explain}{target}", measures.concat())
+            format!("{settings}{}{loads}{phases}{partition}{record}{explain}{target}{published}", measures.concat())
         },
     )
 }

@@ -62,6 +62,7 @@ pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Resul
     let (partition, found) = made.inspect_err(discard)?.unzip();
     writer.write_experiment(loaded.kept_as(), &loaded.bytes).map_err(Failure::failed)?;
     writer.write_plan(&plan.to_toml()).map_err(Failure::failed)?;
+    plan.published.iter().try_for_each(|published| writer.write_published(published)).map_err(Failure::failed)?;
 
     // Each step of setting up leaves pages that measuring does not need.
     memory::release_setup();

@@ -6,5 +6,6 @@ pub mod format;
 pub mod html;
 pub mod marks;
 mod notes;
+mod published;
 pub mod sentence;
 pub mod terminal;

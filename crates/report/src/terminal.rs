@@ -10,6 +10,7 @@ mod notes;
 mod occupancy;
 mod paint;
 mod pairs;
+mod published;
 mod recording;
 mod shape;
 mod table;
@@ -69,8 +70,22 @@ pub fn show(summary: &Summary, phases: &[PhaseView], options: &ShowOptions) -> S
     summary.phases.iter().for_each(|phase| notes::write(&mut out, phase));
     shape::write(&mut out, phases);
     figures::write_worst(&mut out, summary);
+    summary.published.iter().for_each(|results| published::write(&mut out, results));
     verdicts::write(&mut out, summary);
     findings::write(&mut out, &summary.findings);
+    out.finish()
+}
+
+/// Published results beside those of these runs, and nothing else.
+pub fn published(summaries: &[Summary], options: &ShowOptions) -> String {
+    let mut out = paint::Page::new(options);
+    for summary in summaries {
+        if let Some(results) = &summary.published {
+            out.gap();
+            title::name(&mut out, summary);
+            published::write(&mut out, results);
+        }
+    }
     out.finish()
 }
 

@@ -21,6 +21,7 @@ fn no_figures(bundle: &Bundle) -> Summary {
         mechanisms: Vec::new(),
         findings: bundle.findings.clone(),
         verdict: None,
+        published: None,
         recording: None,
     }
 }

@@ -6,6 +6,7 @@ mod loads;
 mod measures;
 mod names;
 mod phases;
+mod published;
 mod safety;
 mod target;
 mod timer;
@@ -85,6 +86,7 @@ impl Resolver<'_> {
             partition,
             record: self.record(&zones),
             explain: self.explain(&phases),
+            published: self.published(&phases),
             phases,
             name,
         }

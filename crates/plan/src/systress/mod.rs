@@ -42,6 +42,7 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
         partition: None,
         record: None,
         explain: None,
+        published: None,
         measures: timers.iter().map(|(index, stanza)| timer_thread(*index, stanza, format, &mut notes)).collect(),
         loads: programs.values().map(|stanza| program(stanza, &mut notes)).collect(),
         phases: Vec::new(),

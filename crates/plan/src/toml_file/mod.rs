@@ -1,6 +1,7 @@
 //! Experiment files in TOML: see punctual-experiment(5).
 
 mod measure;
+mod published;
 mod sections;
 pub(crate) mod table;
 mod target;
@@ -36,6 +37,7 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
     let record = file.take_table(&mut notes, "record", "`[record]`");
     let explain = file.take_table(&mut notes, "explain", "`[explain]`");
     let target = file.take_table(&mut notes, "target", "`[target]`");
+    let published = file.take_table(&mut notes, "published", "`[published]`");
     let measures = sections::bounded(&mut notes, measures, MAX_SECTIONS);
     let loads = sections::bounded(&mut notes, loads, MAX_SECTIONS);
     let phases = sections::bounded(&mut notes, phases, MAX_PHASES);
@@ -47,6 +49,7 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
         partition: partition.map(|table| sections::partition(&mut notes, table)),
         record: record.map(|table| sections::record(&mut notes, table)),
         explain: explain.map(|table| sections::explain(&mut notes, table)),
+        published: published.map(|table| published::published(&mut notes, table)),
         measures: measures.into_iter().filter_map(|table| measure::measure(&mut notes, table)).collect(),
         loads: loads.into_iter().map(|table| sections::load(&mut notes, table)).collect(),
         phases: phases.into_iter().map(|table| sections::phase(&mut notes, table)).collect(),

@@ -139,7 +139,7 @@ fn command(value: &DeValue<'_>) -> Read<Vec<String>> {
     }
 }
 
-fn needs(notes: &mut Notes, t: &Table, key: &str, message: &str, help: &str) {
+pub(super) fn needs(notes: &mut Notes, t: &Table, key: &str, message: &str, help: &str) {
     if !t.has(key) {
         notes.missing(t.span, message, help);
     }

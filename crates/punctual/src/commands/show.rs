@@ -20,10 +20,16 @@ pub struct Args {
     /// Print summary.json's shape instead (docs/json.md); one document a bundle
     #[arg(long)]
     json: bool,
+    /// Print only what was published of the experiments beside what came out here
+    #[arg(long, conflicts_with = "json")]
+    published: bool,
 }
 
 /// Shows them one after the other.
 pub fn run(args: Args) -> Ending {
+    if args.published {
+        return published(&args.bundles);
+    }
     for path in &args.bundles {
         let bundle = open(path)?;
         let mut summary = punctual_analyze::summarize(&bundle);
@@ -35,6 +41,22 @@ pub fn run(args: Args) -> Ending {
             output::print(&recording(&bundle))?;
         }
     }
+    Ok(Exit::Done)
+}
+
+fn published(paths: &[PathBuf]) -> Ending {
+    let mut summaries = Vec::new();
+    for path in paths {
+        let summary = punctual_analyze::summarize(&open(path)?);
+        if summary.published.is_none() {
+            return Err(Failure::refused(format!(
+                "{}: its experiment has no section `[published]` that says what was published of it",
+                path.display()
+            )));
+        }
+        summaries.push(summary);
+    }
+    output::print(&terminal::published(&summaries, &show_options()))?;
     Ok(Exit::Done)
 }
 

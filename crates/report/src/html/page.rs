@@ -7,8 +7,8 @@ use super::recording::section::{self, Section};
 use super::scale::Scale;
 use super::table::Table;
 use super::{
-    HtmlError, ReportInput, Size, checks, documents, doubts, drawing, environment, figures, header, loads, notes, text,
-    worst,
+    HtmlError, ReportInput, Size, checks, documents, doubts, drawing, environment, figures, header, loads, notes,
+    published, text, worst,
 };
 use base64::prelude::{BASE64_STANDARD, Engine};
 use minijinja::syntax::SyntaxConfig;
@@ -68,6 +68,7 @@ struct Page {
     plots: Plots,
     cpu_load: Option<Table>,
     loads: Option<Table>,
+    published: Vec<Table>,
     notes: Vec<Table>,
     environment: environment::Environment,
     checks: Vec<(String, Table)>,
@@ -118,6 +119,7 @@ pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) ->
         plots: Plots { pictures, intervals, values },
         cpu_load: loads::cpu_load(inputs, content),
         loads: loads::commands(inputs, content),
+        published: published::tables(inputs, &content.labels),
         notes: notes::tables(inputs, &content.labels),
         environment: environment::environment(inputs, &content.labels),
         checks: check_tables(inputs, content),

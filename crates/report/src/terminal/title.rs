@@ -6,10 +6,7 @@ use punctual_bundle::Outcome;
 use punctual_bundle::summary::{Summary, VerdictWord};
 
 pub fn write(out: &mut Page, summary: &Summary) {
-    let name = format::clipped(&summary.experiment, 60, out.options.ascii);
-    let name = out.paint(Tone::Strong, &name);
-    let when = summary.created.strftime("%Y-%m-%d %H:%M:%S UTC");
-    out.line(&format!("{name}  {when}"));
+    name(out, summary);
     let (tone, text) = how_it_ended(summary);
     out.paragraph("", "", tone, &text);
     if let Some((tone, text)) = not_real_time(summary) {
@@ -19,6 +16,14 @@ pub fn write(out: &mut Page, summary: &Summary) {
         let (tone, text) = overall(verdict);
         out.paragraph("", "", tone, text);
     }
+}
+
+/// What was run, and when.
+pub fn name(out: &mut Page, summary: &Summary) {
+    let name = format::clipped(&summary.experiment, 60, out.options.ascii);
+    let name = out.paint(Tone::Strong, &name);
+    let when = summary.created.strftime("%Y-%m-%d %H:%M:%S UTC");
+    out.line(&format!("{name}  {when}"));
 }
 
 fn how_it_ended(summary: &Summary) -> (Tone, String) {

@@ -1,0 +1,85 @@
+use super::*;
+use crate::summarize_series;
+use crate::testing::{meta, state};
+use punctual_core::{Figure, Notes};
+
+fn phase(name: &str, series: &[(&str, &[i64])], figures: &[(&str, f64)]) -> PhaseSummary {
+    let series = series.iter().map(|(name, latencies)| {
+        let mut summary = summarize_series(&meta(&[]), &state(latencies));
+        summary.name = (*name).to_owned();
+        summary
+    });
+    let figures = figures.iter().map(|(name, value)| Figure::new(name, *name, *value, "count")).collect();
+    let measure = MeasureMeta {
+        name: "sum".into(),
+        workload: "mutex".into(),
+        parameters: Default::default(),
+        series: Vec::new(),
+        notes: Notes { figures, ..Notes::default() },
+    };
+    PhaseSummary {
+        name: name.into(),
+        duration: None,
+        cpu_load: punctual_core::Fact::NotAsked,
+        series: series.collect(),
+        measures: vec![measure],
+    }
+}
+
+fn phases() -> Vec<PhaseSummary> {
+    vec![
+        phase(
+            "idle",
+            &[("sum/0", &[1_000; 30]), ("sum/1", &[3_000; 10]), ("t/cpu0/open", &[500; 30])],
+            &[("calls", 20.0)],
+        ),
+        phase("loaded", &[("t/cpu0/open", &[9_000; 30]), ("none", &[])], &[]),
+    ]
+}
+
+fn told(here: Option<&str>, shape: Option<&str>) -> ResultSummary {
+    let result = PublishedResult {
+        what: "w".into(),
+        value: "v".into(),
+        here: here.map(str::to_owned),
+        shape: shape.map(str::to_owned),
+    };
+    compare(&Published { source: "s".into(), results: vec![result] }, &phases()).results.remove(0)
+}
+
+#[test]
+fn several_series_make_one_figure() {
+    let value = |text: &str| told(Some(text), None).here.map(|here| (here.value, here.series, here.count));
+    assert_eq!(value("sum: min"), Some((1_000.0, 2, Some(40))));
+    assert_eq!(value("sum/1: max"), Some((3_000.0, 1, Some(10))));
+    assert_eq!(value("sum: mean"), Some((1_500.0, 2, Some(40))));
+    assert_eq!(value("sum: count"), Some((40.0, 2, Some(40))));
+    assert_eq!(value("sum: calls"), Some((20.0, 1, None)), "what the measure states itself");
+    assert_eq!(value("t/*/open@loaded: max"), Some((9_000.0, 1, Some(30))));
+}
+
+#[test]
+fn what_cannot_be_told_says_why() {
+    let why = |text: &str| told(Some(text), None).reason.unwrap();
+    assert!(why("gone: max").contains("nothing of gone"));
+    assert!(why("none: max").contains("nothing of none"));
+    assert!(why("t/cpu0/open: max").contains("say which, like `t/cpu0/open@idle: …`"));
+    assert!(why("sum: p99.9").contains("too few samples"));
+    assert!(why("sum: weight").contains("`weight` is neither"));
+    let shape = told(None, Some("sum: min < gone: max"));
+    assert_eq!(shape.reproduced, None);
+    assert!(shape.reason.unwrap().contains("nothing of gone"));
+}
+
+#[test]
+fn a_shape_comes_out_or_not() {
+    let shape = |text: &str| told(None, Some(text));
+    let loaded = shape("t/*/open@loaded: p50 > 2 * t/*/open@idle: p50");
+    assert_eq!(loaded.reproduced, Some(true));
+    let compared = loaded.compared.unwrap();
+    assert_eq!((compared.factor, compared.relation.as_str(), compared.unit.as_str()), (2.0, ">", "ns"));
+    assert!(compared.left > 8_900.0 && compared.right < 510.0, "{compared:?}");
+    assert_eq!(shape("sum: max < 1us").reproduced, Some(false));
+    assert_eq!(shape("sum: calls ~ 21").reproduced, Some(true));
+    assert_eq!(shape("sum: calls ~ 50").reproduced, Some(false));
+}

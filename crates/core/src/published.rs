@@ -1,0 +1,200 @@
+//! What somebody published of an experiment, and the shape of it that must come out elsewhere too.
+//!
+//! Absolute figures depend on the machine. What does not is how figures stand to one another: forced writes are slower than buffered
+//! ones. So a result has, beside the words that were published, the figure to read here and a [`Shape`] that holds or does not.
+
+use crate::{Comparison, Nanos};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// What was published of an experiment.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Published {
+    /// By whom, of which system.
+    pub source: String,
+    /// Its results.
+    pub results: Vec<PublishedResult>,
+}
+
+/// One published result.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PublishedResult {
+    /// Of what.
+    pub what: String,
+    /// As it was published, with its unit.
+    pub value: String,
+    /// The same figure here, a [`Term`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub here: Option<String>,
+    /// What must come out anywhere, a [`Shape`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<String>,
+}
+
+/// A figure of this run: `writes/open: p99`, `shared-sum: round-median`, `timer@loaded: max`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Term {
+    /// A measure or a series, with `@` and the phase where there are several of it; `*` stands for any part between slashes.
+    pub of: String,
+    /// A figure of a series (as in requirements), or one that the measure states.
+    pub figure: String,
+}
+
+/// How figures stand to one another: `forces/whole: p50 > 2 * writes/whole: p50`, `heap: pages ~ 257`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Shape {
+    /// The left one.
+    pub left: Term,
+    /// How it stands to the right one.
+    pub relation: Relation,
+    /// The right one.
+    pub right: Right,
+}
+
+/// How two figures stand to one another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Relation {
+    /// As in a requirement.
+    Is(Comparison),
+    /// Within a tenth of the right one.
+    About,
+}
+
+/// What a figure is held against.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Right {
+    /// So many times another figure.
+    Times(f64, Term),
+    /// A number: nanoseconds where it was written as a time.
+    Number(f64),
+}
+
+/// Why a text is not a term or a shape.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ShapeError {
+    /// No colon.
+    #[error("`{0}` is not a figure of this run: write `SERIES: FIGURE`, like `writes/open: p99`")]
+    NoFigure(String),
+    /// No comparison.
+    #[error(
+        "a shape is a figure, one of < <= > >= ~, and a figure or a number, like `forces/whole: p50 > 2 * writes/whole: p50`"
+    )]
+    NoRelation,
+    /// A factor that is none.
+    #[error("`{0}` is not a factor above 0")]
+    BadFactor(String),
+}
+
+const RELATIONS: [(&str, Relation); 5] = [
+    (" <= ", Relation::Is(Comparison::LessOrEqual)),
+    (" >= ", Relation::Is(Comparison::GreaterOrEqual)),
+    (" < ", Relation::Is(Comparison::Less)),
+    (" > ", Relation::Is(Comparison::Greater)),
+    (" ~ ", Relation::About),
+];
+
+impl Relation {
+    /// Whether the left figure stands so to the right one.
+    pub fn holds(self, left: f64, right: f64) -> bool {
+        match self {
+            Relation::Is(comparison) => comparison.holds(left, right),
+            Relation::About => (left - right).abs() <= right.abs() / 10.0,
+        }
+    }
+    /// Its sign.
+    pub fn sign(self) -> &'static str {
+        RELATIONS.iter().find(|(_, relation)| *relation == self).map_or("?", |(sign, _)| sign.trim())
+    }
+}
+
+fn clipped(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
+impl FromStr for Term {
+    type Err = ShapeError;
+
+    fn from_str(text: &str) -> Result<Term, ShapeError> {
+        let parts = text.rsplit_once(": ").map(|(of, figure)| (of.trim(), figure.trim()));
+        let (of, figure) = parts
+            .filter(|(of, figure)| !of.is_empty() && !figure.is_empty())
+            .ok_or_else(|| ShapeError::NoFigure(clipped(text.trim())))?;
+        Ok(Term { of: of.to_owned(), figure: figure.to_owned() })
+    }
+}
+
+impl FromStr for Shape {
+    type Err = ShapeError;
+
+    fn from_str(text: &str) -> Result<Shape, ShapeError> {
+        let places = RELATIONS.iter().filter_map(|(sign, relation)| Some((text.find(sign)?, sign.len(), *relation)));
+        let (at, length, relation) = places.min_by_key(|(at, _, _)| *at).ok_or(ShapeError::NoRelation)?;
+        let left: Term = text[..at].parse()?;
+        let rest = text[at + length..].trim();
+        if let Some(number) = number(rest) {
+            return Ok(Shape { left, relation, right: Right::Number(number) });
+        }
+        let (factor, term) = match rest.split_once(" * ") {
+            Some((factor, term)) => {
+                let wrong = || ShapeError::BadFactor(clipped(factor));
+                let factor: f64 = factor.trim().parse().map_err(|_| wrong())?;
+                (Some(factor).filter(|f| f.is_finite() && *f > 0.0).ok_or_else(wrong)?, term)
+            }
+            None => (1.0, rest),
+        };
+        Ok(Shape { left, relation, right: Right::Times(factor, term.parse()?) })
+    }
+}
+
+/// A plain number, or a time in nanoseconds.
+fn number(text: &str) -> Option<f64> {
+    let plain = text.parse::<f64>().ok().filter(|n| n.is_finite());
+    plain.or_else(|| text.parse::<Nanos>().ok().map(|span| span.ns() as f64))
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.of, self.figure)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn shapes_are_read() {
+        let shape: Shape = "forces/whole: p50 > 2 * writes/whole: p50".parse().unwrap();
+        assert_eq!(shape.left.to_string(), "forces/whole: p50");
+        assert_eq!(shape.relation, Relation::Is(Comparison::Greater));
+        assert_eq!(shape.right, Right::Times(2.0, "writes/whole: p50".parse().unwrap()));
+        let right = |text: &str| text.parse::<Shape>().unwrap().right;
+        assert_eq!(right("a: b ~ 257"), Right::Number(257.0));
+        assert_eq!(right("a: max < 100us"), Right::Number(100_000.0));
+        assert_eq!(right("a: max <= b@c: max"), Right::Times(1.0, "b@c: max".parse().unwrap()));
+    }
+
+    #[test]
+    fn what_is_none_says_why() {
+        let wrong = |text: &str| text.parse::<Shape>().unwrap_err().to_string();
+        assert!(wrong("a: b").contains("one of < <="));
+        assert!(wrong("a > b: c").contains("`a` is not a figure"));
+        assert!(wrong("a: b > 0 * b: c").contains("factor"));
+        assert!(wrong("a: b > nan").contains("not a figure"));
+    }
+
+    #[test]
+    fn about_is_within_a_tenth() {
+        assert!(Relation::About.holds(91.0, 100.0) && !Relation::About.holds(89.0, 100.0));
+        assert!(Relation::About.holds(0.0, 0.0) && !Relation::About.holds(1.0, 0.0));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC{0,40}") {
+            let _ = text.parse::<Shape>();
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The published experiments, shortened: the shapes that must hold anywhere come out, and the table says so.
+
+mod common;
+
+use common::{Place, text};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// What holds on any machine, by a part of the result's name; what is not here may turn out otherwise.
+const ANYWHERE: [&str; 9] = [
+    "a run with the shared sum",
+    "futex calls of a run with the shared sum",
+    "context switches, shared against own",
+    "a buffered task against a direct one, median",
+    "a write with fsync, median",
+    "switch between processes",
+    "switch with a working set of 16 MiB, threads",
+    "switch with a working set of 16 MiB, processes",
+    "worst switch, loaded",
+];
+
+#[test]
+fn published_shapes_come_out() {
+    let place = Place::with("");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/published");
+    let mut command = Command::new(script);
+    command
+        .arg("--quick")
+        .env("PUNCTUAL", env!("CARGO_BIN_EXE_punctual"))
+        .env("OUTPUT", place.path())
+        .env("COLUMNS", "150");
+    let output = command.output().expect("the script runs");
+    assert!(output.status.success(), "{}", text(&output));
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(table.contains("published and here") && table.contains("because"), "{table}");
+
+    let mut results = Vec::new();
+    for entry in std::fs::read_dir(place.path()).unwrap() {
+        let path = entry.unwrap().path();
+        if !path.join("bundle.json").exists() {
+            continue;
+        }
+        let shown = place.punctual(&["show", "--json", path.to_str().unwrap()]);
+        let summary: Value = serde_json::from_slice(&shown.stdout).unwrap();
+        results.extend(summary["published"]["results"].as_array().unwrap().iter().cloned());
+    }
+    for result in &results {
+        assert!(result["reason"].is_null(), "what was published is not told here: {result}");
+    }
+    for what in ANYWHERE {
+        let result = results.iter().find(|result| result["what"] == what).unwrap_or_else(|| panic!("no {what}"));
+        assert_eq!(result["reproduced"], true, "{result}\n{table}");
+    }
+}
+
+#[test]
+fn an_experiment_without_publication_says_so() {
+    let place = Place::with("[[measure]]\nkind = \"timer\"\nduration = \"50ms\"\ncpus = \"0\"\n");
+    place.run();
+    let shown = place.punctual(&["show", "--published", "bundle"]);
+    assert_eq!(shown.status.code(), Some(2));
+    assert!(text(&shown).contains("[published]"), "{}", text(&shown));
+}
