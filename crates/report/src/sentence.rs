@@ -1,6 +1,8 @@
 //! What follows from figures, in plain sentences: the same in terminal, page and pipeline.
 
+pub mod advice;
 mod comparison;
+pub mod explain;
 pub mod tail;
 
 pub use comparison::of_series;

@@ -8,6 +8,7 @@ use punctual_analyze::Explanations;
 use punctual_bundle::Bundle;
 use punctual_core::{Event, Nanos};
 use punctual_report::export::{self, ExportError, Format, RecordingInput};
+use punctual_report::sentence::advice::Rules;
 use punctual_report::terminal;
 use std::path::{Path, PathBuf};
 
@@ -50,6 +51,9 @@ pub struct Args {
     perfetto: Option<PathBuf>,
 }
 
+/// So many samples of each series are told of one by one, unless another number is asked for; who is to blame is said of all.
+const TOLD: usize = 5;
+
 /// Opens, explains, shows.
 pub fn run(args: Args) -> Ending {
     let bundle = open(&args.bundle)?;
@@ -66,7 +70,9 @@ pub fn run(args: Args) -> Ending {
     if args.json {
         output::print_json(&explanations.document())?;
     } else {
-        output::print(&terminal::explanations(&explanations, &show_options()))?;
+        let checks: Option<serde_json::Value> = bundle.document("check").unwrap_or_default();
+        let told = args.worst.unwrap_or(TOLD);
+        output::print(&terminal::explanations(&explanations, told, &Rules::of(checks.as_ref()), &show_options()))?;
     }
     Ok(if explanations.contradiction().is_some() { Exit::NoEvidence } else { Exit::Done })
 }

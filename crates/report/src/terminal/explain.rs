@@ -1,39 +1,220 @@
-//! `punctual explain`: where the time of late samples went.
+//! Late samples explained: a paragraph each, the parts as a bar with its legend, who is to blame over all of them, and what to do about it.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
-use crate::format;
+use super::table::{self, Cell, Column};
+use crate::format::{clipped, count, counted, percent, plain};
+use crate::sentence::advice::{self, Matching, Rules};
+use crate::sentence::explain::{Reason, paragraph, reasons, share, title, who};
+use punctual_analyze::explain::{Culprit, Explanation, Ranking, rank};
 use punctual_analyze::{Explained, Explanations};
-use punctual_core::Nanos;
+use punctual_core::{Names, Nanos};
 
-/// All of them.
-pub fn explanations(explanations: &Explanations, options: &ShowOptions) -> String {
+/// Parts of one sample in the legend of its bar, the longest ones.
+const LEGEND: usize = 8;
+/// Culprits listed.
+const LISTED: usize = 12;
+/// A culprit with less than this share of the time gets no advice.
+const WORTH_ADVICE: f64 = 0.05;
+/// Names are cut at so many columns.
+const NAME: usize = 60;
+
+/// The samples, the culprits of all of them, and what to do. Of each series the first `told` samples are told one by one; the ranking is of all.
+pub fn explanations(all: &Explanations, told: usize, rules: &Rules, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
-    for sample in &explanations.samples {
-        one(&mut out, sample, explanations);
+    for series in all.samples.chunk_by(|one, other| of(one) == of(other)) {
+        for (k, one) in series.iter().take(told).enumerate() {
+            sample(&mut out, one, (k + 1, series.len()), &all.names);
+        }
+        if let Some(more) = series.len().checked_sub(told).filter(|more| *more > 0) {
+            out.gap();
+            let text = format!(
+                "{} of it: --worst {} tells of them too.",
+                counted(more as u64, "further sample"),
+                series.len()
+            );
+            out.paragraph("  ", "  ", Tone::Faint, &text);
+        }
     }
-    if explanations.samples.is_empty() {
+    if all.samples.is_empty() {
         out.paragraph("", "", Tone::Plain, "There is no such late sample.");
     }
-    if !explanations.findings.is_empty() {
-        super::findings::write(&mut out, &explanations.findings);
+    let ranking = rank(all.samples.iter().map(|one| &one.explanation), &all.names, Nanos::ZERO);
+    culprits(&mut out, &ranking, &all.names);
+    advice(&mut out, &ranking, &all.names, rules);
+    if !all.findings.is_empty() {
+        super::findings::write(&mut out, &all.findings);
     }
     out.finish()
 }
 
-fn one(out: &mut Page, sample: &Explained, all: &Explanations) {
-    let (explanation, series) = (&sample.explanation, format::clipped(&sample.series, 40, out.options.ascii));
-    let latency = micros(explanation.latency());
-    out.heading(&format!("{series}: {latency} on CPU {}", explanation.late.cpu));
-    for (cause, span) in explanation.totals() {
-        let who = cause.who(&all.names).map_or(String::new(), |who| format!(": {}", format::plain(&who)));
-        out.paragraph("  ", "    ", Tone::Plain, &format!("{} {}{who}", micros(span), cause.word()));
+/// What a sample is of.
+fn of(sample: &Explained) -> (&str, &str) {
+    (&sample.phase, &sample.series)
+}
+
+fn sample(out: &mut Page, told: &Explained, (number, of): (usize, usize), names: &Names) {
+    let name = if told.phase.is_empty() { told.series.clone() } else { format!("{}/{}", told.phase, told.series) };
+    let name = clipped(&name, NAME, out.options.ascii);
+    out.heading(&format!("{name}: {} of {}", count(number as u64), counted(of as u64, "late sample")));
+    for line in super::paint::wrap(
+        &paragraph(&told.explanation, names, &told.events),
+        out.options.width.saturating_sub(2).max(20),
+    ) {
+        out.line(&format!("  {line}"));
     }
-    for doubt in &explanation.doubts {
-        out.paragraph("  ", "    ", Tone::Doubtful, doubt.sentence());
+    let mut all = reasons(&told.explanation);
+    if all.is_empty() {
+        return;
+    }
+    all.sort_by_key(|reason| std::cmp::Reverse(reason.time));
+    let bar = bar(out, &told.explanation, &all);
+    out.line(&format!("  {bar}"));
+    legend(out, &told.explanation, &all, names);
+}
+
+/// The letter and the colour of the reason that is `rank`th by time: letters tell what colours do not.
+fn letter(rank: usize) -> char {
+    if rank < LEGEND { (b'A' + rank as u8) as char } else { '.' }
+}
+
+fn tone(rank: usize) -> Tone {
+    const BANDS: [u8; 6] = [1, 4, 3, 5, 6, 2];
+    if rank < LEGEND { Tone::Band(BANDS[rank % BANDS.len()]) } else { Tone::Faint }
+}
+
+/// The time from due to woke in order, each column with what went on in its middle.
+fn bar(out: &Page, explanation: &Explanation, ranked: &[Reason<'_>]) -> String {
+    let columns = out.options.width.saturating_sub(6).clamp(10, 100);
+    let (due, latency) = (explanation.late.due, explanation.latency().ns());
+    let mut text = String::from("|");
+    let mut run: Option<(usize, String)> = None;
+    for column in 0..columns {
+        let at = due + Nanos((i128::from(latency) * (2 * column as i128 + 1) / (2 * columns as i128)) as i64);
+        let place = explanation.parts.partition_point(|part| part.to <= at);
+        let part = explanation.parts.get(place);
+        let is = |reason: &Reason<'_>| {
+            part.is_some_and(|part| (reason.part.cause, reason.part.cpu) == (part.cause, part.cpu))
+        };
+        let rank = ranked.iter().position(is).unwrap_or(LEGEND);
+        match &mut run {
+            Some((of, letters)) if *of == rank => letters.push(letter(rank)),
+            _ => {
+                text += &run.take().map_or(String::new(), |(of, letters)| out.paint(tone(of), &letters));
+                run = Some((rank, letter(rank).to_string()));
+            }
+        }
+    }
+    text += &run.map_or(String::new(), |(of, letters)| out.paint(tone(of), &letters));
+    text + "|"
+}
+
+fn legend(out: &mut Page, explanation: &Explanation, ranked: &[Reason<'_>], names: &Names) {
+    let latency = explanation.latency();
+    let unit = out.unit();
+    let columns = vec![
+        Column::left("", 0),
+        Column::right(unit, 0),
+        Column::right("share", 1),
+        Column::left("cause", 0),
+        Column::left("who", 2),
+    ];
+    let row = |(rank, reason): (usize, &Reason<'_>)| {
+        let who = who(reason.part.cause, reason.part.prio, names);
+        vec![
+            Cell(letter(rank).to_string(), tone(rank)),
+            Cell::plain(out.latency(reason.time.ns() as f64)),
+            Cell::plain(percent(share(reason.time, latency))),
+            Cell::plain(title(reason.part.cause)),
+            Cell::plain(clipped(&who, NAME, out.options.ascii)),
+        ]
+    };
+    let mut rows: Vec<Vec<Cell>> = ranked.iter().take(LEGEND).enumerate().map(row).collect();
+    let rest = ranked.iter().skip(LEGEND).fold(Nanos::ZERO, |sum, reason| sum + reason.time);
+    if let Some(more) = ranked.len().checked_sub(LEGEND).filter(|more| *more > 0) {
+        rows.push(vec![
+            Cell(".".to_owned(), Tone::Faint),
+            Cell::plain(out.latency(rest.ns() as f64)),
+            Cell::plain(percent(share(rest, latency))),
+            Cell::plain(format!("{} more", count(more as u64))),
+            Cell::plain(""),
+        ]);
+    }
+    table::write(out, columns, rows);
+}
+
+fn culprits(out: &mut Page, ranking: &Ranking, names: &Names) {
+    if ranking.culprits.is_empty() {
+        return;
+    }
+    let late = counted(ranking.samples, "late sample");
+    let sum = format!("{} {}", out.latency(ranking.latency.ns() as f64), out.unit());
+    out.heading(&format!("Culprits: where the {sum} of {late} went"));
+    let columns = vec![
+        Column::right("share", 0),
+        Column::right(out.unit(), 1),
+        Column::right("samples", 2),
+        Column::right("longest", 3),
+        Column::left("cause", 0),
+        Column::left("who", 0),
+    ];
+    let row = |culprit: &Culprit| {
+        let who = blamed(culprit, names);
+        vec![
+            Cell::plain(percent(culprit.share)),
+            Cell::plain(out.latency(culprit.time.ns() as f64)),
+            Cell::plain(count(culprit.samples)),
+            Cell::plain(out.latency(culprit.longest.ns() as f64)),
+            Cell::plain(title(culprit.cause)),
+            Cell::plain(clipped(&who, NAME / 2, out.options.ascii)),
+        ]
+    };
+    let rows = ranking.culprits.iter().take(LISTED).map(row).collect();
+    table::write(out, columns, rows);
+    if let Some(more) = ranking.culprits.len().checked_sub(LISTED).filter(|more| *more > 0) {
+        let rest: f64 = ranking.culprits.iter().skip(LISTED).map(|culprit| culprit.share).sum();
+        out.line(&format!("  {} with {} together are not listed.", counted(more as u64, "culprit"), percent(rest)));
     }
 }
 
-fn micros(span: Nanos) -> String {
-    format!("{} µs", format::micros(span))
+/// By whom, over many samples: the name alone.
+pub fn blamed(culprit: &Culprit, names: &Names) -> String {
+    match culprit.who.as_deref() {
+        Some(who) => plain(who),
+        None => who(culprit.cause, None, names),
+    }
+}
+
+fn advice(out: &mut Page, ranking: &Ranking, names: &Names, rules: &Rules) {
+    let worth: Vec<&Culprit> = ranking.culprits.iter().filter(|culprit| culprit.share >= WORTH_ADVICE).collect();
+    if worth.is_empty() {
+        return;
+    }
+    out.heading("What to do");
+    let mut said: Vec<String> = Vec::new();
+    let dot = out.either("  · ", "  - ");
+    for culprit in worth {
+        let advice = advice::of(culprit.cause, names);
+        // One advice for all culprits of a kind.
+        if said.contains(&advice.text) {
+            continue;
+        }
+        let who = clipped(&blamed(culprit, names), NAME / 2, out.options.ascii);
+        let who = if who.is_empty() { String::new() } else { format!(" ({who})") };
+        let text = format!("{}{who}, {}: {}", title(culprit.cause), percent(culprit.share), advice.text);
+        out.paragraph(dot, "    ", Tone::Plain, &text);
+        rules.matching(&advice).iter().for_each(|rule| matching(out, rule));
+        said.push(advice.text);
+    }
+}
+
+fn matching(out: &mut Page, rule: &Matching) {
+    let text = match (&rule.message, &rule.fix) {
+        (Some(message), Some(fix)) => format!("check {}: {}; {}", rule.id, plain(message), plain(fix)),
+        (Some(message), None) if rule.is_well => format!("check {}: is as it should be: {}", rule.id, plain(message)),
+        (Some(message), None) => format!("check {}: {}", rule.id, plain(message)),
+        (None, _) => format!("see `punctual check --explain {}`", rule.id),
+    };
+    let tone = if rule.fix.is_some() { Tone::Strong } else { Tone::Faint };
+    out.paragraph("    ", "      ", tone, &text);
 }

@@ -19,6 +19,8 @@ pub enum Tone {
     Bad,
     /// As it is.
     Plain,
+    /// On a ground of this colour, 0 to 7: bands of a bar.
+    Band(u8),
 }
 
 impl Tone {
@@ -30,6 +32,14 @@ impl Tone {
             Tone::Doubtful => "33",
             Tone::Bad => "1;31",
             Tone::Plain => "",
+            // White on red, blue and magenta, black on the bright ones.
+            Tone::Band(1) => "97;41",
+            Tone::Band(2) => "30;42",
+            Tone::Band(3) => "30;43",
+            Tone::Band(4) => "97;44",
+            Tone::Band(5) => "97;45",
+            Tone::Band(6) => "30;46",
+            Tone::Band(_) => "30;47",
         }
     }
 }

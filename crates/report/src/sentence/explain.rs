@@ -1,0 +1,352 @@
+//! A late sample told in sentences that can be read aloud: how late, where, and what the time went to, in the order in which it happened.
+
+use crate::format::{self, counted, micros, plain};
+use crate::sentence::listed;
+use punctual_analyze::explain::{Budget, Cause, Confidence, Explanation, Kind, Mode, Part, device_name};
+use punctual_analyze::threads::Interrupt;
+use punctual_core::{Event, MonotonicNs, Names, Nanos, Tid, What};
+
+/// So many things are told one by one; what is left is told as one.
+const TOLD: usize = 6;
+/// Of a kernel stack so many functions are named, innermost first.
+const FRAMES: usize = 5;
+
+/// Everything of a sample that took time for one reason.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Reason<'e> {
+    /// The first of its parts.
+    pub part: &'e Part,
+    /// How many parts there are.
+    pub parts: u64,
+    /// Their time.
+    pub time: Nanos,
+}
+
+/// The reasons of an explanation, in the order of their beginnings.
+pub fn reasons(explanation: &Explanation) -> Vec<Reason<'_>> {
+    let mut reasons: Vec<Reason<'_>> = Vec::new();
+    let mut known = std::collections::HashMap::new();
+    for part in &explanation.parts {
+        let place = *known.entry((part.cause, part.cpu)).or_insert(reasons.len());
+        match reasons.get_mut(place) {
+            Some(reason) => {
+                reason.parts += 1;
+                reason.time += part.span();
+            }
+            None => reasons.push(Reason { part, parts: 1, time: part.span() }),
+        }
+    }
+    reasons
+}
+
+/// A share of a latency; 0 of nothing.
+pub fn share(time: Nanos, latency: Nanos) -> f64 {
+    if latency <= Nanos::ZERO { 0.0 } else { time.ns() as f64 / latency.ns() as f64 }
+}
+
+/// What a reader hears of a sample. Latencies are in µs.
+pub fn paragraph(explanation: &Explanation, names: &Names, events: &[Event]) -> String {
+    let teller = Teller { names, events, explanation };
+    let mut said = vec![teller.opening()];
+    let latency = explanation.latency();
+    let all = reasons(explanation);
+    let mut by_time: Vec<&Reason<'_>> = all.iter().collect();
+    by_time.sort_by_key(|reason| std::cmp::Reverse(reason.time));
+    let told: Vec<&Reason<'_>> = by_time
+        .iter()
+        .enumerate()
+        .filter(|(rank, reason)| *rank < TOLD && (*rank == 0 || share(reason.time, latency) >= 0.02))
+        .map(|(_, reason)| *reason)
+        .collect();
+    let is_told = |reason: &Reason<'_>| told.iter().any(|other| std::ptr::eq(*other, reason));
+    let sentences: Vec<String> =
+        all.iter().filter(|reason| is_told(reason)).map(|reason| teller.tell(reason)).collect();
+    if !sentences.is_empty() {
+        said.push(format!("For {}.", sentences.join("; for ")));
+    }
+    let rest: Vec<&Reason<'_>> = all.iter().filter(|reason| !is_told(reason)).collect();
+    if !rest.is_empty() {
+        let time = rest.iter().fold(Nanos::ZERO, |sum, reason| sum + reason.time);
+        said.push(format!("The other {} µs are {}.", micros(time), counted(rest.len() as u64, "shorter part")));
+    }
+    said.extend(told.iter().find_map(|reason| teller.stack(reason)));
+    said.extend(doubts(explanation));
+    said.join(" ")
+}
+
+/// What lowers the confidence; `None` where nothing does.
+pub fn doubts(explanation: &Explanation) -> Option<String> {
+    let confidence = explanation.confidence();
+    if confidence == Confidence::High {
+        return None;
+    }
+    let why: Vec<&str> = explanation.doubts.iter().map(|doubt| doubt.sentence()).collect();
+    Some(format!("Confidence: {}. {}", confidence.word(), why.join(" ")))
+}
+
+/// The cause's name in tables and pictures.
+pub fn title(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Stolen => "stolen",
+        Cause::TimerLate { .. } => "timer late",
+        Cause::Interrupt(Interrupt::Hard(_) | Interrupt::Vector(_)) => "interrupt",
+        Cause::Interrupt(Interrupt::Soft(_)) => "softirq",
+        Cause::IdleExit { .. } => "idle exit",
+        Cause::Waking { .. } => "waking",
+        Cause::NotSwitched { .. } => "not switched",
+        Cause::Preempted { .. } => "preempted",
+        Cause::Throttled { .. } => "throttled",
+        Cause::Runqueue { .. } => "runqueue",
+        Cause::Migration { .. } => "migration",
+        Cause::Lock { .. } => "lock",
+        Cause::Inversion { .. } => "priority inversion",
+        Cause::Io { .. } => "I/O",
+        Cause::PageFault => "page fault",
+        Cause::Reclaim => "memory reclaim",
+        Cause::Sleeping { .. } => "waited",
+        Cause::Itself { .. } => "itself",
+        Cause::Unknown => "unknown",
+    }
+}
+
+/// Who or what it was, with where it was: `stress-ng-fork (SCHED_OTHER) in clone()`. Empty where the cause says it all. Fit to be shown.
+pub fn who(cause: Cause, prio: Option<i16>, names: &Names) -> String {
+    match cause {
+        Cause::Inversion { holder, by } => {
+            format!("{}; {} held the lock", task(by, prio, names), task(holder, None, names))
+        }
+        Cause::Itself { mode: Mode::Syscall(number) } => format!("in {}()", plain(&names.syscall(number))),
+        Cause::Itself { mode: Mode::User } => "in user mode".to_owned(),
+        cause => match (cause.task(), cause.mode()) {
+            (Some(tid), Some(mode)) => format!("{}{}", task(tid, prio, names), place(mode, names)),
+            (Some(tid), None) => task(tid, prio, names),
+            (None, _) => cause.who(names).map(|who| plain(&who)).unwrap_or_default(),
+        },
+    }
+}
+
+/// ` in clone()`, ` in user mode`, or nothing.
+fn place(mode: Mode, names: &Names) -> String {
+    match mode {
+        Mode::Syscall(number) => format!(" in {}()", plain(&names.syscall(number))),
+        Mode::User => " in user mode".to_owned(),
+        Mode::Unknown => String::new(),
+    }
+}
+
+/// A task with its scheduling: `stress-ng-fork (SCHED_OTHER)`.
+pub fn task(tid: Tid, prio: Option<i16>, names: &Names) -> String {
+    let name = plain(&names.task(tid));
+    if tid == Tid::IDLE {
+        return name;
+    }
+    let known = names.tasks.get(&tid).and_then(|task| task.scheduling.as_deref()).map(plain);
+    match known.or_else(|| prio.map(scheduling)) {
+        Some(scheduling) => format!("{name} ({scheduling})"),
+        None => name,
+    }
+}
+
+/// What the kernel's `prio` says of a policy: SCHED_FIFO and SCHED_RR share their numbers (include/linux/sched/prio.h).
+fn scheduling(prio: i16) -> String {
+    match prio {
+        ..0 => "SCHED_DEADLINE".to_owned(),
+        0..100 => format!("real-time priority {}", 99 - prio),
+        120 => "SCHED_OTHER".to_owned(),
+        prio => format!("SCHED_OTHER, nice {}", i32::from(prio) - 120),
+    }
+}
+
+/// Tells of one explanation.
+struct Teller<'a> {
+    names: &'a Names,
+    events: &'a [Event],
+    explanation: &'a Explanation,
+}
+
+impl Teller<'_> {
+    fn opening(&self) -> String {
+        let late = self.explanation.late;
+        let latency = micros(self.explanation.latency());
+        let cpu = if late.cpu == Event::NO_CPU { String::new() } else { format!(" on CPU {}", late.cpu) };
+        match late.kind {
+            Kind::Timer => format!("{latency} µs late{cpu}."),
+            Kind::Interval => format!("{latency} µs{cpu}."),
+        }
+    }
+
+    /// `1,480 µs stress-ng-fork (SCHED_OTHER) ran on in clone() …`, to stand after "for".
+    fn tell(&self, reason: &Reason<'_>) -> String {
+        let times = if reason.parts > 1 { format!(" ({} times)", format::count(reason.parts)) } else { String::new() };
+        format!("{} µs {}{times}", micros(reason.time), self.what(reason.part))
+    }
+
+    fn what(&self, part: &Part) -> String {
+        let task = |tid| task(tid, part.prio, self.names);
+        let on = part.cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
+        match part.cause {
+            Cause::Stolen => "the whole machine stood still (the hypervisor or the firmware had it): timers of several CPUs were overdue when it went on".to_owned(),
+            Cause::TimerLate { running, mode } => self.timer_late(&task(running), mode),
+            Cause::Interrupt(what) => self.interrupt(what),
+            Cause::IdleExit { state } => {
+                let state = state.and_then(|_| part.cause.who(self.names)).map_or(String::new(), |state| format!(" in {}", plain(&state)));
+                format!("{} was idle{state} and had to wake up", part.cpu.map_or("the CPU".to_owned(), |cpu| format!("CPU {cpu}")))
+            }
+            Cause::Waking { running: None } => "the wake-up was on its way".to_owned(),
+            Cause::Waking { running: Some(running) } => format!("the wake-up was on its way to {} that ran{on}", task(running)),
+            Cause::NotSwitched { running, mode } => self.not_switched(&task(running), mode),
+            Cause::Preempted { by, .. } => format!("{} ran, which goes first", task(by)),
+            Cause::Throttled { running, budget } => throttled(running, &task(running), budget),
+            Cause::Runqueue { behind } => format!("{} ran{on}, and it waited for its turn", task(behind)),
+            Cause::Migration { by } => format!("{} moved it to another CPU", task(by)),
+            Cause::Lock { holder, kernel } => self.lock(part, holder, kernel),
+            Cause::Inversion { holder, by } => format!(
+                "{}, less urgent than the thread, ran{on} and kept {} from running, which held the lock that the thread waited for: a priority inversion",
+                task(by),
+                self::task(holder, None, self.names)
+            ),
+            Cause::Io { device } => format!("it waited for {}{}", plain(&device_name(device, self.names)), self.request(part)),
+            Cause::PageFault => format!("{} served", self.faults(part)),
+            Cause::Reclaim => "it had to reclaim memory".to_owned(),
+            Cause::Sleeping { woken_by: Some(waker) } => format!("it waited until {} woke it{}", task(waker), self.meanwhile(part)),
+            Cause::Sleeping { woken_by: None } => "it waited for something that was not recorded".to_owned(),
+            Cause::Itself { mode: Mode::Unknown } => "it ran itself".to_owned(),
+            Cause::Itself { mode } => format!("it ran itself{}", place(mode, self.names)),
+            Cause::Unknown => "no event tells what happened".to_owned(),
+        }
+    }
+
+    fn timer_late(&self, running: &str, mode: Mode) -> String {
+        let place = place(mode, self.names);
+        match mode {
+            Mode::Syscall(_) => format!("the timer's interrupt did not come: {running} ran{place} with interrupts off"),
+            Mode::User => format!(
+                "the timer's interrupt did not come although {running} ran{place}, where interrupts are never off: the timer's hardware, or a hypervisor, was late"
+            ),
+            Mode::Unknown => format!(
+                "the timer's interrupt did not come while {running} ran: interrupts were off, or the timer's hardware was late"
+            ),
+        }
+    }
+
+    fn interrupt(&self, what: Interrupt) -> String {
+        match what {
+            Interrupt::Hard(irq) => format!("the interrupt {} was served", plain(&self.names.irq(irq))),
+            Interrupt::Vector(vector) => {
+                format!("the CPU's own interrupt {} was served", plain(&self.names.vector(vector)))
+            }
+            Interrupt::Soft(vector) => format!("the softirq {} was served", plain(&self.names.softirq(vector))),
+        }
+    }
+
+    fn not_switched(&self, running: &str, mode: Mode) -> String {
+        let place = place(mode, self.names);
+        match mode {
+            Mode::Syscall(_) => {
+                format!("{running} ran on{place} with preemption disabled, or where this kernel cannot be preempted")
+            }
+            Mode::User => format!("{running} ran on{place} until the switch came"),
+            Mode::Unknown => format!(
+                "{running} ran on although it goes second: preemption was disabled, or this kernel cannot be preempted there"
+            ),
+        }
+    }
+
+    fn lock(&self, part: &Part, holder: Option<Tid>, kernel: bool) -> String {
+        let lock = if kernel { "a lock inside the kernel" } else { "a lock (futex)" };
+        match holder {
+            Some(holder) => {
+                format!("it waited for {lock} that {} held{}", task(holder, None, self.names), self.meanwhile(part))
+            }
+            None => format!("it waited for {lock}"),
+        }
+    }
+
+    /// `, which meanwhile ran itself for 3.20 µs and …`: what takes a twentieth of the wait at least.
+    fn meanwhile(&self, part: &Part) -> String {
+        let mut sums: Vec<(&Part, Nanos)> = Vec::new();
+        for other in &part.meanwhile {
+            match sums.iter_mut().find(|(known, _)| known.cause == other.cause) {
+                Some((_, time)) => *time += other.span(),
+                None => sums.push((other, other.span())),
+            }
+        }
+        sums.retain(|(other, time)| share(*time, part.span()) >= 0.05 && other.cause != Cause::Unknown);
+        sums.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+        sums.truncate(TOLD);
+        let said: Vec<String> = sums.iter().map(|(other, time)| self.briefly(other, *time)).collect();
+        if said.is_empty() { String::new() } else { format!(", and which meanwhile {}", listed(&said)) }
+    }
+
+    /// What another thread did: `was kept waiting by mid (SCHED_FIFO 50) for 4,900 µs`.
+    fn briefly(&self, part: &Part, time: Nanos) -> String {
+        let (who, time) = (who(part.cause, part.prio, self.names), micros(time));
+        match part.cause {
+            Cause::Itself { .. } => format!("ran{}{who} for {time} µs", if who.is_empty() { "" } else { " " }),
+            Cause::Preempted { .. } | Cause::Runqueue { .. } | Cause::NotSwitched { .. } => {
+                format!("was kept from running by {who} for {time} µs")
+            }
+            Cause::Lock { .. } if !who.is_empty() => format!("waited itself for a lock of {who} for {time} µs"),
+            Cause::Sleeping { woken_by: None } => format!("slept for {time} µs"),
+            Cause::Sleeping { .. } => format!("waited for {who} for {time} µs"),
+            Cause::Io { .. } => format!("waited for {who} for {time} µs"),
+            cause if who.is_empty() => format!("had {time} µs of {}", title(cause)),
+            cause => format!("had {time} µs of {} ({who})", title(cause)),
+        }
+    }
+
+    /// `: a write of 4 KiB`, where the request's beginning or end is among the evidence.
+    fn request(&self, part: &Part) -> String {
+        let evidence = || part.evidence.iter().filter_map(|place| self.events.get(*place));
+        let issued = evidence().find_map(|event| match event.what {
+            What::BlockIssue { bytes, write, .. } => {
+                Some(format!(": a {} of {}", if write { "write" } else { "read" }, size(bytes)))
+            }
+            _ => None,
+        });
+        let done = || {
+            evidence().find_map(|event| match event.what {
+                What::BlockComplete { bytes, .. } if bytes > 0 => Some(format!(": a request of {}", size(bytes))),
+                What::BlockComplete { .. } => Some(": its cache was written back".to_owned()),
+                _ => None,
+            })
+        };
+        issued.or_else(done).unwrap_or_default()
+    }
+
+    fn faults(&self, part: &Part) -> String {
+        let (from, to): (MonotonicNs, MonotonicNs) = (self.explanation.late.due, self.explanation.late.woke);
+        let own = |event: &&Event| event.tid == self.explanation.late.tid && event.at >= from && event.at < to;
+        let faults =
+            self.events.iter().filter(own).filter(|event| matches!(event.what, What::PageFault { .. })).count();
+        let faults = faults.max(usize::from(part.span() > Nanos::ZERO)) as u64;
+        format!("{} {}", counted(faults, "page fault"), if faults == 1 { "was" } else { "were" })
+    }
+
+    fn stack(&self, reason: &Reason<'_>) -> Option<String> {
+        let stack =
+            self.explanation.parts.iter().filter(|part| part.cause == reason.part.cause).find_map(|part| part.stack)?;
+        let frames = self.names.stack(stack);
+        let frames: Vec<String> = frames.iter().take(FRAMES).map(|frame| plain(frame)).collect();
+        let who = plain(&self.names.task(reason.part.cause.task()?));
+        (!frames.is_empty()).then(|| format!("The kernel stack of {who} then: {}.", frames.join(" < ")))
+    }
+}
+
+fn throttled(running: Tid, task: &str, budget: Budget) -> String {
+    let why = match budget {
+        Budget::RealTime => "its real-time budget was used up, or time is reserved for others",
+        Budget::Deadline => "its SCHED_DEADLINE budget was used up",
+        Budget::Group => "the CPU quota of its control group was used up",
+    };
+    let instead = if running == Tid::IDLE { "its CPU idled".to_owned() } else { format!("{task} ran") };
+    format!("it was ready and {instead} instead: {why}")
+}
+
+fn size(bytes: u32) -> String {
+    if bytes >= 1024 && bytes.is_multiple_of(1024) {
+        format!("{} KiB", format::count(u64::from(bytes / 1024)))
+    } else {
+        counted(u64::from(bytes), "byte")
+    }
+}
