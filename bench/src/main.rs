@@ -8,6 +8,8 @@ mod process;
 mod recording;
 mod rounds;
 mod scale;
+mod spin;
+mod switch;
 mod syscall;
 mod tools;
 mod write;
@@ -49,7 +51,7 @@ fn compare(args: &Args) -> Result<(), String> {
     let mut results = serde_json::Map::new();
     results.insert("machine".into(), write::machine());
     results.insert("quick".into(), args.quick.into());
-    let parts: [Part; 8] = [
+    let parts: [Part; 10] = [
         ("cost_of_the_loop", |args| cost::measure(args.quick)),
         ("one_millisecond", rounds::one_millisecond),
         ("twenty_microseconds", rounds::twenty_microseconds),
@@ -57,6 +59,8 @@ fn compare(args: &Args) -> Result<(), String> {
         ("scale", scale::measure),
         ("recording", recording::measure),
         ("syscall", syscall::measure),
+        ("switch", switch::measure),
+        ("spin", spin::measure),
         ("points", points::measure),
     ];
     if let Some(unknown) = args.only.iter().find(|part| !parts.iter().any(|(name, _)| name == part)) {

@@ -95,7 +95,7 @@ pub fn cyclictest(period_us: u64, seconds: u64) -> Result<Round, String> {
 }
 
 /// The histogram in cyclictest's JSON.
-fn bins(json: &[u8]) -> Result<Vec<(u64, u64)>, String> {
+pub fn bins(json: &[u8]) -> Result<Vec<(u64, u64)>, String> {
     let document: Value = serde_json::from_slice(json).map_err(|e| e.to_string())?;
     let histogram = document["thread"]["0"]["histogram"].as_object().ok_or("no histogram in the JSON")?;
     let pair = |(us, n): (&String, &Value)| Some((us.parse().ok()?, n.as_u64()?));
