@@ -84,6 +84,7 @@ pub fn summarize_run(manifest: &Manifest, phases: &[PhaseView], found: &[Finding
         schema: SCHEMA.to_owned(),
         experiment: manifest.experiment.clone(),
         created: manifest.created,
+        target: manifest.target.clone(),
         ending: manifest.ending.clone(),
         verdict: overall(requirements, found, whole),
         mechanisms: mechanisms(&summaries),

@@ -48,6 +48,7 @@ pub fn manifest(outcome: Option<Outcome>) -> Manifest {
         experiment_file: None,
         published: None,
         origin: "run".into(),
+        target: None,
         created: jiff::Timestamp::UNIX_EPOCH,
         ending: outcome.map(|outcome| Ending { at: jiff::Timestamp::UNIX_EPOCH, outcome, exit_code: 0 }),
     }

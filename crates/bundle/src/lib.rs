@@ -18,6 +18,7 @@
 //! recording/                 events of the kernel and of applications (see [`recording`])
 //! ```
 
+pub mod amend;
 pub mod checkpoint;
 pub mod comparison;
 mod error;
@@ -29,6 +30,7 @@ pub mod load;
 pub mod log;
 pub mod manifest;
 pub mod meta;
+pub mod ran_on;
 pub mod reader;
 pub mod recording;
 pub mod state;
@@ -41,6 +43,7 @@ pub mod writer;
 pub use error::BundleError;
 pub use manifest::{Ending, Manifest, Outcome};
 pub use meta::{PhaseMeta, SeriesMeta};
+pub use ran_on::RanOn;
 pub use reader::{Bundle, Completeness, Phase, Series};
 pub use recording::{Recording, RecordingDocument, RecordingWriter};
 pub use windows::{Windows, WindowsDocument, WindowsWriter};

@@ -1,5 +1,6 @@
 //! `bundle.json`: what the directory is and whether its run ended.
 
+use crate::ran_on::RanOn;
 use punctual_core::Published;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,9 @@ pub struct Manifest {
     pub published: Option<Published>,
     /// `run`, or `import: <format>`.
     pub origin: String,
+    /// Where it took place, where that is not the system that asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<RanOn>,
     /// When the run began, UTC (RFC 3339).
     pub created: jiff::Timestamp,
     /// How it ended; absent while it runs and for ever when it was cut off.

@@ -1,6 +1,7 @@
 //! `summary.json`: the figures of a run, for programs. Times are integers or floats in ns; absent figures are `null`, never 0.
 
 use crate::Ending;
+use crate::RanOn;
 use crate::load::CpuLoad;
 use crate::meta::MeasureMeta;
 use crate::state::ThreadUsage;
@@ -21,6 +22,9 @@ pub struct Summary {
     pub experiment: String,
     /// When the run began, UTC.
     pub created: jiff::Timestamp,
+    /// Where it took place, where that is not the system that asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<RanOn>,
     /// How it ended; `null` when it was cut off.
     pub ending: Option<Ending>,
     /// The phases in order.

@@ -4,6 +4,7 @@ use crate::checkpoint::Slots;
 use crate::log::{self, Window};
 use crate::manifest::{self, Ending, Manifest};
 use crate::meta::{PhaseMeta, SeriesMeta};
+use crate::ran_on::RanOn;
 use crate::state::State;
 use crate::summary::Summary;
 use crate::{BundleError, FORMAT_VERSION, reader};
@@ -72,6 +73,7 @@ impl BundleWriter {
             experiment_file: None,
             published: None,
             origin: origin.to_owned(),
+            target: None,
             created,
             ending: None,
         };
@@ -92,6 +94,12 @@ impl BundleWriter {
 
     fn write_manifest(&self) -> Result<(), BundleError> {
         replace_json(&self.directory.join("bundle.json"), &self.manifest)
+    }
+
+    /// Says where the run took place, where that is not here.
+    pub fn set_target(&mut self, target: RanOn) -> Result<(), BundleError> {
+        self.manifest.target = Some(target);
+        self.write_manifest()
     }
 
     /// Keeps the experiment as written, under `file_name` (`experiment.toml`, `experiment.cfg`).

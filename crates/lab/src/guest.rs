@@ -1,8 +1,9 @@
 //! A guest: what to boot, what to put into it, what to run there.
 
 use crate::contents;
+use crate::outcome::Phase;
 use crate::qemu::{self, Machine};
-use crate::{GuestResult, Kernel, LabError};
+use crate::{Arch, GuestResult, Kernel, LabError};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,6 +20,9 @@ pub enum Accel {
     /// guest agree to the last digit, but for a fault of QEMU 7.2 that parts one in some twenty on a busy machine
     /// (docs/guests.md): whoever states a figure compares repeats.
     VirtualTime,
+    /// This machine's own processor, at full speed; time is the host's with all its noise. Only for its own architecture, and only
+    /// where /dev/kvm does what it promises: on some hosts no kernel reaches its first process.
+    Kvm,
 }
 
 /// A file in the guest.
@@ -70,6 +74,8 @@ pub struct Guest {
     pub job: Job,
     /// How long it may take in all, by this machine's clock.
     pub timeout: Duration,
+    /// Where the files of the results are put instead of into memory: a directory that is there.
+    pub results_to: Option<PathBuf>,
     /// More arguments for QEMU (`-device`, `edu`). Files in them need absolute paths.
     pub qemu_args: Vec<String>,
 }
@@ -88,6 +94,26 @@ impl GuestFile {
         }
         Ok(GuestFile { path: path.into(), mode: meta.permissions().mode(), source: Source::Host(host) })
     }
+}
+
+/// What somebody who looks on sees of a guest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// How far it has come.
+    pub phase: Phase,
+    /// How long it has been running, by this machine's clock.
+    pub elapsed: Duration,
+}
+
+/// What somebody who looks on wishes of a guest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wish {
+    /// That it goes on.
+    GoOn,
+    /// That the job ends as by Ctrl-C (SIGINT) and what it has comes back.
+    End,
+    /// That it is ended at once; nothing more comes back.
+    Kill,
 }
 
 /// What the kernel and the init need beside the initramfs and its unpacked files.
@@ -111,6 +137,7 @@ impl Guest {
             modules: Vec::new(),
             share_host: false,
             job,
+            results_to: None,
             timeout: Duration::from_secs(120),
             qemu_args: Vec::new(),
         }
@@ -123,6 +150,11 @@ impl Guest {
     /// Only what kept the guest from being run at all or its results from being read; how the guest itself ended is in
     /// [`GuestResult::outcome`].
     pub fn run(&self) -> Result<GuestResult, LabError> {
+        self.run_watched(&mut |_| Wish::GoOn)
+    }
+
+    /// The same, with somebody who looks on some times a second and may wish it to end.
+    pub fn run_watched(&self, watch: &mut dyn FnMut(Progress) -> Wish) -> Result<GuestResult, LabError> {
         if self.accel == Accel::VirtualTime {
             self.check_virtual_time()?;
         }
@@ -130,6 +162,9 @@ impl Guest {
         let dir = dir.map_err(LabError::io("create a directory in", std::env::temp_dir()))?;
         let size = contents::tree(self)?.write(&dir.path().join(qemu::INITRAMFS))?;
         self.check_memory(size)?;
+        if self.accel == Accel::Kvm {
+            check_kvm(self.kernel.arch)?;
+        }
         let machine = Machine {
             arch: self.kernel.arch,
             accel: self.accel,
@@ -143,7 +178,9 @@ impl Guest {
         let mut boots = 0;
         loop {
             boots += 1;
-            let result = GuestResult::collect(dir.path(), qemu::run(&machine, dir.path(), self.timeout)?, boots)?;
+            let ended = qemu::run(&machine, dir.path(), self.timeout, watch)?;
+            let mut result = GuestResult::collect(dir.path(), ended, boots, self.results_to.as_deref())?;
+            result.cmdline = machine.command_line()?;
             if boots == BOOTS_MAX || !result.is_torn_patch() {
                 return Ok(result);
             }
@@ -192,6 +229,22 @@ impl Job {
             Job::Script(text) => text.clone(),
         }
     }
+}
+
+/// Whether a guest of this architecture may use /dev/kvm; whether it then gets anywhere shows only when it boots.
+fn check_kvm(arch: Arch) -> Result<(), LabError> {
+    if Arch::here()? != arch {
+        let message = format!("kvm runs guests of this machine's own architecture only, not {}", arch.debian_name());
+        return Err(LabError::Request(format!("{message}; use tcg or virtual time")));
+    }
+    let opened = std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm");
+    opened.map(drop).map_err(|why| {
+        LabError::missing(
+            format!("/dev/kvm that can be used ({why})"),
+            "modprobe kvm_amd or kvm_intel (in a virtual machine: nested virtualisation), join the group kvm, or use \
+             accel = \"virtual-time\" or \"tcg\"",
+        )
+    })
 }
 
 /// From this process's directory: QEMU runs in another.

@@ -78,11 +78,14 @@ exec 3>"$(port status)"
 out=$(port stdout)
 err=$(port stderr)
 results=$(port results)
+control=$(port control)
 echo "release $(uname -r)" >&3
 [ -e /punctual/problems ] && cat /punctual/problems >&3
 
 echo "job-started" >&3
-PUNCTUAL_RESULTS=/results chroot $root /bin/sh /punctual/job </dev/null >"$out" 2>"$err" 3>&-
+# Whoever looks on can end the job as Ctrl-C does.
+(read -r word && [ "$word" = end ] && kill -INT "$(cat /run/job)") <"$control" >$said 2>&1 3>&- &
+PUNCTUAL_RESULTS=/results chroot $root /bin/sh -c 'echo $$ >/run/job; exec /bin/sh /punctual/job' </dev/null >"$out" 2>"$err" 3>&-
 echo "job-ended $?" >&3
 
 echo "oom-kills $(sed -n 's/^oom_kill //p' /proc/vmstat)" >&3

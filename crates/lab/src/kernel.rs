@@ -42,10 +42,10 @@ struct DebianName {
 impl DebianName {
     fn parse(name: &str) -> Result<DebianName, LabError> {
         let unknown = || {
-            let known: Vec<String> = SERIES.iter().map(|(s, _)| format!("debian:{s}, debian:{s}-rt")).collect();
+            let known: Vec<String> = SERIES.iter().map(|(s, _)| format!("{s}, {s}-rt")).collect();
             LabError::Request(format!("`{name}` is not a kernel known by name; known are {}", known.join(", ")))
         };
-        let flavoured = name.strip_prefix("debian:").ok_or_else(unknown)?;
+        let flavoured = name.strip_prefix("debian:").unwrap_or(name);
         let (series, realtime) = match flavoured.strip_suffix("-rt") {
             Some(series) => (series, true),
             None => (flavoured, false),
@@ -61,7 +61,7 @@ impl DebianName {
 
 impl Kernel {
     /// Debian's newest kernel of a series: `debian:6.1` (standard) or `debian:6.1-rt` (PREEMPT_RT), fetched and verified
-    /// by apt into the cache.
+    /// by apt into the cache. The prefix may be left out.
     ///
     /// # Errors
     /// [`LabError::Missing`] where apt, the mirror or the series is not to be had, [`LabError::Request`] for other names.
@@ -147,9 +147,10 @@ mod tests {
         assert_eq!(rt, DebianName { series: "6.1", suite: "bookworm", realtime: true });
         assert_eq!(rt.metapackage(Arch::Arm64), "linux-image-rt-arm64");
         assert_eq!(DebianName::parse("debian:6.12").unwrap().metapackage(Arch::Amd64), "linux-image-amd64");
-        for wrong in ["6.1", "debian:", "debian:5.10", "debian:6.1-rt-rt", "debian:../etc"] {
+        assert_eq!(DebianName::parse("6.1-rt").unwrap(), rt);
+        for wrong in ["", "debian:", "debian:5.10", "debian:6.1-rt-rt", "debian:../etc"] {
             let Err(LabError::Request(said)) = DebianName::parse(wrong) else { panic!("{wrong}") };
-            assert!(said.contains("debian:6.1-rt"), "{said}");
+            assert!(said.contains("6.1-rt"), "{said}");
         }
     }
 

@@ -32,7 +32,7 @@ mod tools;
 
 pub use arch::Arch;
 pub use error::{LabError, Missing};
-pub use guest::{Accel, Guest, GuestFile, Job, Source};
+pub use guest::{Accel, Guest, GuestFile, Job, Progress, Source, Wish};
 pub use kernel::Kernel;
 pub use libraries::Libraries;
 pub use outcome::{Outcome, Phase};

@@ -32,6 +32,8 @@ pub enum Outcome {
         /// How far it had come.
         phase: Phase,
     },
+    /// It was ended because the user wished it at once.
+    Killed(Phase),
     /// It wrote more than is allowed and was ended.
     TooMuchOutput {
         /// The bound in bytes, over console, ports and QEMU's own messages together.
@@ -62,6 +64,7 @@ impl fmt::Display for Outcome {
             Outcome::Hung { after, phase } => {
                 write!(f, "the guest was still running {phase} when its {} s were over", after.as_secs_f64())
             }
+            Outcome::Killed(phase) => write!(f, "the guest was ended by the user {phase}"),
             Outcome::TooMuchOutput { limit } => write!(f, "the guest wrote more than {} MiB", limit >> 20),
             Outcome::EndedEarly(phase) => write!(f, "the guest powered off or reset {phase}"),
             Outcome::QemuFailed(said) => write!(f, "QEMU failed: {said}"),
@@ -79,11 +82,7 @@ const MEMORY_SIGNS: [&str; 4] = [
 
 /// Judges: results that are complete outweigh all that the console says, which any program in the guest can write to.
 pub fn judge(how: &How, status: &Status, console: &str, qemu_said: &str) -> Outcome {
-    let phase = match status {
-        Status { exit_status: Some(_), .. } => Phase::Results,
-        Status { job_started: true, .. } => Phase::Job,
-        _ => Phase::Booting,
-    };
+    let phase = status.phase();
     if status.complete {
         return match (status.oom_kills, status.exit_status) {
             (Some(killed @ 1..), Some(failed)) if failed != 0 => Outcome::OutOfMemory(format!(
@@ -101,6 +100,7 @@ pub fn judge(how: &How, status: &Status, console: &str, qemu_said: &str) -> Outc
     }
     match how {
         How::TimedOut { after } => Outcome::Hung { after: *after, phase },
+        How::Killed => Outcome::Killed(phase),
         How::TooMuchOutput { limit } => Outcome::TooMuchOutput { limit: *limit },
         How::Exited { success: true, .. } => Outcome::EndedEarly(phase),
         How::Exited { description, .. } => Outcome::QemuFailed(format!("{description}: {}", qemu_said.trim())),

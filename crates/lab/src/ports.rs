@@ -1,8 +1,11 @@
 //! What comes back through the virtio ports: the lines of the status port, and the archive of the results port.
 
+use crate::outcome::Phase;
 use cpio::newc::Reader;
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
 
 /// What the init of the guest has told so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,6 +44,17 @@ impl Status {
     }
 }
 
+impl Status {
+    /// How far the guest has come by it.
+    pub fn phase(&self) -> Phase {
+        match self {
+            Status { exit_status: Some(_), .. } => Phase::Results,
+            Status { job_started: true, .. } => Phase::Job,
+            _ => Phase::Booting,
+        }
+    }
+}
+
 /// The files of a results archive, by their path below /results.
 pub fn unpack(archive: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let mut files = BTreeMap::new();
@@ -51,10 +65,7 @@ pub fn unpack(archive: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, String> {
         if entry.is_trailer() {
             return Ok(files);
         }
-        let name = entry.name().trim_start_matches("./").to_owned();
-        if name.starts_with('/') || name.split('/').any(|part| part == "..") {
-            return Err(format!("a name that leads out of the results: {name}"));
-        }
+        let name = inner_name(entry.name())?;
         // Grows as bytes come: the announced size is the guest's word.
         let mut data = Vec::new();
         let size = u64::from(entry.file_size());
@@ -64,6 +75,36 @@ pub fn unpack(archive: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, String> {
         }
         rest = reader.finish().map_err(|why| format!("after {name}: {why}"))?;
         files.insert(name, data);
+    }
+}
+
+/// The same, put below a directory as they come, whatever their size.
+pub fn unpack_to(archive: impl Read, directory: &Path) -> Result<(), String> {
+    let mut rest = archive;
+    loop {
+        let mut reader = Reader::new(rest).map_err(|why| why.to_string())?;
+        if reader.entry().is_trailer() {
+            return Ok(());
+        }
+        let name = inner_name(reader.entry().name())?;
+        let path = directory.join(&name);
+        let written = fs::create_dir_all(path.parent().unwrap_or(directory)).and_then(|()| fs::File::create_new(&path));
+        let size = u64::from(reader.entry().file_size());
+        let copied = written.and_then(|mut file| io::copy(&mut reader, &mut file));
+        let copied = copied.map_err(|why| format!("{}: {why}", path.display()))?;
+        if copied < size {
+            return Err(format!("in {name}: {copied} of {size} bytes"));
+        }
+        rest = reader.finish().map_err(|why| format!("after {name}: {why}"))?;
+    }
+}
+
+/// A path below the results.
+fn inner_name(name: &str) -> Result<String, String> {
+    let name = name.trim_start_matches("./").to_owned();
+    match name.starts_with('/') || name.is_empty() || name.split('/').any(|part| part == "..") {
+        true => Err(format!("a name that leads out of the results: {name}")),
+        false => Ok(name),
     }
 }
 

@@ -1,18 +1,24 @@
 //! QEMU: its command line, and watching over it until it ends or must be ended.
 
 use crate::emulator::Emulator;
-use crate::guest::Accel;
+use crate::guest::{Accel, Progress, Wish};
+use crate::outcome::Phase;
+use crate::ports::Status;
 use crate::{Arch, LabError, tools};
 use punctual_core::CpuSet;
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// The virtio ports, all from the guest to this machine; each is a file of its name in the run's directory.
 pub const PORTS: [&str; 4] = ["status", "stdout", "stderr", "results"];
+/// The pipe through which the guest is told to end, also the port's name.
+const CONTROL: &str = "control";
 /// The file of the guest's console.
 pub const CONSOLE: &str = "console";
 /// The file of what QEMU itself says.
@@ -46,6 +52,8 @@ pub enum How {
     Exited { success: bool, description: String },
     /// It was killed when its time was up.
     TimedOut { after: Duration },
+    /// It was killed because whoever looked on wished it.
+    Killed,
     /// It was killed for writing too much.
     TooMuchOutput { limit: u64 },
 }
@@ -67,7 +75,7 @@ impl Machine<'_> {
     ///
     /// # Errors
     /// One that is longer than the kernel takes, which would cut it off without a word.
-    fn command_line(&self) -> Result<String, LabError> {
+    pub fn command_line(&self) -> Result<String, LabError> {
         // panic=-1 reboots at once, and QEMU ends instead of rebooting.
         let mut line = format!("console={} panic=-1", self.arch.console());
         let virtual_time = (self.accel == Accel::VirtualTime).then_some(VIRTUAL_TIME_KERNEL);
@@ -92,6 +100,7 @@ impl Machine<'_> {
         match self.accel {
             // In one thread: QEMU 7.2 is not safe against a guest that patches its kernel on several (docs/guests.md).
             Accel::Tcg => add(&format!("-accel tcg,thread=single -cpu {}", self.arch.cpu())),
+            Accel::Kvm => add("-accel kvm -cpu host"),
             Accel::VirtualTime => {
                 add("-accel tcg,thread=single -icount shift=3,sleep=off -rtc clock=vm,base=2026-01-01");
                 add(&format!("-cpu {}", self.arch.repeatable_cpu()));
@@ -106,6 +115,9 @@ impl Machine<'_> {
                 "-chardev file,id={port},path={port} -device virtserialport,chardev={port},name=punctual.{port}"
             ));
         }
+        // The only way in: one word, when the run is to end early.
+        add(&format!("-chardev file,id={CONTROL},path={CONTROL}.out,input-path={CONTROL}"));
+        add(&format!("-device virtserialport,chardev={CONTROL},name=punctual.{CONTROL}"));
         if self.share_host {
             add("-virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap");
         }
@@ -160,16 +172,24 @@ fn next_cpu() -> Option<usize> {
     allowed.get(TURN.fetch_add(1, Ordering::Relaxed) % allowed.len().max(1)).copied()
 }
 
-/// Runs QEMU in the run's directory until it ends, its time is up, or it has written too much.
-pub fn run(machine: &Machine, dir: &Path, timeout: Duration) -> Result<Ended, LabError> {
+/// Runs QEMU in the run's directory until it ends, its time is up, it has written too much, or whoever looks on wishes it.
+pub fn run(
+    machine: &Machine,
+    dir: &Path,
+    timeout: Duration,
+    watch: &mut dyn FnMut(Progress) -> Wish,
+) -> Result<Ended, LabError> {
     let qemu = Emulator::find(machine.arch)?;
     let wrappers = wrappers(machine.accel)?;
     let said = dir.join(QEMU_STDERR);
     let stderr = fs::File::create(&said).map_err(LabError::io("create", &said))?;
     let mut words = wrappers.into_iter().chain(qemu.command).chain(machine.args()?);
     let first = words.next().unwrap_or_default();
+    let mut control = Control::open(dir)?;
     let mut command = Command::new(&first);
     command.args(words).current_dir(dir).envs(qemu.environment);
+    // Not of this terminal's foreground: Ctrl-C is for whoever looks on.
+    command.process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
     let began = Instant::now();
     let mut running = Running(command.spawn().map_err(LabError::io("start", &first))?);
@@ -180,12 +200,53 @@ pub fn run(machine: &Machine, dir: &Path, timeout: Duration) -> Result<Ended, La
         if began.elapsed() >= timeout {
             break How::TimedOut { after: timeout };
         }
+        match watch(Progress { phase: phase(dir), elapsed: began.elapsed() }) {
+            Wish::GoOn => {}
+            Wish::End => control.end()?,
+            Wish::Kill => break How::Killed,
+        }
         if output_size(dir) > OUTPUT_BYTES_MAX {
             break How::TooMuchOutput { limit: OUTPUT_BYTES_MAX };
         }
         std::thread::sleep(LOOK_EVERY);
     };
     Ok(Ended { how, elapsed: began.elapsed(), emulator: qemu.version })
+}
+
+/// How far the guest has come, as it told so far.
+fn phase(dir: &Path) -> Phase {
+    Status::parse(&fs::read_to_string(dir.join("status")).unwrap_or_default()).phase()
+}
+
+/// The pipe through which the guest is told to end.
+struct Control {
+    path: PathBuf,
+    pipe: fs::File,
+    told: bool,
+}
+
+impl Control {
+    /// Makes the pipe and opens it for both, so that QEMU, which opens it next, waits for nobody and never sees its end.
+    fn open(dir: &Path) -> Result<Control, LabError> {
+        let path = dir.join(CONTROL);
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        match rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0) {
+            // Left by an earlier boot of the same guest.
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(errno) => return Err(LabError::io("make the pipe", &path)(errno.into())),
+        }
+        let pipe = fs::OpenOptions::new().read(true).write(true).open(&path).map_err(LabError::io("open", &path))?;
+        Ok(Control { path, pipe, told: false })
+    }
+
+    /// Tells it, once.
+    fn end(&mut self) -> Result<(), LabError> {
+        if !self.told {
+            self.told = true;
+            self.pipe.write_all(b"end\n").map_err(LabError::io("write", &self.path))?;
+        }
+        Ok(())
+    }
 }
 
 fn output_size(dir: &Path) -> u64 {
@@ -238,6 +299,8 @@ mod tests {
         -device virtserialport,chardev=stderr,name=punctual.stderr
         -chardev file,id=results,path=results
         -device virtserialport,chardev=results,name=punctual.results
+        -chardev file,id=control,path=control.out,input-path=control
+        -device virtserialport,chardev=control,name=punctual.control
         -virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap
         -append console=ttyS0 panic=-1 isolcpus=1
         -initrd initramfs

@@ -22,10 +22,12 @@ pub struct GuestResult {
     /// The same for standard error.
     pub stderr: Vec<u8>,
     /// The regular files that the job left in /results, by their path there. Empty unless [`Outcome::Finished`] or
-    /// [`Outcome::OutOfMemory`] with an exit status.
+    /// [`Outcome::OutOfMemory`] with an exit status, and where they were put into [`Guest::results_to`](crate::Guest).
     pub results: BTreeMap<String, Vec<u8>>,
     /// All that the guest wrote to its console.
     pub console_log: String,
+    /// The kernel's command line, as the machine was given it.
+    pub cmdline: String,
     /// The kernel's release (`uname -r`), if the init came so far.
     pub release: Option<String>,
     /// How many tasks the guest's kernel killed for want of memory, if that was told.
@@ -42,7 +44,12 @@ pub struct GuestResult {
 
 impl GuestResult {
     /// Reads what is left in the run's directory after the last of `boots` boots.
-    pub(crate) fn collect(dir: &Path, ended: Ended, boots: u32) -> Result<GuestResult, LabError> {
+    pub(crate) fn collect(
+        dir: &Path,
+        ended: Ended,
+        boots: u32,
+        results_to: Option<&Path>,
+    ) -> Result<GuestResult, LabError> {
         let bytes = |name: &str| match fs::read(dir.join(name)) {
             // QEMU makes the files of the ports; it may have failed before.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
@@ -52,9 +59,16 @@ impl GuestResult {
         let status = Status::parse(&text("status")?);
         let console_log = text(qemu::CONSOLE)?;
         let outcome = outcome::judge(&ended.how, &status, &console_log, &text(qemu::QEMU_STDERR)?);
-        let results = match status.complete {
-            true => ports::unpack(&bytes("results")?).map_err(|why| LabError::malformed("the guest's results", why))?,
-            false => BTreeMap::new(),
+        let malformed = |why: String| LabError::malformed("the guest's results", why);
+        let results = match (status.complete, results_to) {
+            (false, _) => BTreeMap::new(),
+            (true, None) => ports::unpack(&bytes("results")?).map_err(malformed)?,
+            (true, Some(directory)) => {
+                let archive = dir.join("results");
+                let file = fs::File::open(&archive).map_err(LabError::io("read", &archive))?;
+                ports::unpack_to(std::io::BufReader::new(file), directory).map_err(malformed)?;
+                BTreeMap::new()
+            }
         };
         Ok(GuestResult {
             outcome,
@@ -63,6 +77,7 @@ impl GuestResult {
             stderr: bytes("stderr")?,
             results,
             console_log,
+            cmdline: String::new(),
             release: status.release,
             oom_kills: status.oom_kills,
             problems: status.problems,

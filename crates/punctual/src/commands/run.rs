@@ -8,9 +8,9 @@ use crate::conduct::{self, Conducted, recording, request};
 use crate::exit::{Ending, Exit, Failure};
 use crate::{live, output, targets};
 use punctual_bundle::Bundle;
-use punctual_core::Nanos;
+use punctual_core::{CpuSet, Nanos};
 use punctual_host::task::memory;
-use punctual_plan::{RecordPlan, SystressFormat, TargetPlan};
+use punctual_plan::{Plan, RecordPlan, SystressFormat, TargetPlan};
 use punctual_report::export::systress::{self, Layout};
 use punctual_report::export::{self, Format};
 use punctual_report::terminal;
@@ -119,21 +119,11 @@ pub fn measured(args: &Common, asked: &Asked) -> Ending {
 }
 
 fn here(args: &Common, asked: &Asked) -> Ending {
-    let (loaded, mut plan) = asked.resolve()?;
+    let (loaded, plan) = asked.resolve()?;
     if plan.phases.is_empty() {
         return Err(Failure::refused("there is nothing to measure"));
     }
-    if let Some(directory) = &args.output {
-        plan.output.clone_from(directory);
-    }
-    plan.seed = args.seed.or(plan.seed);
-    if args.stop_above.is_some() {
-        let measures = plan.phases.iter_mut().flat_map(|phase| &mut phase.measures);
-        measures.for_each(|measure| measure.stop_above = args.stop_above);
-    }
-    if !args.trace.is_empty() {
-        plan.record = Some(also_recorded(&args.trace, plan.record.take())?);
-    }
+    let plan = overridden(args, plan, &request::online_cpus()?)?;
     if args.plan {
         output::print(&plan.describe())?;
         return Ok(Exit::Done);
@@ -152,14 +142,22 @@ fn here(args: &Common, asked: &Asked) -> Ending {
     Ok(conducted.exit)
 }
 
-/// What the plan records, with other groups of events.
-fn also_recorded(groups: &[String], planned: Option<RecordPlan>) -> Result<RecordPlan, Failure> {
-    let events = recording::groups(groups)?;
-    let planned = match planned {
-        Some(planned) => planned,
-        None => RecordPlan::usual(request::online_cpus()?),
-    };
-    Ok(RecordPlan { events, ..planned })
+/// The plan with what options of the command put over it, for a system with these CPUs.
+pub fn overridden(args: &Common, mut plan: Plan, online: &CpuSet) -> Result<Plan, Failure> {
+    if let Some(directory) = &args.output {
+        plan.output.clone_from(directory);
+    }
+    plan.seed = args.seed.or(plan.seed);
+    if args.stop_above.is_some() {
+        let measures = plan.phases.iter_mut().flat_map(|phase| &mut phase.measures);
+        measures.for_each(|measure| measure.stop_above = args.stop_above);
+    }
+    if !args.trace.is_empty() {
+        // Other groups of events than the plan's.
+        let planned = plan.record.take().unwrap_or_else(|| RecordPlan::usual(online.clone()));
+        plan.record = Some(RecordPlan { events: recording::groups(&args.trace)?, ..planned });
+    }
+    Ok(plan)
 }
 
 fn show(conducted: &Conducted, json: bool) -> Result<(), Failure> {
@@ -197,7 +195,7 @@ pub fn show_returned(args: &Common, directory: &Path) -> Result<(), Failure> {
 }
 
 /// The files that were asked for beside the bundle.
-fn write_beside(args: &Common, plan: &punctual_plan::Plan, conducted: &Conducted) -> Result<(), Failure> {
+fn write_beside(args: &Common, plan: &Plan, conducted: &Conducted) -> Result<(), Failure> {
     let bundle = Bundle::open(&conducted.directory).map_err(Failure::failed)?;
     write_exports(args, &bundle)?;
     systress_files(plan, &bundle)
@@ -222,7 +220,7 @@ fn write_export(bundle: &Bundle, format: Format, path: &Path) -> Result<(), Fail
 }
 
 /// The files that systress would have left, in the current directory.
-fn systress_files(plan: &punctual_plan::Plan, bundle: &Bundle) -> Result<(), Failure> {
+fn systress_files(plan: &Plan, bundle: &Bundle) -> Result<(), Failure> {
     for (planned, measured) in plan.phases.iter().zip(&bundle.phases) {
         let wanted = planned.measures.iter().flat_map(|m| m.threads.iter().map(move |t| (t, m.systress.as_ref())));
         for (thread, file) in wanted {

@@ -1,10 +1,141 @@
-//! A virtual machine on this system.
+//! A virtual machine on this system: built from the plan, booted, watched; its bundle is brought back.
 
-use super::Errand;
+mod findings;
+mod machine;
+mod programs;
+mod progress;
+
+use super::{Errand, parent, returned};
+use crate::commands::run;
+use crate::conduct::interrupt::Interrupts;
+use crate::conduct::request::shown;
 use crate::exit::{Exit, Failure};
-use punctual_plan::VmPlan;
+use crate::output;
+use machine::Machine;
+use progress::Progress;
+use punctual_bundle::Bundle;
+use punctual_core::{CpuSet, Nanos};
+use punctual_lab::{GuestResult, LabError, Outcome};
+use punctual_plan::{Plan, VmPlan};
+use std::fs;
+use std::path::Path;
 
 /// Boots the machine, runs the experiment in it, and brings the bundle back.
-pub fn carry_out(_plan: &VmPlan, _errand: &Errand) -> Result<Exit, Failure> {
-    Err(Failure::refused("this build does not run virtual machines"))
+pub fn carry_out(vm: &VmPlan, errand: &Errand) -> Result<Exit, Failure> {
+    let cpus: CpuSet = (0..vm.cpus as usize).collect();
+    let (_, plan) = errand.asked.resolve_for(cpus.clone(), cpus.clone(), vm.memory.0)?;
+    let plan = run::overridden(errand.args, plan, &cpus)?;
+    if errand.args.plan {
+        output::print(&plan.describe())?;
+        return Ok(Exit::Done);
+    }
+    let interrupts = Interrupts::listen()?;
+    let mut progress = Progress::new(errand.args.quiet, plan.estimated_time());
+    progress.say("preparing");
+    let machine = Machine::of(vm, &plan, errand)?;
+    let run = Run { vm, plan: &plan, errand };
+    // What comes back lies beside its place until it is whole: one file system, one name when it is there.
+    let place = tempfile::Builder::new().prefix(".punctual-vm-").tempdir_in(parent(&errand.output));
+    let place =
+        place.map_err(|why| Failure::failed(format!("cannot create a directory for what comes back: {why}")))?;
+    let started = jiff::Timestamp::now();
+    let result =
+        machine.run(place.path(), &mut |seen| progress.look(seen, &interrupts)).map_err(|why| refused(&why))?;
+    progress.end();
+    run.bring_back(&machine, &result, started, place.path())
+}
+
+/// What the lab refuses was asked for wrongly, or cannot be had here; nothing was started.
+fn refused(why: &LabError) -> Failure {
+    match why {
+        LabError::Missing(_) | LabError::Request(_) => Failure::refused(why),
+        _ => Failure::failed(why),
+    }
+}
+
+struct Run<'a> {
+    vm: &'a VmPlan,
+    plan: &'a Plan,
+    errand: &'a Errand<'a>,
+}
+
+impl Run<'_> {
+    /// From what the guest left to a bundle at its place, whole or not.
+    fn bring_back(
+        &self,
+        machine: &Machine,
+        result: &GuestResult,
+        started: jiff::Timestamp,
+        place: &Path,
+    ) -> Result<Exit, Failure> {
+        let output = &self.errand.output;
+        let came = place.join("bundle");
+        let trouble = trouble(result);
+        let whole = Bundle::open(&came).ok();
+        if whole.is_none() && trouble.is_none() {
+            return Err(self.not_started(result));
+        }
+        let environment = whole.as_ref().and_then(|bundle| bundle.document("environment").ok().flatten());
+        let target = machine.ran_on(
+            result,
+            started,
+            Nanos(i64::try_from(result.elapsed.as_nanos()).unwrap_or(i64::MAX)),
+            environment.as_ref(),
+        );
+        let findings = findings::of(self.vm, result, environment.as_ref());
+        let exit = match whole {
+            Some(_) => {
+                fs::rename(&came, output).map_err(|why| self.cannot_move(&why))?;
+                returned::close(output, target, findings, trouble.as_deref())?
+            }
+            None => {
+                let why = trouble.unwrap_or_default();
+                returned::without_bundle(self.errand, Some(&self.plan.to_toml()), target, findings, &why)?
+            }
+        };
+        self.keep(place, result)?;
+        Ok(exit)
+    }
+
+    /// The command there said no before it began: what it said is what is wrong.
+    fn not_started(&self, result: &GuestResult) -> Failure {
+        let said = String::from_utf8_lossy(&result.stderr);
+        let message = format!("in the virtual machine: {}", said.trim().trim_start_matches("error: "));
+        match result.exit_status {
+            Some(2) => Failure::refused(message),
+            _ => Failure::failed(message),
+        }
+    }
+
+    /// The console's log, what the command there said, and files that loads left in their directory.
+    fn keep(&self, place: &Path, result: &GuestResult) -> Result<(), Failure> {
+        let output = &self.errand.output;
+        let files = place.join("files");
+        if fs::read_dir(&files).is_ok_and(|mut entries| entries.next().is_some()) {
+            fs::rename(&files, output.join("files")).map_err(|why| self.cannot_move(&why))?;
+        }
+        let texts = [("console.log", result.console_log.as_bytes()), ("stderr.log", result.stderr.as_slice())];
+        for (name, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
+            fs::write(output.join(name), text).map_err(|why| self.cannot_move(&why))?;
+        }
+        Ok(())
+    }
+
+    fn cannot_move(&self, why: &std::io::Error) -> Failure {
+        Failure::failed(format!("cannot write {}: {why}", shown(&self.errand.output)))
+    }
+}
+
+/// What kept the guest from its end; none where the command in it ended by itself.
+fn trouble(result: &GuestResult) -> Option<String> {
+    match (&result.outcome, result.exit_status) {
+        (Outcome::Finished, Some(0..=4)) => None,
+        (Outcome::Finished, Some(status)) if status > 128 => {
+            Some(format!("punctual was killed by signal {} in the virtual machine", status - 128))
+        }
+        (Outcome::Finished, Some(status)) => {
+            Some(format!("punctual ended with status {status} in the virtual machine"))
+        }
+        (outcome, _) => Some(outcome.to_string()),
+    }
 }

@@ -7,6 +7,11 @@ use punctual_bundle::summary::{Summary, VerdictWord};
 
 pub fn write(out: &mut Page, summary: &Summary) {
     name(out, summary);
+    if let Some(target) = &summary.target {
+        let words = format!("on {}: {}", target.kind, format::plain(&target.name));
+        out.paragraph("", "", Tone::Plain, &words);
+        target.limits.iter().for_each(|limit| out.paragraph("", "", Tone::Doubtful, &format::plain(limit)));
+    }
     let (tone, text) = how_it_ended(summary);
     out.paragraph("", "", tone, &text);
     if let Some((tone, text)) = not_real_time(summary) {

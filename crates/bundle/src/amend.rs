@@ -1,0 +1,31 @@
+//! What is added to a bundle by who brought it here from the system that wrote it.
+
+use crate::manifest::{Ending, Manifest};
+use crate::ran_on::RanOn;
+use crate::summary::Summary;
+use crate::writer::{replace_json, sync_tree};
+use crate::{Bundle, BundleError};
+use punctual_core::Finding;
+use std::path::Path;
+
+/// Says in the bundle where its run took place, adds findings, and, where the run never said how it ended, says that for it; an ending
+/// that is there stays. Figures are unchanged; [`renew_summary`] follows.
+pub fn amend(
+    directory: &Path,
+    target: RanOn,
+    findings: &[Finding],
+    ending: Option<Ending>,
+) -> Result<Bundle, BundleError> {
+    let bundle = Bundle::open(directory)?;
+    let manifest = Manifest { target: Some(target), ending: bundle.manifest.ending.or(ending), ..bundle.manifest };
+    let all: Vec<&Finding> = bundle.findings.iter().chain(findings).collect();
+    replace_json(&directory.join("findings.json"), &all)?;
+    replace_json(&directory.join("bundle.json"), &manifest)?;
+    Bundle::open(directory)
+}
+
+/// Replaces the figures for other programs by those of the bundle as it is now; everything is on the disk afterwards.
+pub fn renew_summary(directory: &Path, summary: &Summary) -> Result<(), BundleError> {
+    replace_json(&directory.join("summary.json"), summary)?;
+    sync_tree(directory)
+}

@@ -1,0 +1,23 @@
+//! Where a run took place that was not done by the process that was asked for it: a virtual machine, another system.
+
+use punctual_core::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// The target of a run, as `bundle.json` and `summary.json` have it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RanOn {
+    /// `vm` or `ssh`.
+    pub kind: String,
+    /// What a person calls it: `6.1-rt in virtual time`, `root@board`.
+    pub name: String,
+    /// When it was begun, by the clock of the system that asked: a virtual machine's own clock may say anything.
+    pub started: jiff::Timestamp,
+    /// How long it took by that clock, with boot and transport.
+    pub elapsed: Option<Nanos>,
+    /// What it was made of, in order: (`kernel`, `6.1.…`), (`command line`, `…`), (`QEMU`, `10.0.…`).
+    #[serde(default)]
+    pub facts: Vec<(String, String)>,
+    /// What figures from there do not say, in sentences to be shown beside every figure.
+    #[serde(default)]
+    pub limits: Vec<String>,
+}

@@ -1,0 +1,63 @@
+//! What must be said of a run in a virtual machine beside its limits.
+
+use punctual_core::{Finding, Severity};
+use punctual_host::environment::{Environment, PreemptionModel};
+use punctual_lab::{GuestResult, Outcome};
+use punctual_plan::{Acceleration, VmPlan};
+
+/// The oldest QEMU whose virtual time repeats (docs/guests.md).
+const QEMU: u32 = 10;
+
+/// Everything that is to be said.
+pub fn of(vm: &VmPlan, result: &GuestResult, environment: Option<&Environment>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = result.problems.iter().map(|problem| unprepared(problem)).collect();
+    findings.extend(killed_for_memory(result));
+    findings.extend(other_preemption(vm, environment));
+    findings.extend((vm.accel == Acceleration::VirtualTime).then(|| old_qemu(result)).flatten());
+    findings
+}
+
+fn unprepared(problem: &str) -> Finding {
+    Finding::new(
+        "guest-unprepared",
+        Severity::Warning,
+        "system",
+        "a step of preparing the virtual machine did not work",
+    )
+    .evidence(problem)
+    .remedy("what needs it is missing there; console.log of the bundle may tell more")
+}
+
+/// A run can come to its end although a load of it was killed.
+fn killed_for_memory(result: &GuestResult) -> Option<Finding> {
+    let killed = result.oom_kills.filter(|killed| *killed > 0 && result.outcome == Outcome::Finished)?;
+    let message = format!("the virtual machine's memory ran out: its kernel killed {killed} task(s)");
+    let finding = Finding::new("guest-out-of-memory", Severity::Bad, "system", message);
+    Some(finding.evidence("oom_kill in /proc/vmstat").remedy("give it more: memory = …, or load it less"))
+}
+
+/// A kernel ignores in silence a model that it does not have.
+fn other_preemption(vm: &VmPlan, environment: Option<&Environment>) -> Option<Finding> {
+    let asked = vm.cmdline.split_whitespace().filter_map(|word| word.strip_prefix("preempt=")).next_back()?;
+    let known = environment?.kernel.preemption.known()?;
+    let in_force = match known.model {
+        PreemptionModel::RealTime => "real-time".to_owned(),
+        other => other.to_string(),
+    };
+    if in_force == asked {
+        return None;
+    }
+    let message = format!("the kernel was asked for preempt={asked}, and {in_force} is in force");
+    let finding = Finding::new("preemption-not-as-asked", Severity::Warning, "system", message);
+    Some(finding.evidence(known.evidence.clone()).remedy(
+        "this kernel does not offer that model at boot (a PREEMPT_RT kernel has one; 6.12 knows no lazy, 7.2 no none or voluntary, \
+         arm64's 6.1 ignores it): name the model that is in force",
+    ))
+}
+
+fn old_qemu(result: &GuestResult) -> Option<Finding> {
+    let major: u32 = result.emulator.split('.').next()?.parse().ok()?;
+    let message = format!("QEMU {} parts a run from its repeats now and then", result.emulator);
+    let finding = Finding::new("qemu-old", Severity::Warning, "system", message);
+    (major < QEMU).then(|| finding.remedy("compare repeats (--repeat 3), or let apt fetch QEMU 10 (docs/guests.md)"))
+}

@@ -1,0 +1,139 @@
+//! From a plan to a guest of the lab, and what is said of it afterwards.
+
+use super::programs;
+use crate::exit::Failure;
+use crate::targets::Errand;
+use punctual_bundle::RanOn;
+use punctual_core::Nanos;
+use punctual_host::environment::Environment;
+use punctual_lab::{Accel, Arch, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Source, Wish};
+use punctual_plan::{Acceleration, Architecture, KernelChoice, Plan, VmPlan, Word};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where the experiment lies in the guest.
+const EXPERIMENT: &str = "/experiment";
+/// What a machine may take beside the run itself.
+const TIMEOUT_BASE: Duration = Duration::from_secs(600);
+/// How much slower than planned it may be.
+const TIMEOUT_FACTOR: u32 = 20;
+
+/// What figures in virtual time do not say.
+const VIRTUAL_TIME: &str = "virtual time: 1 instruction = 8 ns; no caches, no frequency changes, no firmware interrupts, no second CPU: \
+                            these figures compare software paths, they are no hardware's latencies";
+/// What figures of a translated machine do not say.
+const TCG: &str = "translated by QEMU in this system's time: these figures hold the host's noise and QEMU's, they are no hardware's latencies";
+/// What figures of a machine on the host's processor do not say.
+const KVM: &str = "a virtual machine in this system's time: what the host does to it is in these figures";
+
+/// A machine ready to run.
+pub struct Machine {
+    guest: Guest,
+    accel: Acceleration,
+    title: String,
+    facts: Vec<(String, String)>,
+}
+
+impl Machine {
+    /// The machine of a plan, with everything in it.
+    pub fn of(vm: &VmPlan, plan: &Plan, errand: &Errand) -> Result<Machine, Failure> {
+        let arch = match vm.arch {
+            Architecture::X86_64 => Arch::Amd64,
+            Architecture::Aarch64 => Arch::Arm64,
+        };
+        let (kernel, title) = kernel(vm, arch).map_err(|why| super::refused(&why))?;
+        let binary = programs::punctual(vm)?;
+        let loads: Vec<PathBuf> = programs::of_loads(plan).into_iter().collect();
+        let directories = loads.iter().filter_map(|program| program.parent()).map(Path::to_string_lossy);
+        let mut path: Vec<String> = directories.map(|dir| dir.into_owned()).collect();
+        path.sort();
+        path.dedup();
+        let mut guest = Guest::new(kernel, Job::Script(script(errand, &path)));
+        guest.links = vec![("/usr/bin/punctual".into(), binary.to_string_lossy().into_owned())];
+        guest.programs = [binary].into_iter().chain(loads).collect();
+        guest.files = vec![GuestFile {
+            path: format!("{EXPERIMENT}/{}", errand.file_name()),
+            source: Source::Bytes(errand.asked.bytes.clone()),
+            mode: 0o644,
+        }];
+        guest.cmdline_extra = vm.cmdline.clone();
+        guest.cpus = vm.cpus;
+        guest.memory_mb = u32::try_from(vm.memory.0 >> 20).unwrap_or(u32::MAX);
+        guest.accel = match vm.accel {
+            Acceleration::VirtualTime => Accel::VirtualTime,
+            Acceleration::Tcg => Accel::Tcg,
+            Acceleration::Kvm => Accel::Kvm,
+        };
+        guest.timeout = match (vm.timeout, plan.estimated_time()) {
+            (Some(timeout), _) => timeout.to_std(),
+            (None, estimated) => TIMEOUT_BASE + estimated.map_or(Duration::ZERO, Nanos::to_std) * TIMEOUT_FACTOR,
+        };
+        let facts = vec![
+            ("machine".to_owned(), format!("{} ({})", vm.machine.word(), vm.arch.word())),
+            ("CPUs".to_owned(), vm.cpus.to_string()),
+            ("memory".to_owned(), vm.memory.to_string()),
+        ];
+        Ok(Machine { guest, accel: vm.accel, title, facts })
+    }
+
+    /// Runs it; what it leaves is put below `place`.
+    pub fn run(
+        &self,
+        place: &Path,
+        watch: &mut dyn FnMut(punctual_lab::Progress) -> Wish,
+    ) -> Result<GuestResult, LabError> {
+        let guest = Guest { results_to: Some(place.to_owned()), ..self.guest.clone() };
+        guest.run_watched(watch)
+    }
+
+    /// Where a run took place, for its bundle.
+    pub fn ran_on(
+        &self,
+        result: &GuestResult,
+        started: jiff::Timestamp,
+        elapsed: Nanos,
+        environment: Option<&Environment>,
+    ) -> RanOn {
+        let version =
+            self.guest.kernel.version.as_ref().map(|version| format!(", package {version}")).unwrap_or_default();
+        let release = result.release.clone().unwrap_or_else(|| "not told: it did not come so far".to_owned());
+        let mut facts = vec![("kernel".to_owned(), format!("{release}{version}"))];
+        let preemption = environment.and_then(|environment| environment.kernel.preemption.known());
+        facts
+            .extend(preemption.map(|known| ("preemption".to_owned(), format!("{} ({})", known.model, known.evidence))));
+        facts.push(("command line".to_owned(), result.cmdline.clone()));
+        facts.extend(self.facts.iter().cloned());
+        facts.push(("QEMU".to_owned(), result.emulator.clone()));
+        let (time, limit) = match self.accel {
+            Acceleration::VirtualTime => ("virtual: 1 instruction = 8 ns (icount shift=3)", VIRTUAL_TIME),
+            Acceleration::Tcg => ("the host's, translated (tcg)", TCG),
+            Acceleration::Kvm => ("the host's, on its processor (kvm)", KVM),
+        };
+        facts.push(("time".to_owned(), time.to_owned()));
+        let limits = vec![limit.to_owned()];
+        RanOn { kind: "vm".to_owned(), name: self.title.clone(), started, elapsed: Some(elapsed), facts, limits }
+    }
+}
+
+fn kernel(vm: &VmPlan, arch: Arch) -> Result<(Kernel, String), LabError> {
+    let (kernel, name) = match &vm.kernel {
+        KernelChoice::Named(name) => (Kernel::by_name(name, arch)?, name.clone()),
+        KernelChoice::Image { image, modules } => {
+            (Kernel::at(image, modules.clone(), arch), image.to_string_lossy().into_owned())
+        }
+    };
+    let accel = if vm.accel == Acceleration::VirtualTime { "virtual time" } else { vm.accel.word() };
+    Ok((kernel, format!("the kernel {name}, {accel}")))
+}
+
+/// What the guest does.
+fn script(errand: &Errand, path: &[String]) -> String {
+    let mut words = vec!["/usr/bin/punctual".to_owned(), "run".to_owned(), "--output=/results/bundle".to_owned()];
+    words.extend(errand.arguments.iter().cloned());
+    words.push(format!("{EXPERIMENT}/{}", errand.file_name()));
+    let path = path.iter().map(|dir| format!("{}:", shell_words::quote(dir))).collect::<String>();
+    format!(
+        "export PATH={path}$PATH\nmkdir -p /results/files && cd /results/files || exit 1\nexec {}\n",
+        shell_words::join(&words)
+    )
+}
