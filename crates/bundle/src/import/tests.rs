@@ -16,6 +16,7 @@ fn no_figures(bundle: &Bundle) -> Summary {
         schema: crate::summary::SCHEMA.into(),
         experiment: bundle.manifest.experiment.clone(),
         created: bundle.manifest.created,
+        target: None,
         ending: bundle.manifest.ending.clone(),
         phases: Vec::new(),
         mechanisms: Vec::new(),
