@@ -26,6 +26,8 @@ typedef _Bool bool;
 #define BPF_MAP_TYPE_ARRAY 2
 #define BPF_MAP_TYPE_STACK_TRACE 7
 #define BPF_MAP_TYPE_LRU_HASH 9
+#define BPF_MAP_TYPE_RINGBUF 27
+#define BPF_RB_FORCE_WAKEUP (1ULL << 1)
 #define BPF_F_NO_PREALLOC 1
 #define BPF_F_FAST_STACK_CMP (1 << 9)
 #define TASK_UNINTERRUPTIBLE 2
@@ -42,6 +44,7 @@ static long (*bpf_get_stackid)(void *ctx, void *map, u64 flags) = (void *)27;
 static long (*bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
 static u64 (*bpf_get_attach_cookie)(void *ctx) = (void *)174;
 static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static long (*bpf_ringbuf_output)(void *map, void *data, u64 size, u64 flags) = (void *)130;
 
 #define field_exists(field) __builtin_preserve_field_info(field, 2)
 
@@ -71,6 +74,10 @@ struct hrtimer_clock_base {
 struct hrtimer {
 	i64 _softexpires;
 	struct hrtimer_clock_base *base;
+};
+struct hrtimer_sleeper {
+	struct hrtimer timer;
+	struct task_struct *task;
 };
 struct timer_list {
 	unsigned long expires;

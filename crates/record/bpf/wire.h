@@ -305,6 +305,20 @@ struct wire_account_thread {
 	u64 pieces[16]; /* WIRE_ACCOUNT_PIECES */
 };
 
+/* One interrupt that somebody waits for; never in a recording. Instants are of CLOCK_MONOTONIC; 0: none. */
+struct wire_interrupt {
+	u64 armed; /* when it was raised, or when the timer shall expire; 0 again when it came */
+	u64 handler; /* the first entry since */
+	u64 expiry; /* of the timer */
+	u64 raised; /* by the program `raise` */
+	u64 entries; /* all that came */
+	u64 cost; /* of WIRE_STAMPS stamps */
+	u32 tid; /* the waiting thread */
+	u32 cpu; /* where it was handled */
+};
+#define WIRE_STAMPS 1000
+#define WIRE_NO_CPU 0xffffffff
+
 /* Room that is never used on purpose: several writers may stand between their check and their reservation. */
 #define WIRE_MARGIN_WORDS 512
 /* Flight mode: for each block of so many words, where its first record begins. */

@@ -189,7 +189,7 @@ impl Counts {
 }
 
 /// CPUs that there may ever be: their numbers are below this.
-fn possible_cpus() -> u32 {
+pub(crate) fn possible_cpus() -> u32 {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
     let cpus: punctual_core::CpuSet = text.trim().parse().unwrap_or_default();
     cpus.iter().last().map_or(wire::MAX_CPUS as u32, |last| last as u32 + 1)

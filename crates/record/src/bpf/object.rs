@@ -159,6 +159,12 @@ impl Object {
         Ok(Attach { program, _link: link })
     }
 
+    /// Loads a program that is run by [`sys::run`].
+    pub(crate) fn load_to_be_run(&self, program: &str) -> Result<OwnedFd, LoadError> {
+        let refused = |(why, log)| LoadError::Refused { tracepoint: format!("`{program}`"), why, log };
+        sys::load_program(ProgramShape::to_be_run(program), &self.instructions(program)?).map_err(refused)
+    }
+
     pub(super) fn instructions(&self, program: &str) -> Result<Vec<u64>, LoadError> {
         let function =
             self.object.programs.get(program).and_then(|program| self.object.functions.get(&program.function_key()));

@@ -12,6 +12,7 @@ pub(crate) enum Command {
     MapLookup = 1,
     MapUpdate = 2,
     ProgramLoad = 5,
+    ProgramRun = 10,
     InfoByFd = 15,
     RawTracepointOpen = 17,
     MapFreeze = 22,
@@ -22,6 +23,9 @@ pub(crate) enum Command {
 /// BPF_PROG_TYPE_*.
 const PROGRAM_TRACEPOINT: u32 = 5;
 const PROGRAM_TRACING: u32 = 26;
+const PROGRAM_SYSCALL: u32 = 31;
+/// BPF_F_SLEEPABLE.
+const SLEEPABLE: u32 = 1 << 4;
 /// BPF_TRACE_RAW_TP.
 const ATTACH_RAW_TP: u32 = 23;
 
@@ -128,24 +132,37 @@ pub(crate) struct ProgramShape<'a> {
     pub(crate) kind: u32,
     pub(crate) attach_type: u32,
     pub(crate) attach_btf_id: u32,
+    pub(crate) flags: u32,
 }
 
 impl<'a> ProgramShape<'a> {
     /// For a tracepoint with BTF arguments: `id` is that of the typedef `btf_trace_…` in the kernel's own BTF.
     pub(crate) fn btf_tracepoint(name: &'a str, id: u32) -> ProgramShape<'a> {
-        ProgramShape { name, kind: PROGRAM_TRACING, attach_type: ATTACH_RAW_TP, attach_btf_id: id }
+        ProgramShape { name, kind: PROGRAM_TRACING, attach_type: ATTACH_RAW_TP, attach_btf_id: id, flags: 0 }
     }
     /// For a tracepoint whose record it reads.
     pub(crate) fn tracepoint(name: &'a str) -> ProgramShape<'a> {
-        ProgramShape { name, kind: PROGRAM_TRACEPOINT, attach_type: 0, attach_btf_id: 0 }
+        ProgramShape { name, kind: PROGRAM_TRACEPOINT, attach_type: 0, attach_btf_id: 0, flags: 0 }
     }
+    /// To be run by [`run`], since 5.14.
+    pub(crate) fn to_be_run(name: &'a str) -> ProgramShape<'a> {
+        ProgramShape { name, kind: PROGRAM_SYSCALL, attach_type: 0, attach_btf_id: 0, flags: SLEEPABLE }
+    }
+}
+
+/// Runs a program of that shape once, in the calling thread; what it returned.
+pub(crate) fn run(program: &OwnedFd) -> io::Result<u32> {
+    let mut attr = Attr::new().u32(0, program.as_raw_fd() as u32);
+    // SAFETY: no pointers.
+    unsafe { attr.call(Command::ProgramRun)? };
+    Ok((attr.0[0] >> 32) as u32)
 }
 
 /// Loads a program: `instructions` are those of the kernel, 8 bytes each. The verifier's log is asked for when it refuses.
 pub(crate) fn load_program(shape: ProgramShape, instructions: &[u64]) -> Result<OwnedFd, (io::Error, String)> {
     let attr = Attr::new().u32(0, shape.kind).u32(4, instructions.len() as u32).pointer(8, instructions.as_ptr());
     let attr = attr.pointer(16, c"GPL".as_ptr()).name(48, shape.name);
-    let attr = attr.u32(68, shape.attach_type).u32(108, shape.attach_btf_id);
+    let attr = attr.u32(44, shape.flags).u32(68, shape.attach_type).u32(108, shape.attach_btf_id);
     // SAFETY: instructions and license live through the call.
     match unsafe { attr.clone().open(Command::ProgramLoad) } {
         Ok(program) => return Ok(program),

@@ -54,7 +54,7 @@ impl Object {
     ) -> Result<Vec<OwnedFd>, LoadError> {
         let instructions = self.instructions(program)?;
         let load = |attach_type| {
-            let shape = ProgramShape { name: program, kind: PROGRAM_KPROBE, attach_type, attach_btf_id: 0 };
+            let shape = ProgramShape { name: program, kind: PROGRAM_KPROBE, attach_type, attach_btf_id: 0, flags: 0 };
             sys::load_program(shape, &instructions)
         };
         let refused = |what: &Path, why| LoadError::Refused {

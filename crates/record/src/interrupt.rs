@@ -1,0 +1,371 @@
+//! Interrupts that a thread waits for, stamped in the kernel as they come, in memory that the thread reads: neither records nor system calls.
+//!
+//! The stamp is taken by a BPF program at the tracepoint of the handler's entry, which is some instructions after the handler's first.
+//! Everything is held by file descriptors: nothing is left behind. It needs BPF with BTF; where that is missing the error says so.
+
+use crate::StartError;
+use crate::bpf::{Attach, LoadError, Object, sys};
+use crate::count::possible_cpus;
+use crate::wire::layout as wire;
+use aya_obj::btf::Btf;
+use punctual_core::{MonotonicNs, Nanos};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/irq.bpf.o.z"));
+const BACKEND: &str = "BPF (BTF tracepoints)";
+
+/// What is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Awaited {
+    /// A timer of the calling thread; `irq` where timer interrupts have a number (not on x86).
+    Timer {
+        /// The number.
+        irq: Option<u32>,
+    },
+    /// The interrupt that a CPU sends to itself for work that must be done outside of what it does (irq_work).
+    IrqWork,
+    /// The interrupt by which one CPU has another one call a function.
+    FunctionCall,
+    /// A device's.
+    Device {
+        /// Its number in /proc/interrupts.
+        irq: u32,
+    },
+}
+
+/// A tracepoint: group and name, as under `events` in tracefs.
+pub type Tracepoint = (&'static str, &'static str);
+
+impl Awaited {
+    /// Tracepoints of the handler's entry with the program for each: those of the first list that this kernel has any of.
+    fn entries(self) -> &'static [&'static [(Tracepoint, &'static str)]] {
+        const IPI: &[(Tracepoint, &str)] = &[(("ipi", "ipi_entry"), "vector_entered")];
+        match self {
+            Awaited::Timer { irq: None } => &[&[(("irq_vectors", "local_timer_entry"), "timer_entered")]],
+            Awaited::Timer { irq: Some(_) } => &[&[(("irq", "irq_handler_entry"), "timer_irq_entered")]],
+            Awaited::IrqWork => &[&[(("irq_vectors", "irq_work_entry"), "vector_entered")], IPI],
+            Awaited::FunctionCall => &[
+                &[
+                    (("irq_vectors", "call_function_single_entry"), "vector_entered"),
+                    (("irq_vectors", "call_function_entry"), "vector_entered"),
+                ],
+                IPI,
+            ],
+            Awaited::Device { .. } => &[&[(("irq", "irq_handler_entry"), "irq_entered")]],
+        }
+    }
+
+    fn irq(self) -> Option<u32> {
+        match self {
+            Awaited::Timer { irq } => irq,
+            Awaited::Device { irq } => Some(irq),
+            Awaited::IrqWork | Awaited::FunctionCall => None,
+        }
+    }
+}
+
+/// What came of one interrupt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stamped {
+    /// The entry of its handler.
+    pub handler: Option<MonotonicNs>,
+    /// The expiry of the timer.
+    pub expiry: Option<MonotonicNs>,
+    /// The CPU that handled it.
+    pub cpu: u32,
+}
+
+/// Stamps until it is dropped. Any thread may read; one at a time arms.
+pub struct Stamps {
+    board: Page,
+    bell: Option<Bell>,
+    _attached: Vec<Attach>,
+    object: Object,
+    tracepoints: Vec<Tracepoint>,
+}
+
+impl Stamps {
+    /// Begins to stamp, on one CPU or on all.
+    pub fn start(awaited: Awaited, cpu: Option<u32>) -> Result<Stamps, StartError> {
+        Stamps::load(awaited, cpu).map_err(|why| StartError::of(BACKEND, &why))
+    }
+
+    fn load(awaited: Awaited, cpu: Option<u32>) -> Result<Stamps, LoadError> {
+        let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
+        let cpu = cpu.unwrap_or(wire::NO_CPU as u32).to_ne_bytes();
+        let irq = awaited.irq().unwrap_or(0).to_ne_bytes();
+        let mut object = Object::open(PROGRAMS, &[("want_cpu", &cpu), ("want_irq", &irq)])?;
+        object.shape("last", 8, possible_cpus());
+        object.shape("bell", 0, page() as u32);
+        object.prepare(Some(&kernel))?;
+        let board = Page::map(object.map("board")?, 0, libc::PROT_READ | libc::PROT_WRITE)
+            .map_err(|why| LoadError::Map { bytes: page() as u64, why })?;
+        let (mut attached, mut tracepoints) = (Vec::new(), Vec::new());
+        let mut missing = None;
+        for list in awaited.entries() {
+            for (tracepoint, program) in *list {
+                match object.attach_btf_tracepoint(&kernel, program, tracepoint.1) {
+                    Ok(attach) => {
+                        attached.push(attach);
+                        tracepoints.push(*tracepoint);
+                    }
+                    Err(LoadError::NoTracepoint(name)) => missing = Some(name),
+                    Err(why) => return Err(why),
+                }
+            }
+            if !attached.is_empty() {
+                break;
+            }
+        }
+        if attached.is_empty() {
+            return Err(LoadError::NoTracepoint(missing.unwrap_or_default()));
+        }
+        if matches!(awaited, Awaited::Timer { .. }) {
+            attached.push(object.attach_btf_tracepoint(&kernel, "timer_expired", "hrtimer_expire_entry")?);
+        }
+        let bell = if awaited == Awaited::IrqWork { Some(Bell::hang(&object)?) } else { None };
+        Ok(Stamps { board, bell, _attached: attached, object, tracepoints })
+    }
+
+    /// Where the stamps are taken.
+    pub fn tracepoints(&self) -> &[Tracepoint] {
+        &self.tracepoints
+    }
+
+    /// Says whose timer it is: of the calling thread, by the kernel's id.
+    pub fn wait_as(&self, tid: i32) {
+        self.board.word32(TID).store(tid as u32, Ordering::Relaxed);
+    }
+
+    /// From now on the first interrupt at or after this instant is the awaited one; for a timer, the one that expires at this very instant.
+    #[inline(always)]
+    pub fn arm(&self, at: i64) {
+        self.board.word(HANDLER).store(0, Ordering::Relaxed);
+        self.board.word(EXPIRY).store(0, Ordering::Relaxed);
+        self.board.word(ARMED).store(at as u64, Ordering::Release);
+        // Before whatever raises it, a device's register included.
+        fence(Ordering::SeqCst);
+    }
+
+    /// What came since; nothing is awaited any more.
+    #[inline(always)]
+    pub fn take(&self) -> Stamped {
+        self.board.word(ARMED).store(0, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let instant =
+            |at| Some(self.board.word(at).load(Ordering::Acquire) as i64).filter(|at| *at != 0).map(MonotonicNs);
+        let cpu = self.board.word32(CPU).load(Ordering::Relaxed);
+        Stamped { handler: instant(HANDLER), expiry: instant(EXPIRY), cpu }
+    }
+
+    /// All entries of the handler since the start, awaited or not.
+    #[inline(always)]
+    pub fn entries(&self) -> u64 {
+        self.board.word(ENTRIES).load(Ordering::Acquire)
+    }
+
+    /// What a stamp costs inside of its program, the mean of some.
+    pub fn cost(&self) -> Result<Nanos, StartError> {
+        let program = self.object.load_to_be_run("stamp_cost").map_err(|why| StartError::of(BACKEND, &why))?;
+        let failed = |why| StartError::of(BACKEND, &LoadError::Map { bytes: 0, why });
+        sys::run(&program).map_err(failed)?;
+        Ok(Nanos(self.board.word(COST).load(Ordering::Acquire) as i64 / wire::STAMPS as i64))
+    }
+
+    /// Raises an interrupt of this CPU to itself; only of [`Awaited::IrqWork`]. ENOSYS for all others. The raise is stamped in the kernel.
+    #[inline(always)]
+    pub fn raise(&self) -> io::Result<()> {
+        let bell = self.bell.as_ref().ok_or(io::Error::from_raw_os_error(libc::ENOSYS))?;
+        match sys::run(&bell.program)? {
+            0 => Ok(()),
+            _ => Err(io::Error::other("the ring that wakes is full")),
+        }
+    }
+
+    /// When [`Stamps::raise`] last raised it.
+    #[inline(always)]
+    pub fn raised(&self) -> i64 {
+        self.board.word(RAISED).load(Ordering::Acquire) as i64
+    }
+
+    /// What becomes readable, for poll(2), by the interrupt that [`Stamps::raise`] raises.
+    pub fn bell(&self) -> Option<BorrowedFd<'_>> {
+        self.bell.as_ref().map(|bell| bell.ring.as_fd())
+    }
+
+    /// It is readable no more.
+    #[inline(always)]
+    pub fn hush(&self) {
+        if let Some(bell) = &self.bell {
+            bell.pages.consume();
+        }
+    }
+}
+
+/// What a thread waits on that is woken by an interrupt of the CPU to itself.
+struct Bell {
+    program: OwnedFd,
+    ring: OwnedFd,
+    pages: Pages,
+}
+
+impl Bell {
+    fn hang(object: &Object) -> Result<Bell, LoadError> {
+        let refused = |why| LoadError::Map { bytes: page() as u64, why };
+        let ring = object.map("bell")?;
+        let pages = Pages::map(ring).map_err(refused)?;
+        Ok(Bell { program: object.load_to_be_run("raise")?, ring: ring.try_clone().map_err(refused)?, pages })
+    }
+}
+
+fn page() -> usize {
+    // SAFETY: takes a number alone.
+    (unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).max(4096) as usize
+}
+
+/// A page of a map that the kernel shares.
+struct Page(NonNull<u8>);
+
+// SAFETY: plain shared memory that is only read and written through atomics.
+unsafe impl Send for Page {}
+// SAFETY: as above.
+unsafe impl Sync for Page {}
+
+impl Page {
+    fn map(map: &OwnedFd, number: usize, protection: libc::c_int) -> io::Result<Page> {
+        let at = (number * page()) as libc::off_t;
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), page(), protection, flags, map.as_raw_fd(), at) };
+        match NonNull::new(base.cast::<u8>()) {
+            Some(base) if base.as_ptr().cast::<libc::c_void>() != libc::MAP_FAILED => Ok(Page(base)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// The word at this multiple of 8.
+    #[inline(always)]
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        assert!(offset.is_multiple_of(8) && offset < 4096);
+        // SAFETY: within the page, which is mapped as long as self lives, and aligned.
+        unsafe { &*self.0.as_ptr().add(offset).cast::<AtomicU64>() }
+    }
+
+    /// The half word at this multiple of 4.
+    #[inline(always)]
+    fn word32(&self, offset: usize) -> &AtomicU32 {
+        assert!(offset.is_multiple_of(4) && offset < 4096);
+        // SAFETY: as in `word`.
+        unsafe { &*self.0.as_ptr().add(offset).cast::<AtomicU32>() }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // SAFETY: mapped by us with this length, and nothing refers to it any more.
+        unsafe { libc::munmap(self.0.as_ptr().cast(), page()) };
+    }
+}
+
+/// The positions of a ring buffer (include/uapi/linux/bpf.h, BPF_MAP_TYPE_RINGBUF): the reader's page, and after it the writers'.
+struct Pages {
+    consumer: Page,
+    producer: Page,
+}
+
+impl Pages {
+    fn map(ring: &OwnedFd) -> io::Result<Pages> {
+        let consumer = Page::map(ring, 0, libc::PROT_READ | libc::PROT_WRITE)?;
+        Ok(Pages { consumer, producer: Page::map(ring, 1, libc::PROT_READ)? })
+    }
+
+    /// Takes everything unseen.
+    #[inline(always)]
+    fn consume(&self) {
+        let end = self.producer.word(0).load(Ordering::Acquire);
+        self.consumer.word(0).store(end, Ordering::Release);
+    }
+}
+
+/// Offsets in `struct wire_interrupt`; a test compares.
+const ARMED: usize = 0;
+const HANDLER: usize = 8;
+const EXPIRY: usize = 16;
+const RAISED: usize = 24;
+const ENTRIES: usize = 32;
+const COST: usize = 40;
+const TID: usize = 48;
+const CPU: usize = 52;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::layout::Interrupt;
+
+    #[test]
+    fn the_board_lies_as_the_header_says() {
+        let mut bytes = [0; Interrupt::SIZE];
+        let board = Interrupt { armed: 1, handler: 2, expiry: 3, raised: 4, entries: 5, cost: 6, tid: 7, cpu: 8 };
+        board.write(&mut bytes);
+        let offsets = [ARMED, HANDLER, EXPIRY, RAISED, ENTRIES, COST, TID, CPU];
+        for (offset, value) in offsets.into_iter().zip(1..) {
+            assert_eq!(bytes[offset], value);
+        }
+    }
+
+    fn stamps(awaited: Awaited) -> Option<Stamps> {
+        match Stamps::start(awaited, None) {
+            Ok(stamps) => Some(stamps),
+            Err(why) => {
+                println!("SKIPPED: interrupts are not stamped here: {why}");
+                None
+            }
+        }
+    }
+
+    fn now() -> i64 {
+        crate::recorder::now().0
+    }
+
+    #[test]
+    fn an_interrupt_of_the_cpu_to_itself_wakes_and_is_stamped() {
+        let Some(stamps) = stamps(Awaited::IrqWork) else { return };
+        for _ in 0..20 {
+            stamps.arm(0);
+            let before = now();
+            stamps.raise().unwrap();
+            let mut waits = libc::pollfd { fd: stamps.bell().unwrap().as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            // SAFETY: one valid pollfd.
+            assert_eq!(unsafe { libc::poll(&mut waits, 1, 10_000) }, 1);
+            let (stamped, raised) = (stamps.take(), stamps.raised());
+            stamps.hush();
+            let handler = stamped.handler.unwrap().0;
+            assert!(before <= raised && raised <= handler && handler <= now(), "{before} {raised} {handler}");
+            // SAFETY: as above.
+            assert_eq!(unsafe { libc::poll(&mut waits, 1, 0) }, 0, "it is readable no more");
+        }
+        assert!(stamps.entries() >= 20);
+        assert!(stamps.cost().unwrap() > Nanos::ZERO);
+    }
+
+    #[test]
+    fn a_timer_of_this_thread_is_stamped_and_no_others() {
+        let Some(stamps) = stamps(Awaited::Timer { irq: None }) else { return };
+        // SAFETY: takes nothing.
+        let tid = unsafe { libc::gettid() };
+        for whose in [tid, tid + 1] {
+            stamps.wait_as(whose);
+            let due = now() + 2_000_000;
+            stamps.arm(due);
+            let at = libc::timespec { tv_sec: due / 1_000_000_000, tv_nsec: due % 1_000_000_000 };
+            // SAFETY: a valid timespec; with TIMER_ABSTIME nothing is written back.
+            unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &at, std::ptr::null_mut()) };
+            let expiry = stamps.take().expiry.map(|at| at.0);
+            assert_eq!(expiry.is_some_and(|at| due <= at && at <= now()), whose == tid, "{expiry:?}");
+        }
+        assert!(stamps.entries() > 0);
+    }
+}
