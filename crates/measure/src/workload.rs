@@ -7,6 +7,7 @@ mod clock_cost;
 pub mod counter;
 pub mod course;
 mod io_uring;
+mod irq;
 mod mutex;
 pub mod perf;
 pub mod raw;
@@ -142,6 +143,7 @@ fn parts(order: &Order) -> Result<Parts, PrepareError> {
         Workload::Timer(plan) => Ok(timer::parts(order, plan)),
         Workload::Syscall(plan) => syscall::parts(order, plan),
         Workload::Spin(plan) => Ok(spin::parts(order, plan)),
+        Workload::Irq(plan) => irq::parts(order, plan),
         Workload::Mutex(plan) => mutex::parts(order, plan),
         Workload::Switch(plan) => switch::parts(order, plan),
         Workload::TestpointCost(plan) => Ok(testpoint_cost::parts(order, plan)),

@@ -32,7 +32,7 @@ parameters! {
         source: IrqSource = IrqSource::Timer, word("a source of interrupts");
         /// The distance between two.
         period: Nanos = Nanos::MILLI, span(Nanos::from_micros(20), MAX_PERIOD);
-        /// The CPU that `membarrier` interrupts; without it the first other one of the measure's.
+        /// The CPU that `membarrier` interrupts; without it the first other one of the measure's, or else that is allowed.
         target_cpu: Option<u32> = None, some(count(0, 8_191));
         /// The device of `uio` (`/dev/uio0`), `edu` (its PCI directory in sysfs) or `gpio` (`/dev/gpiochip0`).
         device: Option<PathBuf> = None, some(path);
@@ -47,8 +47,9 @@ impl Kind for IrqPlan {
     fn parts(&self) -> Vec<String> {
         let hops: &[&str] = match self.source {
             IrqSource::Timer => &["to-handler", "handler-to-expiry", "expiry-to-thread", "whole"],
-            IrqSource::SelfIpi | IrqSource::Membarrier => &["to-handler", "whole"],
-            IrqSource::Uio | IrqSource::Edu | IrqSource::Gpio => &["to-handler", "handler-to-thread", "whole"],
+            // Nobody knows when the device raised it.
+            IrqSource::Uio => &["handler-to-thread"],
+            _ => &["to-handler", "handler-to-thread", "whole"],
         };
         hops.iter().map(|hop| (*hop).to_owned()).collect()
     }

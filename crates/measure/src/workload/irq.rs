@@ -1,0 +1,383 @@
+//! `irq`: from the raising of an interrupt to the entry of its handler, and on to the thread that waits for it.
+//!
+//! The measuring thread waits. A timer and membarrier(2) it sets off itself; what another thread must raise while this one sleeps is raised by a
+//! [`raiser`]. Stamps inside of the kernel are BPF programs' (`punctual_record::interrupt`); where there are none the hops that need them are absent.
+
+mod bell;
+mod gpio;
+mod lanes;
+mod membarrier;
+mod raiser;
+mod report;
+mod rows;
+mod uio;
+mod watch;
+
+use super::course::{Monotonic, Ticks};
+use super::{Order, Parts, PrepareError};
+use crate::stop::Stop;
+use crate::thread::Task;
+use lanes::{Hops, Lanes, Pace, Passed};
+use membarrier::Target;
+use punctual_core::{CpuSet, Nanos, Notes};
+use punctual_host::task::attributes::{self, Scheduling};
+use punctual_plan::kinds::{IrqPlan, IrqSource};
+use punctual_record::interrupt::{Awaited, Stamps};
+use raiser::{Go, Line, Raiser};
+use rows::{Row, Rows};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use watch::{Source, Watch};
+
+/// Interrupts for nothing before the first sample.
+const WARM_UP: u64 = 8;
+/// Times in a row that the CPU to be interrupted may not be ready.
+const VAIN_MAX: u64 = 1_000;
+
+pub(super) fn parts(order: &Order, plan: &IrqPlan) -> Result<Parts, PrepareError> {
+    let needs = |why: String| PrepareError::Needs(format!("{}: {why}", order.name));
+    let thread = order.threads.first().ok_or_else(|| needs("it has no thread".to_owned()))?;
+    let bound = thread.scheduling.deadline.is_none();
+    let cpu = thread.cpus.first().filter(|_| bound).map(|cpu| cpu as u32);
+    if cpu.is_none() && !matches!(plan.source, IrqSource::Timer | IrqSource::Uio) {
+        return Err(needs(
+            "this source wants a thread on one CPU, which SCHED_DEADLINE does not allow: use policy fifo".into(),
+        ));
+    }
+    let Found { awaited, at, row, hops, line, target, source } = find(plan, order, cpu).map_err(needs)?;
+    let stamps = match awaited {
+        Some(awaited) => Stamps::start(awaited, at).map(Arc::new).map_err(|why| why.to_string()),
+        None => Err(source.untold.to_owned()),
+    };
+    let way = match (plan.source, line, &stamps) {
+        (IrqSource::Timer, ..) => Way::Timer,
+        (IrqSource::Membarrier, ..) => Way::Membarrier { cpu: target.unwrap_or_default(), target: None },
+        (IrqSource::SelfIpi, _, Ok(stamps)) => {
+            Way::Raised { line: Arc::new(bell::Bell(Arc::clone(stamps))), raiser: None }
+        }
+        (IrqSource::SelfIpi, _, Err(why)) => return Err(needs(format!("only BPF can raise this interrupt: {why}"))),
+        (IrqSource::Uio, _, Err(why)) => {
+            return Err(needs(format!("nobody can tell when this device's interrupt came: {why}")));
+        }
+        (_, Some(line), _) => Way::Raised { line, raiser: None },
+        (_, None, _) => return Err(needs("this source has no line".to_owned())),
+    };
+    let (lanes, feeds) = Lanes::of(order, hops, plan.period, cpu.unwrap_or_default());
+    let raised = Arc::new(AtomicU64::new(0));
+    let line = if let Way::Raised { line, .. } = &way { Some(Arc::clone(line)) } else { None };
+    let watch = Watch::new(&source, stamps.clone(), Rows { row, cpu: at }, Arc::clone(&raised), line);
+    let waiter = Waiter {
+        name: order.name.clone(),
+        series: order.series.iter().map(|series| series.name.clone()).collect(),
+        cpu,
+        scheduling: thread.scheduling,
+        period: plan.period,
+        duration: order.duration,
+        stop: Arc::clone(&order.stop),
+        source,
+        stamps,
+        way,
+        lanes: Some(lanes),
+        raised,
+    };
+    Ok(Parts { tasks: vec![Box::new(waiter)], feeds, outside: Box::new(watch) })
+}
+
+/// What a source is made of.
+struct Found {
+    /// What is stamped, and on which CPU alone.
+    awaited: Option<Awaited>,
+    at: Option<u32>,
+    /// Whose count it is compared with.
+    row: Row,
+    hops: Hops,
+    line: Option<Arc<dyn Line>>,
+    /// The CPU of `membarrier`.
+    target: Option<u32>,
+    source: Source,
+}
+
+fn find(plan: &IrqPlan, order: &Order, cpu: Option<u32>) -> Result<Found, String> {
+    let source = Source::of(plan.source);
+    let found = |awaited, at, row, hops, source| Found {
+        awaited: Some(awaited),
+        at,
+        row,
+        hops,
+        line: None,
+        target: None,
+        source,
+    };
+    let described = |words| Row::Described(words);
+    Ok(match plan.source {
+        IrqSource::Timer if cfg!(target_arch = "x86_64") => {
+            found(Awaited::Timer { irq: None }, cpu, described("Local timer interrupts"), Hops::Timer, source)
+        }
+        IrqSource::Timer => {
+            let irq = rows::number_of("arch_timer");
+            let row = irq.map_or(described("arch_timer"), Row::Number);
+            Found {
+                awaited: irq.map(|irq| Awaited::Timer { irq: Some(irq) }),
+                ..found(Awaited::IrqWork, cpu, row, Hops::Timer, source)
+            }
+        }
+        IrqSource::SelfIpi => found(Awaited::IrqWork, cpu, described("IRQ work interrupts"), Hops::Raised, source),
+        IrqSource::Membarrier => {
+            let target = target(plan, order, cpu)?;
+            let row = described("Function call interrupts");
+            Found { target: Some(target), ..found(Awaited::FunctionCall, Some(target), row, Hops::Raised, source) }
+        }
+        IrqSource::Uio | IrqSource::Edu => {
+            let edu = plan.source == IrqSource::Edu;
+            let device = plan.device.as_deref();
+            let uio = if edu { uio::Uio::edu(device)? } else { uio::Uio::open(device.ok_or("it has no device")?)? };
+            let row = uio.irq.map_or_else(|| Row::Handler(uio.driver.clone()), Row::Number);
+            let source = source.device(format!("/dev/{} ({})", uio.node, uio.driver), uio.irq);
+            let awaited = uio.irq.map(|irq| Awaited::Device { irq });
+            let hops = if edu { Hops::Raised } else { Hops::Thread };
+            Found { awaited, at: None, row, hops, line: Some(Arc::new(uio)), target: None, source }
+        }
+        IrqSource::Gpio => {
+            let lines = (plan.out_line.unwrap_or_default(), plan.in_line.unwrap_or_default());
+            let gpio = gpio::Gpio::open(plan.device.as_deref().ok_or("it has no device")?, lines.0, lines.1)?;
+            let row = Row::Handler(gpio.consumer.clone());
+            let source = source.device(format!("{}, line {} to line {}", gpio.chip, lines.0, lines.1), None);
+            Found { awaited: None, at: None, row, hops: Hops::Raised, line: Some(Arc::new(gpio)), target: None, source }
+        }
+    })
+}
+
+/// The CPU to be interrupted: the one that was named, else the first other one of the measure, else of those that are allowed.
+fn target(plan: &IrqPlan, order: &Order, own: Option<u32>) -> Result<u32, String> {
+    if let Some(named) = plan.target_cpu {
+        let own_too = || format!("CPU {named} is where the measure runs: `target_cpu` must be another one");
+        return if Some(named) == own { Err(own_too()) } else { Ok(named) };
+    }
+    let allowed = attributes::affinity(0).unwrap_or_default();
+    let mut others = order.cpus.iter().chain(allowed.iter()).map(|cpu| cpu as u32).filter(|cpu| Some(*cpu) != own);
+    others.next().ok_or_else(|| "there is no other CPU to be interrupted".to_owned())
+}
+
+/// How an interrupt is set off and waited for.
+enum Way {
+    Timer,
+    Membarrier { cpu: u32, target: Option<Target> },
+    Raised { line: Arc<dyn Line>, raiser: Option<Raiser> },
+}
+
+/// The thread that waits.
+struct Waiter {
+    name: String,
+    series: Vec<String>,
+    cpu: Option<u32>,
+    scheduling: Scheduling,
+    period: Nanos,
+    duration: Option<Nanos>,
+    stop: Arc<Stop>,
+    source: Source,
+    stamps: Result<Arc<Stamps>, String>,
+    way: Way,
+    /// Until it runs, and afterwards.
+    lanes: Option<Lanes>,
+    /// Interrupts set off so far, for whoever looks on.
+    raised: Arc<AtomicU64>,
+}
+
+impl Waiter {
+    /// Interrupts one after the other, each a sample, until something ends it.
+    fn measure(&mut self, lanes: &mut Lanes, go: Go, stop: &Arc<Stop>) -> io::Result<()> {
+        let Waiter { way, stamps, raised, source, .. } = self;
+        let stamps = stamps.as_deref().ok();
+        match way {
+            Way::Timer => {
+                timers(lanes, go, stop, stamps, raised);
+                Ok(())
+            }
+            Way::Membarrier { target: Some(target), .. } => calls(lanes, go, stop, stamps, raised, target),
+            Way::Raised { raiser: Some(raiser), .. } => {
+                let alone = source.sharers <= 1;
+                let skipped = raiser.run(go, stop, |came| {
+                    let book = &mut lanes.book;
+                    let handler = match came.entries {
+                        Some(2..) if alone => {
+                            book.mixed += 1;
+                            None
+                        }
+                        Some(0) => {
+                            book.unstamped += 1;
+                            None
+                        }
+                        _ => came.handler,
+                    };
+                    let raiser::Came { raised, woke, handled_on, .. } = came;
+                    lanes.take(Passed { raised, handler, expiry: None, woke, handled_on }, stop);
+                    lanes.left() > 0
+                });
+                raised.store(raiser.raised(), Ordering::Release);
+                lanes.book.skipped += skipped?;
+                Ok(())
+            }
+            Way::Membarrier { .. } | Way::Raised { .. } => Err(io::Error::other("it was not prepared")),
+        }
+    }
+
+    /// Interrupts that are not measured, from now on.
+    fn spare(&mut self, count: u64, period: Nanos) -> io::Result<Lanes> {
+        let Some(lanes) = &self.lanes else { return Err(io::Error::other("it has not ended")) };
+        let mut scratch = lanes.scratch(count);
+        let start = Monotonic.now() + 100_000;
+        // None for a device that raises its own when it pleases.
+        if matches!(&self.way, Way::Raised { line, .. } if !line.is_raised()) {
+            return Ok(scratch);
+        }
+        self.measure(&mut scratch, Go { start, period, count, end: i64::MAX }, &Arc::default())?;
+        Ok(scratch)
+    }
+}
+
+/// Sleeps until an instant, and until another. What the kernel stamps is the timer of this very sleep.
+fn timers(lanes: &mut Lanes, go: Go, stop: &Stop, stamps: Option<&Stamps>, raised: &AtomicU64) {
+    let mut pace = Pace::new(go.start, go.period);
+    while lanes.left() > 0 && !stop.is_asked() {
+        let (due, skipped) = pace.next(Monotonic.now());
+        lanes.book.skipped += skipped;
+        if due >= go.end {
+            return;
+        }
+        if let Some(stamps) = stamps {
+            stamps.arm(due);
+        }
+        raised.fetch_add(1, Ordering::Relaxed);
+        let mut woke;
+        loop {
+            Monotonic.sleep_until(due);
+            woke = Monotonic.now();
+            if woke >= due || stop.is_asked() {
+                break;
+            }
+        }
+        if woke < due {
+            return;
+        }
+        let mut passed = Passed { raised: Some(due), woke, ..Passed::default() };
+        if let Some(stamps) = stamps {
+            let stamped = stamps.take();
+            passed.expiry = stamped.expiry.map(|at| at.0);
+            passed.handler = stamped.handler.map(|at| at.0).filter(|at| *at >= due);
+            passed.handled_on = stamped.expiry.map(|_| stamped.cpu);
+            lanes.book.unstamped += u64::from(passed.expiry.is_none());
+            lanes.book.early += u64::from(passed.expiry.is_some() && passed.handler.is_none());
+        }
+        lanes.take(passed, stop);
+    }
+}
+
+/// Interrupts another CPU and waits until that has been handled.
+fn calls(
+    lanes: &mut Lanes,
+    go: Go,
+    stop: &Stop,
+    stamps: Option<&Stamps>,
+    raised: &AtomicU64,
+    target: &Target,
+) -> io::Result<()> {
+    let mut pace = Pace::new(go.start, go.period);
+    let mut vain = 0;
+    while lanes.left() > 0 && !stop.is_asked() {
+        let (next, skipped) = pace.next(Monotonic.now());
+        lanes.book.skipped += skipped;
+        if next >= go.end {
+            return Ok(());
+        }
+        while Monotonic.now() < next && !stop.is_asked() {
+            Monotonic.sleep_until(next);
+        }
+        let is_there = target.call(|| Monotonic.now());
+        let entries = stamps.map(Stamps::entries);
+        if let Some(stamps) = stamps {
+            stamps.arm(Monotonic.now());
+        }
+        let begin = Monotonic.now();
+        let outcome = if is_there { target.interrupt() } else { Ok(()) };
+        let woke = Monotonic.now();
+        let stamped = stamps.map(Stamps::take);
+        target.release();
+        outcome?;
+        let came = stamps.zip(entries).map(|(stamps, before)| stamps.entries() - before);
+        if !is_there || came == Some(0) {
+            lanes.book.vain += 1;
+            vain += 1;
+            if vain >= VAIN_MAX {
+                return Err(io::Error::other(
+                    "the CPU to be interrupted never ran the thread that waits there: is it taken by tasks of a higher priority?",
+                ));
+            }
+            continue;
+        }
+        vain = 0;
+        raised.fetch_add(1, Ordering::Relaxed);
+        let mixed = came.is_some_and(|came| came > 1);
+        lanes.book.mixed += u64::from(mixed);
+        let handler = stamped.and_then(|stamped| stamped.handler).map(|at| at.0).filter(|_| !mixed);
+        let handled_on = stamped.map(|stamped| stamped.cpu);
+        lanes.take(Passed { raised: Some(begin), handler, expiry: None, woke, handled_on }, stop);
+    }
+    Ok(())
+}
+
+impl Task for Waiter {
+    fn prepare(&mut self) -> Result<(), String> {
+        let here = self.cpu.map(|cpu| CpuSet::single(cpu as usize));
+        if let Some(cpu) = &here {
+            attributes::set_affinity(0, cpu)
+                .map_err(|why| format!("{}: no thread can run on CPU {cpu}: {why}", self.name))?;
+        }
+        if let Ok(stamps) = &self.stamps {
+            stamps.wait_as(attributes::tid());
+        }
+        let (scheduling, stamps) = (self.scheduling, self.stamps.as_ref().ok().cloned());
+        let failed = |why: String| format!("{}: {why}", self.name);
+        match &mut self.way {
+            Way::Timer => return Ok(()),
+            Way::Membarrier { cpu, target } => *target = Some(Target::start(*cpu, scheduling).map_err(failed)?),
+            Way::Raised { line, raiser } => {
+                *raiser = Some(Raiser::start(Arc::clone(line), stamps, here, scheduling).map_err(failed)?);
+            }
+        }
+        // What can never come is told before anything starts.
+        let why = self.spare(1, self.period).err();
+        why.map_or(Ok(()), |why| Err(format!("{}: {why} ({})", self.name, self.source.doubt)))
+    }
+
+    fn lock_memory(&self) -> io::Result<()> {
+        self.lanes.as_ref().map_or(Ok(()), Lanes::lock)
+    }
+
+    fn warm_up(&mut self) {
+        // What fails here fails again, and is told, in the real loop.
+        let _ = self.spare(WARM_UP, self.period.min(Nanos::MILLI));
+    }
+
+    fn run(&mut self, start: i64) -> io::Result<()> {
+        let Some(mut lanes) = self.lanes.take() else { return Ok(()) };
+        let end = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
+        let (stop, count) = (Arc::clone(&self.stop), lanes.left());
+        let outcome = self.measure(&mut lanes, Go { start, period: self.period, count, end }, &stop);
+        // Ending the producers ends the series.
+        lanes.end();
+        self.lanes = Some(lanes);
+        outcome
+    }
+
+    fn notes(&mut self) -> Notes {
+        let notes = report::notes(self);
+        // Nothing that was started goes on.
+        match &mut self.way {
+            Way::Timer => {}
+            Way::Membarrier { target, .. } => *target = None,
+            Way::Raised { raiser, .. } => *raiser = None,
+        }
+        notes
+    }
+}

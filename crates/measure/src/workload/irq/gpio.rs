@@ -1,0 +1,186 @@
+//! `gpio`: two lines of a chip that are wired together, the one driven, the other watched for its rising edge (include/uapi/linux/gpio.h, version 2).
+//!
+//! The kernel stamps an edge in the handler of its interrupt. The lines are given back when their descriptors are closed, however this ends.
+
+use super::raiser::Line;
+use super::uio::interrupted;
+use std::ffi::CStr;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// `struct gpiochip_info`.
+#[repr(C)]
+struct ChipInfo {
+    name: [u8; 32],
+    label: [u8; 32],
+    lines: u32,
+}
+
+/// `struct gpio_v2_line_config_attribute`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Attribute {
+    id: u32,
+    padding: u32,
+    values: u64,
+    mask: u64,
+}
+
+/// `struct gpio_v2_line_request`, its `struct gpio_v2_line_config` included.
+#[repr(C)]
+struct LineRequest {
+    offsets: [u32; 64],
+    consumer: [u8; 32],
+    flags: u64,
+    num_attrs: u32,
+    config_padding: [u32; 5],
+    attrs: [Attribute; 10],
+    num_lines: u32,
+    event_buffer_size: u32,
+    padding: [u32; 5],
+    fd: i32,
+}
+
+/// `struct gpio_v2_line_event`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct LineEvent {
+    timestamp_ns: u64,
+    id: u32,
+    offset: u32,
+    seqno: u32,
+    line_seqno: u32,
+    padding: [u32; 6],
+}
+
+/// `struct gpio_v2_line_values`.
+#[repr(C)]
+struct LineValues {
+    bits: u64,
+    mask: u64,
+}
+
+const GET_CHIPINFO: libc::c_ulong = 0x8044_B401;
+const GET_LINE: libc::c_ulong = 0xC250_B407;
+const SET_VALUES: libc::c_ulong = 0xC010_B40F;
+const INPUT: u64 = 1 << 2;
+const OUTPUT: u64 = 1 << 3;
+const EDGE_RISING: u64 = 1 << 4;
+
+const _: () = assert!(size_of::<ChipInfo>() == 0x44 && size_of::<LineRequest>() == 0x250);
+const _: () = assert!(size_of::<LineEvent>() == 48 && size_of::<LineValues>() == 16);
+
+pub struct Gpio {
+    output: OwnedFd,
+    input: OwnedFd,
+    /// What the input's interrupt is called in /proc/interrupts.
+    pub consumer: String,
+    /// Name and label of the chip, for people.
+    pub chip: String,
+    handled: AtomicI64,
+    edges: AtomicU64,
+}
+
+impl Gpio {
+    /// Takes both lines. The error says what is missing.
+    pub fn open(device: &Path, out_line: u32, in_line: u32) -> Result<Gpio, String> {
+        let at = device.display();
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).custom_flags(libc::O_CLOEXEC);
+        let missing = "is there a GPIO controller? `ls /dev/gpiochip*` lists them";
+        let chip = options.open(device).map_err(|why| format!("{at}: {why} ({missing})"))?;
+        let mut info = ChipInfo { name: [0; 32], label: [0; 32], lines: 0 };
+        // SAFETY: the structure is of the size that the request says; the kernel fills it.
+        if unsafe { libc::ioctl(chip.as_raw_fd(), GET_CHIPINFO as _, &raw mut info) } < 0 {
+            return Err(format!("{at} is not a GPIO chip ({missing})"));
+        }
+        for (what, line) in [("out_line", out_line), ("in_line", in_line)] {
+            if line >= info.lines {
+                return Err(format!("{at} has {} lines, from 0 on: there is no {what} {line}", info.lines));
+            }
+        }
+        let consumer = format!("punctual-{}", std::process::id());
+        let take = |line, flags, what: &str| {
+            request(&chip, line, flags, &consumer).map_err(|why| match why.raw_os_error() {
+                Some(libc::EBUSY) => {
+                    format!("{at}: {what} {line} is in use by somebody else (`gpioinfo` says by whom)")
+                }
+                Some(libc::ENXIO | libc::EOPNOTSUPP) => format!("{at}: {what} {line} cannot raise interrupts: {why}"),
+                _ => format!("{at}: {what} {line}: {why} (kernels before 5.10 lack this interface)"),
+            })
+        };
+        let output = take(out_line, OUTPUT, "out_line")?;
+        let input = take(in_line, INPUT | EDGE_RISING, "in_line")?;
+        let chip = format!("{} ({})", words(&info.name), words(&info.label));
+        Ok(Gpio { output, input, consumer, chip, handled: AtomicI64::new(0), edges: AtomicU64::new(0) })
+    }
+
+    #[inline(always)]
+    fn set(&self, high: bool) -> io::Result<()> {
+        let mut values = LineValues { bits: high.into(), mask: 1 };
+        // SAFETY: the structure is of the size that the request says.
+        let set = unsafe { libc::ioctl(self.output.as_raw_fd(), SET_VALUES as _, &raw mut values) };
+        if set < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+fn words(bytes: &[u8]) -> String {
+    let text = CStr::from_bytes_until_nul(bytes).map(CStr::to_string_lossy).unwrap_or_default();
+    text.escape_debug().to_string()
+}
+
+fn request(chip: &File, line: u32, flags: u64, consumer: &str) -> io::Result<OwnedFd> {
+    let mut request = LineRequest {
+        offsets: [0; 64],
+        consumer: [0; 32],
+        flags,
+        num_attrs: 0,
+        config_padding: [0; 5],
+        attrs: [Attribute { id: 0, padding: 0, values: 0, mask: 0 }; 10],
+        num_lines: 1,
+        event_buffer_size: 0,
+        padding: [0; 5],
+        fd: -1,
+    };
+    request.offsets[0] = line;
+    request.consumer.iter_mut().zip(consumer.bytes().take(31)).for_each(|(to, from)| *to = from);
+    // SAFETY: the structure is of the size that the request says; the kernel reads it and fills in `fd`.
+    if unsafe { libc::ioctl(chip.as_raw_fd(), GET_LINE as _, &raw mut request) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just gave this descriptor to us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(request.fd) })
+}
+
+impl Line for Gpio {
+    #[inline(always)]
+    fn raise(&self) -> io::Result<()> {
+        self.set(true)
+    }
+    #[inline(always)]
+    fn wait(&self) -> io::Result<bool> {
+        let mut event = LineEvent::default();
+        let size = size_of::<LineEvent>();
+        // SAFETY: as many bytes of writable memory.
+        let read = unsafe { libc::read(self.input.as_raw_fd(), (&raw mut event).cast(), size) };
+        if read == size as isize {
+            self.handled.store(event.timestamp_ns as i64, Ordering::Release);
+            self.edges.store(event.line_seqno.into(), Ordering::Release);
+            return Ok(true);
+        }
+        interrupted(io::Error::last_os_error())
+    }
+    fn rearm(&self) -> io::Result<()> {
+        self.set(false)
+    }
+    fn handled(&self) -> Option<i64> {
+        Some(self.handled.load(Ordering::Acquire)).filter(|at| *at > 0)
+    }
+    fn counted(&self) -> Option<(&'static str, u64)> {
+        Some(("the kernel's own number of the last edge (line_seqno)", self.edges.load(Ordering::Acquire)))
+    }
+}

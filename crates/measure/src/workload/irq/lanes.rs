@@ -1,0 +1,205 @@
+//! Where samples of an interrupt go: a series for each hop, as far as its instants are known.
+
+use crate::ring::{Producer, ring};
+use crate::sink::{self, Feed, Sink};
+use crate::stop::Stop;
+use crate::workload::Order;
+use punctual_core::{CpuSet, Nanos};
+use punctual_host::task::memory;
+use std::io;
+
+/// An interrupt that has come, in instants of CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Passed {
+    /// When it was raised, or should come; not known of a device that raises its own.
+    pub raised: Option<i64>,
+    /// The entry of its handler.
+    pub handler: Option<i64>,
+    /// The expiry of the timer, where there is one.
+    pub expiry: Option<i64>,
+    /// The first instruction of the thread that waited.
+    pub woke: i64,
+    /// Where its handler ran.
+    pub handled_on: Option<u32>,
+}
+
+/// What became of interrupts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Book {
+    /// Waited for, and come.
+    pub taken: u64,
+    /// With a stamp of the handler that is theirs.
+    pub stamped: u64,
+    /// Timers that an interrupt served which had begun before the expiry.
+    pub early: u64,
+    /// That came together with others of the same kind: whose stamp it is, is not known.
+    pub mixed: u64,
+    /// Without any stamp, though stamps are taken.
+    pub unstamped: u64,
+    /// Waits in vain: the other CPU was not ready, or needed no interrupt.
+    pub vain: u64,
+    /// Periods in which none was raised, because the one before had not been answered.
+    pub skipped: u64,
+}
+
+/// Which hops there are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hops {
+    /// To handler, to expiry, to thread, whole.
+    Timer,
+    /// To handler, to thread, whole.
+    Raised,
+    /// To thread alone.
+    Thread,
+}
+
+/// The series, and how much is still wanted of them.
+pub struct Lanes {
+    hops: Hops,
+    producers: Vec<Producer>,
+    /// The number of the series that `stop_above` looks at.
+    number: u32,
+    limit: i64,
+    left: u64,
+    cpu: u32,
+    pub book: Book,
+    /// A bit for each CPU.
+    handled_on: [u64; punctual_core::cpuset::MAX_CPUS / 64],
+}
+
+impl Lanes {
+    /// Those of an order; `cpu` is the waiting thread's.
+    pub fn of(order: &Order, hops: Hops, period: Nanos, cpu: u32) -> (Lanes, Vec<Feed>) {
+        let (producers, feeds) = order.series.iter().map(|_| sink::ring(period)).unzip();
+        let number = order.series.last().map_or(0, |series| series.number);
+        let limit = order.stop_above.map_or(i64::MAX, Nanos::ns);
+        let left = order.samples.unwrap_or(u64::MAX);
+        (Lanes { hops, producers, number, limit, left, cpu, book: Book::default(), handled_on: [0; _] }, feeds)
+    }
+
+    /// The same with nothing behind, for so many interrupts that are not measured.
+    pub fn scratch(&self, samples: u64) -> Lanes {
+        let producers = self.producers.iter().map(|_| ring(2).0).collect();
+        Lanes { producers, limit: i64::MAX, left: samples, book: Book::default(), handled_on: [0; _], ..*self }
+    }
+
+    /// How many are still wanted.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// The CPUs that handled them.
+    pub fn handled_on(&self) -> CpuSet {
+        let is_set = |cpu: &usize| self.handled_on[cpu / 64] & 1 << (cpu % 64) != 0;
+        (0..punctual_core::cpuset::MAX_CPUS).filter(is_set).collect()
+    }
+
+    /// Ends the series.
+    pub fn end(&mut self) {
+        self.producers.clear();
+    }
+
+    /// Locks the memory of the rings.
+    pub fn lock(&self) -> io::Result<()> {
+        self.producers.iter().try_for_each(|producer| memory::lock(producer.memory()))
+    }
+
+    /// Takes an interrupt.
+    pub fn take(&mut self, passed: Passed, stop: &Stop) {
+        let Passed { raised, handler, expiry, woke, handled_on } = passed;
+        if let Some(cpu) = handled_on
+            && let Some(bits) = self.handled_on.get_mut(cpu as usize / 64)
+        {
+            *bits |= 1 << (cpu % 64);
+        }
+        self.book.taken += 1;
+        self.book.stamped += u64::from(handler.is_some());
+        self.left = self.left.saturating_sub(1);
+        let hops = match self.hops {
+            Hops::Timer => [(raised, handler), (handler, expiry), (expiry, Some(woke)), (raised, Some(woke))],
+            Hops::Raised => [(raised, handler), (handler, Some(woke)), (raised, Some(woke)), (None, None)],
+            Hops::Thread => [(handler, Some(woke)), (None, None), (None, None), (None, None)],
+        };
+        for (producer, hop) in self.producers.iter_mut().zip(hops) {
+            if let (Some(begin), Some(end)) = hop {
+                producer.put(begin, end, self.cpu);
+            }
+        }
+        if let Some(begin) = raised.or(handler)
+            && woke - begin > self.limit
+        {
+            stop.trip(self.number);
+        }
+    }
+}
+
+/// The instants of what is raised periodically.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    next: i64,
+    period: i64,
+    rested: i64,
+}
+
+/// A thread that never sleeps is throttled; so it does, after so long without.
+const BURST: i64 = crate::workload::course::Pace::BURST.ns();
+const REST: i64 = 1_000_000;
+
+impl Pace {
+    /// The first at `start`.
+    pub fn new(start: i64, period: Nanos) -> Pace {
+        Pace { next: start, period: period.ns().max(1), rested: start }
+    }
+
+    /// The next one, and from when on it may be: later than due where a rest is. The instants that have passed are left out and counted.
+    pub fn next(&mut self, now: i64) -> (i64, u64) {
+        if now < self.next {
+            self.rested = self.next;
+        } else if now - self.rested > BURST {
+            self.rested = now + REST;
+            let skipped = self.skip_to(now + REST);
+            return (self.advance(), skipped);
+        }
+        let skipped = if now < self.next { 0 } else { self.skip_to(now) };
+        (self.advance(), skipped)
+    }
+
+    fn skip_to(&mut self, at: i64) -> u64 {
+        let behind = (at - self.next) / self.period + i64::from((at - self.next) % self.period != 0);
+        self.next += behind * self.period;
+        behind.max(0) as u64
+    }
+
+    fn advance(&mut self) -> i64 {
+        let next = self.next;
+        self.next += self.period;
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_that_have_passed_are_skipped_and_counted() {
+        let mut pace = Pace::new(1_000, Nanos(100));
+        assert_eq!(pace.next(0), (1_000, 0));
+        assert_eq!(pace.next(1_050), (1_100, 0));
+        assert_eq!(pace.next(1_350), (1_400, 2));
+        assert_eq!(pace.next(1_500), (1_500, 0));
+    }
+
+    #[test]
+    fn who_is_always_late_rests() {
+        let mut pace = Pace::new(0, Nanos(100_000));
+        let (mut now, mut rests) = (50, 0);
+        for _ in 0..2_000 {
+            let (next, _) = pace.next(now);
+            rests += u64::from(next - now >= REST);
+            // Each takes longer than the period.
+            now = next.max(now) + 150_000;
+        }
+        assert!((1..2_000).contains(&rests), "{rests}");
+    }
+}

@@ -1,0 +1,127 @@
+//! `membarrier`: one CPU interrupts another one, at the wish of a program (membarrier(2), MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ for one CPU, since 5.10).
+//! The call returns when the handler has run there, so its caller is the thread that waits.
+//!
+//! The kernel interrupts only who runs this process: so a thread of ours runs on the other CPU, from shortly before each call until after it.
+
+use punctual_core::{CpuSet, Nanos};
+use punctual_host::task::attributes::{self, Scheduling};
+use punctual_host::task::memory;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::{Builder, JoinHandle};
+
+/// MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, its registration, and the flag that names a CPU (include/uapi/linux/membarrier.h).
+const EXPEDITED_RSEQ: libc::c_int = 1 << 7;
+const REGISTER: libc::c_int = 1 << 8;
+const FLAG_CPU: libc::c_int = 1;
+const STACK: usize = 128 * 1024;
+/// How long the other thread may take to be on its CPU.
+const PATIENCE: Nanos = Nanos::MILLI;
+
+/// The other thread's state.
+const SLEEPS: u32 = 0;
+const CALLED: u32 = 1;
+const RUNS: u32 = 2;
+const ENDS: u32 = 3;
+
+fn membarrier(command: libc::c_int, flags: libc::c_int, cpu: libc::c_int) -> io::Result<()> {
+    // SAFETY: takes numbers alone.
+    let result = unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The CPU that is interrupted, with the thread that runs there.
+pub struct Target {
+    cpu: u32,
+    state: Arc<AtomicU32>,
+    handle: Option<JoinHandle<()>>,
+}
+
+impl Target {
+    /// Puts a thread there. The error says what is missing.
+    pub fn start(cpu: u32, scheduling: Scheduling) -> Result<Target, String> {
+        membarrier(REGISTER, 0, 0).map_err(|why| {
+            format!("membarrier(2) for restartable sequences: {why} (Linux 5.10 with CONFIG_RSEQ=y and CONFIG_MEMBARRIER=y has it)")
+        })?;
+        let state = Arc::new(AtomicU32::new(SLEEPS));
+        let (told, placed) = channel();
+        let shared = Arc::clone(&state);
+        let body = move || {
+            let affinity = attributes::set_affinity(0, &CpuSet::single(cpu as usize));
+            let failed = affinity.is_err();
+            memory::touch_stack::<{ 16 * 1024 }>();
+            // Refused where the measuring thread is refused too, which is told there.
+            let _ = attributes::set_scheduling(0, &scheduling);
+            if told.send(affinity).is_ok() && !failed {
+                live(&shared);
+            }
+        };
+        let spawned = Builder::new().name("target".into()).stack_size(STACK).spawn(body);
+        let handle = spawned.map_err(|why| format!("no thread that is interrupted: {why}"))?;
+        let target = Target { cpu, state, handle: Some(handle) };
+        let placed = placed.recv().unwrap_or_else(|_| Err(io::Error::other("it has ended")));
+        placed.map_err(|why| {
+            format!("no thread can run on CPU {cpu}, which shall be interrupted: {why} (is it online and allowed? see `target_cpu`)")
+        })?;
+        Ok(target)
+    }
+
+    /// Waits until the other thread runs.
+    #[inline(always)]
+    pub fn call(&self, now: impl Fn() -> i64) -> bool {
+        self.state.store(CALLED, Ordering::Release);
+        self.wake();
+        let until = now() + PATIENCE.ns();
+        while self.state.load(Ordering::Acquire) != RUNS {
+            if now() > until {
+                self.state.store(SLEEPS, Ordering::Release);
+                return false;
+            }
+            std::hint::spin_loop();
+        }
+        true
+    }
+
+    /// Interrupts it, and waits until that has been handled.
+    #[inline(always)]
+    pub fn interrupt(&self) -> io::Result<()> {
+        membarrier(EXPEDITED_RSEQ, FLAG_CPU, self.cpu as libc::c_int)
+    }
+
+    /// Lets it sleep again.
+    #[inline(always)]
+    pub fn release(&self) {
+        self.state.store(SLEEPS, Ordering::Release);
+    }
+
+    fn wake(&self) {
+        if let Some(handle) = &self.handle {
+            handle.thread().unpark();
+        }
+    }
+}
+
+fn live(state: &AtomicU32) {
+    loop {
+        match state.compare_exchange(CALLED, RUNS, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => {
+                while state.load(Ordering::Acquire) == RUNS {
+                    std::hint::spin_loop();
+                }
+            }
+            Err(ENDS) => return,
+            Err(_) => std::thread::park(),
+        }
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        self.state.store(ENDS, Ordering::Release);
+        self.wake();
+        // It cannot panic; if it did there is nothing to be done.
+        self.handle.take().map(JoinHandle::join);
+    }
+}

@@ -1,0 +1,319 @@
+//! The thread that raises interrupts for another one, which waits for them: one priority below it and, where they have one, on the same CPU.
+//!
+//! So whoever waits is asleep when the next one is raised, and the CPU that is interrupted runs real-time code, as in a system at work.
+
+use super::lanes::Pace;
+use crate::stop::Stop;
+use crate::workload::course::{Monotonic, Ticks};
+use punctual_core::{CpuSet, Nanos, Priority};
+use punctual_host::task::attributes::{self, Scheduling};
+use punctual_host::task::{memory, signals};
+use punctual_record::interrupt::Stamps;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+/// How long an interrupt may take before it counts as lost.
+const PATIENCE: Nanos = Nanos::from_secs(2);
+const STACK: usize = 128 * 1024;
+const TOUCHED: usize = 16 * 1024;
+
+/// An interrupt that can be waited for, and perhaps raised.
+pub trait Line: Send + Sync {
+    /// Whether [`Line::raise`] raises it; if not it comes by itself.
+    fn is_raised(&self) -> bool {
+        true
+    }
+    /// Raises it, in the raiser's thread.
+    fn raise(&self) -> io::Result<()>;
+    /// When it was raised, where the line knows that better than its caller.
+    fn raised(&self) -> Option<i64> {
+        None
+    }
+    /// Waits for it, in the measuring thread; `false`: a signal came.
+    fn wait(&self) -> io::Result<bool>;
+    /// Lets the next one come, in the measuring thread, after the sample.
+    fn rearm(&self) -> io::Result<()> {
+        Ok(())
+    }
+    /// The entry of its handler, where the kernel tells it with the interrupt.
+    fn handled(&self) -> Option<i64> {
+        None
+    }
+    /// How many there were by somebody else's count, in words and number.
+    fn counted(&self) -> Option<(&'static str, u64)> {
+        None
+    }
+}
+
+/// Interrupts to be raised.
+#[derive(Clone, Copy, Debug)]
+pub struct Go {
+    /// The first, and the distance.
+    pub start: i64,
+    pub period: Nanos,
+    /// At most so many, and not after.
+    pub count: u64,
+    pub end: i64,
+}
+
+/// What both threads look at.
+#[derive(Default)]
+struct Shared {
+    /// The raiser, by the kernel's id.
+    raiser: AtomicI32,
+    /// The last raise.
+    raised_at: AtomicI64,
+    /// Entries of the handler before it.
+    entries: AtomicU64,
+    raised: AtomicU64,
+    answered: AtomicU64,
+    skipped: AtomicU64,
+    /// No more will be raised.
+    over: AtomicBool,
+    /// The measuring thread does not wait any more.
+    left: AtomicBool,
+    failed: Mutex<Option<String>>,
+}
+
+/// The measuring thread's end.
+pub struct Raiser {
+    shared: Arc<Shared>,
+    line: Arc<dyn Line>,
+    stamps: Option<Arc<Stamps>>,
+    orders: Option<Sender<(Go, Arc<Stop>)>>,
+    done: Receiver<()>,
+    handle: Option<JoinHandle<()>>,
+}
+
+/// What has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Came {
+    pub raised: Option<i64>,
+    pub handler: Option<i64>,
+    pub woke: i64,
+    pub handled_on: Option<u32>,
+    /// Entries of the handler since the raise, where they are counted.
+    pub entries: Option<u64>,
+}
+
+impl Raiser {
+    /// Starts it from the measuring thread, which shall be `scheduling`, on that thread's CPU.
+    pub fn start(
+        line: Arc<dyn Line>,
+        stamps: Option<Arc<Stamps>>,
+        cpu: Option<CpuSet>,
+        scheduling: Scheduling,
+    ) -> Result<Raiser, String> {
+        let shared = Arc::new(Shared::default());
+        let (orders, inbox) = channel::<(Go, Arc<Stop>)>();
+        let (told, done) = channel();
+        let inner = Inner {
+            shared: Arc::clone(&shared),
+            line: Arc::clone(&line),
+            stamps: stamps.clone(),
+            waiter: attributes::tid(),
+        };
+        let body = move || {
+            if let Some(cpu) = cpu {
+                // The measuring thread is there already, so it can be had.
+                let _ = attributes::set_affinity(0, &cpu);
+            }
+            inner.shared.raiser.store(attributes::tid(), Ordering::Release);
+            let _ = attributes::set_timer_slack(Nanos(1));
+            memory::touch_stack::<TOUCHED>();
+            // Refused where the measuring thread is refused too, which is told there.
+            let _ = attributes::set_scheduling(0, &below(scheduling));
+            while let Ok((go, stop)) = inbox.recv() {
+                inner.raise_all(go, &stop);
+                if told.send(()).is_err() {
+                    return;
+                }
+            }
+        };
+        let handle = Builder::new().name("raiser".into()).stack_size(STACK).spawn(body);
+        let handle = handle.map_err(|why| format!("no thread that raises interrupts: {why}"))?;
+        Ok(Raiser { shared, line, stamps, orders: Some(orders), done, handle: Some(handle) })
+    }
+
+    /// Interrupts raised so far.
+    pub fn raised(&self) -> u64 {
+        self.shared.raised.load(Ordering::Acquire)
+    }
+
+    /// Has them raised, and waits for each; `take` says whether to go on. The number of periods that were left out.
+    pub fn run(&self, go: Go, stop: &Arc<Stop>, mut take: impl FnMut(Came) -> bool) -> io::Result<u64> {
+        let shared = &*self.shared;
+        shared.over.store(false, Ordering::Release);
+        shared.left.store(false, Ordering::Release);
+        shared.answered.store(self.raised(), Ordering::Release);
+        shared.skipped.store(0, Ordering::Release);
+        let gone = || io::Error::other("the thread that raises interrupts has ended");
+        self.line.rearm()?;
+        if !self.line.is_raised() {
+            self.arm();
+        }
+        self.orders.as_ref().ok_or_else(gone)?.send((go, Arc::clone(stop))).map_err(|_| gone())?;
+        let mut result = Ok(());
+        while !shared.over.load(Ordering::Acquire) && !stop.is_asked() {
+            match self.line.wait() {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(why) => {
+                    result = Err(why);
+                    break;
+                }
+            }
+            let goes_on = take(self.came());
+            if let Err(why) = self.line.rearm() {
+                result = Err(why);
+                break;
+            }
+            if !self.line.is_raised() {
+                self.arm();
+            }
+            shared.answered.store(self.raised(), Ordering::Release);
+            if !goes_on {
+                break;
+            }
+        }
+        shared.left.store(true, Ordering::Release);
+        // It may sleep for long.
+        while self.done.recv_timeout(std::time::Duration::from_millis(1)).is_err() {
+            if self.handle.as_ref().is_none_or(JoinHandle::is_finished) {
+                break;
+            }
+            let _ = signals::wake(shared.raiser.load(Ordering::Acquire));
+        }
+        let failed = shared.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        failed.map_or(result, |why| Err(io::Error::other(why)))?;
+        Ok(shared.skipped.load(Ordering::Acquire))
+    }
+
+    fn arm(&self) {
+        if let Some(stamps) = &self.stamps {
+            self.shared.entries.store(stamps.entries(), Ordering::Relaxed);
+            stamps.arm(1);
+        }
+    }
+
+    /// Directly after the wait.
+    #[inline(always)]
+    fn came(&self) -> Came {
+        let woke = Monotonic.now();
+        let shared = &*self.shared;
+        let called = || self.line.is_raised().then(|| shared.raised_at.load(Ordering::Acquire));
+        let raised = self.line.raised().or_else(called);
+        let stamped = self.stamps.as_ref().map(|stamps| stamps.take()).filter(|stamped| stamped.handler.is_some());
+        let entries = self.stamps.as_ref().map(|stamps| stamps.entries() - shared.entries.load(Ordering::Relaxed));
+        let handler = self.line.handled().or(stamped.and_then(|stamped| stamped.handler).map(|at| at.0));
+        Came { raised, handler, woke, handled_on: stamped.map(|stamped| stamped.cpu), entries }
+    }
+}
+
+impl Drop for Raiser {
+    fn drop(&mut self) {
+        self.shared.left.store(true, Ordering::Release);
+        self.orders = None;
+        // It cannot panic; if it did there is nothing to be done.
+        self.handle.take().map(JoinHandle::join);
+    }
+}
+
+/// One priority below, where there is one.
+fn below(scheduling: Scheduling) -> Scheduling {
+    let lower = |priority: Priority| Priority::new(priority.get() - 1).unwrap_or(priority);
+    match scheduling.deadline {
+        Some(_) => Scheduling::new(punctual_core::Policy::Other, None),
+        None => Scheduling { priority: scheduling.priority.map(lower), ..scheduling },
+    }
+}
+
+/// The raising thread's end.
+struct Inner {
+    shared: Arc<Shared>,
+    line: Arc<dyn Line>,
+    stamps: Option<Arc<Stamps>>,
+    waiter: i32,
+}
+
+impl Inner {
+    fn raise_all(&self, go: Go, stop: &Stop) {
+        if let Err(why) = self.raise_each(go, stop) {
+            *self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+        }
+        self.shared.over.store(true, Ordering::Release);
+        // Again and again: one that comes between the look and the wait is not seen.
+        while !self.shared.left.load(Ordering::Acquire) {
+            let _ = signals::wake(self.waiter);
+            Monotonic.sleep_until(Monotonic.now() + 1_000_000);
+        }
+    }
+
+    fn raise_each(&self, go: Go, stop: &Stop) -> Result<(), String> {
+        let shared = &*self.shared;
+        let is_over = || stop.is_asked() || shared.left.load(Ordering::Acquire);
+        if !self.line.is_raised() {
+            self.sleep(go.end, &is_over);
+            return Ok(());
+        }
+        let mut pace = Pace::new(go.start, go.period);
+        let (mut left, mut skipped) = (go.count, 0);
+        while left > 0 && !is_over() {
+            let (next, passed) = pace.next(Monotonic.now());
+            skipped += passed;
+            if next >= go.end {
+                break;
+            }
+            if !self.sleep(next, &is_over) {
+                break;
+            }
+            if shared.answered.load(Ordering::Acquire) != shared.raised.load(Ordering::Relaxed) {
+                self.bear_with()?;
+                skipped += 1;
+                continue;
+            }
+            self.raise()?;
+            left -= 1;
+        }
+        shared.skipped.store(skipped, Ordering::Release);
+        while shared.answered.load(Ordering::Acquire) != shared.raised.load(Ordering::Relaxed) && !is_over() {
+            self.bear_with()?;
+            Monotonic.sleep_until(Monotonic.now() + 50_000);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn raise(&self) -> Result<(), String> {
+        let shared = &*self.shared;
+        if let Some(stamps) = &self.stamps {
+            shared.entries.store(stamps.entries(), Ordering::Relaxed);
+        }
+        shared.raised.store(shared.raised.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        if let Some(stamps) = &self.stamps {
+            stamps.arm(Monotonic.now());
+        }
+        shared.raised_at.store(Monotonic.now(), Ordering::Release);
+        self.line.raise().map_err(|why| format!("the interrupt could not be raised: {why}"))
+    }
+
+    /// The last one has not been answered yet.
+    fn bear_with(&self) -> Result<(), String> {
+        let since = Monotonic.now() - self.shared.raised_at.load(Ordering::Acquire);
+        if since < PATIENCE.ns() {
+            return Ok(());
+        }
+        Err(format!("an interrupt was raised, and nobody was woken within {PATIENCE}"))
+    }
+
+    /// `false`: it is over.
+    fn sleep(&self, until: i64, is_over: &impl Fn() -> bool) -> bool {
+        while Monotonic.now() < until && !is_over() {
+            Monotonic.sleep_until(until);
+        }
+        !is_over()
+    }
+}

@@ -1,0 +1,168 @@
+//! What there is to say of interrupts that were waited for.
+
+use super::lanes::{Book, Lanes};
+use super::{Waiter, Way};
+use crate::workload::clock_cost;
+use crate::workload::course::Monotonic;
+use crate::workload::perf::{Counter, Whom};
+use punctual_core::notes::Absent;
+use punctual_core::{Cell, Column, Fact, Figure, Finding, Nanos, Notes, Severity, Table, Validation};
+use std::fs;
+
+/// Interrupts that perf counts too, after the measured ones: counting costs some 100 ns in each handler.
+const COUNTED: u64 = 100;
+
+/// Everything.
+pub fn notes(waiter: &mut Waiter) -> Notes {
+    let mut notes = Notes { clock_cost: Fact::Known(clock_cost(&Monotonic)), ..Notes::default() };
+    figures(waiter, &mut notes);
+    notes.tables.push(source(waiter));
+    findings(waiter, &mut notes);
+    notes.absent = absent(waiter);
+    if matches!(waiter.way, Way::Timer) && waiter.stamps.is_ok() {
+        let book = book(waiter);
+        let counted = Fact::Known(book.taken - book.unstamped);
+        notes.validations.push(Validation::compare(
+            "timers of this thread that expired",
+            book.taken,
+            counted,
+            "timer:hrtimer_expire_entry, of this thread and this very instant",
+            0,
+        ));
+    }
+    notes.validations.extend(by_perf(waiter));
+    notes
+}
+
+fn book(waiter: &Waiter) -> Book {
+    waiter.lanes.as_ref().map(|lanes| lanes.book).unwrap_or_default()
+}
+
+fn figures(waiter: &Waiter, notes: &mut Notes) {
+    let book = book(waiter);
+    let mut count = |name: &str, title: &str, value: u64| {
+        notes.figures.push(Figure::new(name, title, value as f64, "count"));
+    };
+    count("interrupts", "interrupts that were waited for", book.taken);
+    if matches!(waiter.way, Way::Timer) && waiter.stamps.is_ok() {
+        count("served-early", "served by an interrupt that had begun before the expiry", book.early);
+    }
+    for (name, title, value) in [
+        ("mixed", "came together with others of the kind, so that the stamp may be another's", book.mixed),
+        ("unstamped", "whose handler was not stamped", book.unstamped),
+        ("in-vain", "times that the other CPU was not ready or needed no interrupt", book.vain),
+        ("skipped-periods", "periods in which none was raised, because the last was late", book.skipped),
+    ] {
+        if value > 0 {
+            count(name, title, value);
+        }
+    }
+    if let Ok(stamps) = &waiter.stamps
+        && let Ok(cost) = stamps.cost()
+    {
+        let title =
+            "what a stamp costs in the handler: reading the clock and writing, the way into the BPF program left out";
+        notes.figures.push(Figure::new("stamp-cost", title, cost.ns() as f64, "ns"));
+    }
+}
+
+/// What it was.
+fn source(waiter: &Waiter) -> Table {
+    let text = |text: Option<String>| text.map_or(Cell::Nothing, Cell::from);
+    let stamped = match (&waiter.stamps, &waiter.way) {
+        (Ok(stamps), _) => {
+            let names: Vec<&str> = stamps.tracepoints().iter().map(|(_, name)| *name).collect();
+            Some(names.join(", "))
+        }
+        (Err(_), Way::Raised { line, .. }) if line.handled().is_some() => {
+            Some("by the kernel, in the handler".to_owned())
+        }
+        (Err(_), _) => None,
+    };
+    let on = waiter.lanes.as_ref().map(Lanes::handled_on).filter(|cpus| !cpus.is_empty()).map(|cpus| cpus.to_string());
+    let source = &waiter.source;
+    let cells: [(&str, Cell); 7] = [
+        ("source", source.word.into()),
+        ("raised by", source.what.into()),
+        ("device", text(source.device.clone())),
+        ("interrupt", text(source.irq.map(|irq| irq.to_string()))),
+        ("handler stamped at", text(stamped)),
+        ("handled on CPU", text(on)),
+        ("waits in", source.waits.into()),
+    ];
+    let rows = cells.into_iter().filter(|(_, cell)| *cell != Cell::Nothing).map(|(name, cell)| vec![name.into(), cell]);
+    let title = "The interrupt; a handler's stamp is some instructions after its first".to_owned();
+    let columns = vec![Column::new("what", ""), Column::new("which", "")];
+    Table { name: "interrupt".to_owned(), title, columns, rows: rows.collect() }
+}
+
+/// The series that need a stamp, where there is none.
+fn absent(waiter: &Waiter) -> Vec<Absent> {
+    let Err(why) = &waiter.stamps else { return Vec::new() };
+    if book(waiter).stamped > 0 {
+        return Vec::new();
+    }
+    let unmeasured = waiter.series.iter().take(waiter.series.len().saturating_sub(1));
+    unmeasured.map(|series| Absent { series: series.clone(), why: why.clone() }).collect()
+}
+
+fn findings(waiter: &Waiter, notes: &mut Notes) {
+    let book = book(waiter);
+    let mut note = |id: &str, message: &str, evidence: String| {
+        notes.findings.push(Finding::new(id, Severity::Note, &*waiter.name, message).evidence(evidence));
+    };
+    if book.early > 0 {
+        let message = "timers were served by interrupts that had begun before they expired: these samples are in expiry-to-thread and whole alone";
+        note("irq-served-early", message, format!("{} of {}", book.early, book.taken));
+    }
+    if book.mixed > 0 {
+        let message = "interrupts came together with others of the same kind: these samples are in whole alone";
+        note("irq-mixed", message, format!("{} of {}", book.mixed, book.taken));
+    }
+    if let Some((irq, thread)) = waiter.source.irq.and_then(|irq| Some((irq, handler_thread(irq)?))) {
+        let message = "the device's handler runs in a thread: what is stamped is the handler that wakes it, and handler-to-thread holds it";
+        note("irq-threaded", message, format!("interrupt {irq}, thread {thread}"));
+    }
+}
+
+/// The thread that runs the handler of an interrupt, where there is one (kernel/irq/manage.c: `irq/24-name`).
+fn handler_thread(irq: u32) -> Option<String> {
+    let prefix = format!("irq/{irq}-");
+    let tasks = fs::read_dir("/proc").ok()?.flatten();
+    let mut names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
+    names.find(|name| name.starts_with(&prefix)).map(|name| name.trim().escape_debug().to_string())
+}
+
+/// More interrupts, while perf counts entries of the handler.
+fn by_perf(waiter: &mut Waiter) -> Option<Validation> {
+    let stamps = waiter.stamps.as_ref().ok().cloned()?;
+    // A device's own are counted by the device; perf would count those of all devices.
+    let cpu = match &waiter.way {
+        Way::Membarrier { cpu, .. } => *cpu,
+        Way::Timer => waiter.cpu?,
+        Way::Raised { .. } if waiter.source.own => return None,
+        Way::Raised { .. } => waiter.cpu?,
+    };
+    let period = waiter.period.clamp(Nanos::from_micros(100), Nanos::MILLI);
+    let mut entries = 0;
+    let counted = (|| {
+        let tracepoints = stamps.tracepoints().iter();
+        let counters = tracepoints.map(|(group, name)| Counter::tracepoint(group, name, Whom::Cpu(cpu)));
+        let counters = counters.collect::<Result<Vec<Counter>, String>>()?;
+        counters.iter().for_each(Counter::enable);
+        let before = stamps.entries();
+        let outcome = waiter.spare(COUNTED, period);
+        entries = stamps.entries() - before;
+        counters.iter().for_each(Counter::disable);
+        outcome.map_err(|why| why.to_string())?;
+        counters.iter().map(|counter| counter.read().map_err(|why| why.to_string())).sum::<Result<u64, String>>()
+    })();
+    let source = format!("perf_event_open: the same tracepoints on CPU {cpu}");
+    let explanation = format!(
+        "while {COUNTED} more were raised after the measured ones; claimed: the BPF program's count; a few come between the two counts' begins and ends"
+    );
+    Some(
+        Validation::compare("handlers entered, in a stretch of their own", entries, Fact::from(counted), source, 5)
+            .explain(explanation),
+    )
+}

@@ -1,0 +1,136 @@
+//! /proc/interrupts: whose row counts what is measured.
+
+use std::fmt;
+
+const FILE: &str = "/proc/interrupts";
+
+/// Rows of /proc/interrupts, of a CPU or of all.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rows {
+    /// Which.
+    pub row: Row,
+    /// The CPU whose column counts.
+    pub cpu: Option<u32>,
+}
+
+/// A way to find rows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Row {
+    /// By the end of the description: the same words on all architectures.
+    Described(&'static str),
+    /// By the number of the interrupt.
+    Number(u32),
+    /// By the name of whoever handles it.
+    Handler(String),
+}
+
+impl fmt::Display for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.row {
+            Row::Described(words) => write!(f, "{FILE}, \"{words}\"")?,
+            Row::Number(number) => write!(f, "{FILE}, row {number}")?,
+            Row::Handler(name) => write!(f, "{FILE}, the row of {}", name.escape_debug())?,
+        }
+        self.cpu.map_or(Ok(()), |cpu| write!(f, ", CPU {cpu}"))
+    }
+}
+
+impl Rows {
+    /// Interrupts so far.
+    pub fn count(&self) -> Result<u64, String> {
+        self.count_in(&read()?).ok_or_else(|| format!("{self}: there is no such row"))
+    }
+
+    fn count_in(&self, text: &str) -> Option<u64> {
+        let columns = columns(text)?;
+        let mut sum = None;
+        for (label, counts) in rows(text) {
+            let words: Vec<&str> = counts.split_ascii_whitespace().collect();
+            let is_it = match &self.row {
+                Row::Described(description) => counts.trim_end().ends_with(description),
+                Row::Number(number) => label == number.to_string(),
+                Row::Handler(name) => handlers(&words, columns.len()).any(|handler| handler == name),
+            };
+            if !is_it {
+                continue;
+            }
+            let wanted = columns.iter().zip(&words).filter(|(column, _)| self.cpu.is_none_or(|cpu| cpu == **column));
+            let row: u64 = wanted.filter_map(|(_, word)| word.parse::<u64>().ok()).sum();
+            sum = Some(sum.unwrap_or(0) + row);
+        }
+        sum
+    }
+}
+
+fn read() -> Result<String, String> {
+    std::fs::read_to_string(FILE).map_err(|why| format!("{FILE}: {why}"))
+}
+
+/// The CPU of each column.
+fn columns(text: &str) -> Option<Vec<u32>> {
+    text.lines().next()?.split_ascii_whitespace().map(|word| word.strip_prefix("CPU")?.parse().ok()).collect()
+}
+
+fn rows(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines().skip(1).filter_map(|line| line.split_once(':')).map(|(label, rest)| (label.trim(), rest))
+}
+
+/// The names at the end of a row, separated by commas. What stands before the first belongs to the controller.
+fn handlers<'a>(words: &[&'a str], columns: usize) -> impl Iterator<Item = &'a str> {
+    words.iter().skip(columns).map(|word| word.trim_end_matches(','))
+}
+
+/// The number of the interrupt that somebody of this name handles.
+pub fn number_of(name: &str) -> Option<u32> {
+    find_number(&read().ok()?, name)
+}
+
+fn find_number(text: &str, name: &str) -> Option<u32> {
+    let columns = columns(text)?.len();
+    let mut found = rows(text).filter(|(_, rest)| {
+        let words: Vec<&str> = rest.split_ascii_whitespace().collect();
+        handlers(&words, columns).any(|handler| handler == name)
+    });
+    found.find_map(|(label, _)| label.parse().ok())
+}
+
+/// How many handlers share an interrupt.
+pub fn sharers(number: u32) -> usize {
+    read().ok().and_then(|text| count_sharers(&text, number)).unwrap_or(1)
+}
+
+fn count_sharers(text: &str, number: u32) -> Option<usize> {
+    let (_, rest) = rows(text).find(|(label, _)| *label == number.to_string())?;
+    Some(rest.matches(", ").count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "           CPU0       CPU2       \n 11:         10          5   IO-APIC  11-fasteoi   uhci, uio_pci_generic\n \
+                        12:          1          0   IO-APIC  12-edge      i8042\n24:  7 8 gpio-sim 1 Edge punctual-5\nLOC:        100        200   Local timer \
+                        interrupts\nERR:          3\nIPI1: 4 5 Function call interrupts\nbroken\n";
+
+    #[test]
+    fn rows_are_found_by_number_words_and_handler() {
+        let count = |row: &Row, cpu| Rows { row: row.clone(), cpu }.count_in(TEXT);
+        assert_eq!(count(&Row::Number(11), None), Some(15));
+        assert_eq!(count(&Row::Number(11), Some(2)), Some(5));
+        assert_eq!(count(&Row::Number(11), Some(1)), Some(0));
+        assert_eq!(count(&Row::Described("Local timer interrupts"), Some(0)), Some(100));
+        assert_eq!(count(&Row::Described("Function call interrupts"), Some(2)), Some(5));
+        assert_eq!(count(&Row::Handler("punctual-5".into()), None), Some(15));
+        assert_eq!(count(&Row::Handler("punctual-6".into()), None), None);
+        assert_eq!((find_number(TEXT, "uio_pci_generic"), find_number(TEXT, "nobody")), (Some(11), None));
+        assert_eq!((count_sharers(TEXT, 11), count_sharers(TEXT, 12)), (Some(2), Some(1)));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics(text in "[ -~\n]{0,300}", number in 0u32..40) {
+            let _ = Rows { row: Row::Number(number), cpu: Some(1) }.count_in(&text);
+            let _ = (find_number(&text, "x"), count_sharers(&text, number));
+        }
+    }
+}

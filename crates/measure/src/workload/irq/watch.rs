@@ -1,0 +1,193 @@
+//! Interrupts against the counts of others: /proc/interrupts, and whoever else counts.
+
+use super::raiser::Line;
+use super::rows::{self, Row, Rows};
+use crate::workload::Outside;
+use punctual_core::{Fact, Notes, Validation};
+use punctual_plan::Word;
+use punctual_plan::kinds::IrqSource;
+use punctual_record::interrupt::Stamps;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What raises interrupts, for people and for comparing.
+#[derive(Clone, Debug)]
+pub struct Source {
+    pub word: &'static str,
+    /// What is raised.
+    pub what: &'static str,
+    /// In what the thread waits.
+    pub waits: &'static str,
+    /// What may be wrong when none comes.
+    pub doubt: &'static str,
+    /// Why no stamps are taken where none are.
+    pub untold: &'static str,
+    /// Whether all of these interrupts are this workload's.
+    pub own: bool,
+    pub device: Option<String>,
+    pub irq: Option<u32>,
+    /// Handlers of the same interrupt.
+    pub sharers: usize,
+}
+
+impl Source {
+    pub fn of(source: IrqSource) -> Source {
+        let (what, waits, doubt) = match source {
+            IrqSource::Timer => ("a timer of this CPU", "clock_nanosleep(2)", ""),
+            IrqSource::SelfIpi => {
+                ("irq_work of this CPU", "poll(2) on a BPF ring buffer", "does this CPU have a local APIC?")
+            }
+            IrqSource::Membarrier => {
+                ("a function call on another CPU", "membarrier(2), which does not sleep", "see `target_cpu`")
+            }
+            IrqSource::Uio => ("the device itself", "read(2) of the UIO device", ""),
+            IrqSource::Edu => (
+                "QEMU's edu device",
+                "read(2) of the UIO device",
+                "is the interrupt of the device enabled? See `dmesg`",
+            ),
+            IrqSource::Gpio => {
+                ("an edge on a GPIO line", "read(2) of the GPIO line", "are the two lines wired together?")
+            }
+        };
+        let own = matches!(source, IrqSource::Edu | IrqSource::Uio | IrqSource::Gpio);
+        let untold = match source {
+            IrqSource::Timer => "/proc/interrupts has no row of the timer (arch_timer)",
+            IrqSource::Gpio => "the kernel itself stamps an edge of a GPIO line",
+            _ => "neither sysfs nor /proc/interrupts tell the number of the device's interrupt",
+        };
+        Source { word: source.word(), what, waits, doubt, untold, own, device: None, irq: None, sharers: 1 }
+    }
+
+    /// The same of a device.
+    pub fn device(self, device: String, irq: Option<u32>) -> Source {
+        let sharers = irq.map_or(1, rows::sharers);
+        Source { device: Some(device), irq, sharers, ..self }
+    }
+}
+
+/// Everybody's counts at one instant, or nearly: the file was read after `entries`, and before `entries_after`.
+#[derive(Clone, Debug)]
+struct Reading {
+    entries: u64,
+    row: Result<u64, String>,
+    shootdowns: u64,
+    entries_after: u64,
+    raised: u64,
+    line: Option<(&'static str, u64)>,
+}
+
+/// Looks on.
+pub struct Watch {
+    own: bool,
+    sharers: u64,
+    raises: bool,
+    stamps: Result<Arc<Stamps>, String>,
+    rows: Rows,
+    raised: Arc<AtomicU64>,
+    line: Option<Arc<dyn Line>>,
+    before: Option<Reading>,
+}
+
+impl Watch {
+    pub fn new(
+        source: &Source,
+        stamps: Result<Arc<Stamps>, String>,
+        rows: Rows,
+        raised: Arc<AtomicU64>,
+        line: Option<Arc<dyn Line>>,
+    ) -> Watch {
+        let raises = line.as_ref().is_none_or(|line| line.is_raised());
+        Watch {
+            own: source.own,
+            sharers: source.sharers.max(1) as u64,
+            raises,
+            stamps,
+            rows,
+            raised,
+            line,
+            before: None,
+        }
+    }
+
+    fn read(&self) -> Reading {
+        let entries = || self.stamps.as_ref().map_or(0, |stamps| stamps.entries());
+        let shootdowns = || Rows { row: Row::Described("TLB shootdowns"), ..self.rows.clone() }.count().unwrap_or(0);
+        let is_call = self.rows.row == Row::Described("Function call interrupts");
+        Reading {
+            entries: entries(),
+            row: self.rows.count(),
+            shootdowns: if is_call { shootdowns() } else { 0 },
+            entries_after: entries(),
+            raised: self.raised.load(Ordering::Acquire),
+            line: self.line.as_ref().and_then(|line| line.counted()),
+        }
+    }
+}
+
+impl Outside for Watch {
+    fn before(&mut self) {
+        self.before = Some(self.read());
+    }
+
+    fn after(&mut self) -> Notes {
+        let Some(before) = self.before.take() else { return Notes::default() };
+        let after = self.read();
+        let mut notes = Notes::default();
+        let row = before.row.clone().and_then(|before| after.row.clone().map(|after| after.saturating_sub(before)));
+        let raised = after.raised.saturating_sub(before.raised);
+        if let Ok(stamps) = &self.stamps {
+            let entries = after.entries.saturating_sub(before.entries) / self.sharers;
+            let around = (before.entries_after - before.entries) + (after.entries_after - after.entries);
+            let shootdowns = after.shootdowns.saturating_sub(before.shootdowns);
+            let names: Vec<String> =
+                stamps.tracepoints().iter().map(|(group, name)| format!("{group}:{name}")).collect();
+            let what = format!("handlers entered ({})", names.join(", "));
+            let mut words =
+                "claimed: the BPF program's own count, warm-up and stretches that were not measured included"
+                    .to_owned();
+            if around > 0 {
+                words += &format!("; {around} came while the file was read");
+            }
+            if shootdowns > 0 {
+                words += &format!(
+                    "; {shootdowns} TLB shootdowns are in this row or in one of their own, which depends on the kernel"
+                );
+            }
+            if self.sharers > 1 {
+                words += &format!("; {} handlers share this interrupt, and each is entered", self.sharers);
+            }
+            let allowed = around + shootdowns;
+            notes.validations.push(
+                Validation::compare(what, entries, Fact::from(row.clone()), self.rows.to_string(), allowed)
+                    .explain(words),
+            );
+        }
+        if self.raises {
+            let words = if self.own {
+                "warm-up included"
+            } else {
+                "at least: others raise such interrupts too; warm-up and stretches that were not measured are included"
+            };
+            let agrees = row.as_ref().ok().map(|row| if self.own { *row == raised } else { *row >= raised });
+            let source = self.rows.to_string();
+            let validation = Validation {
+                what: "interrupts raised".into(),
+                claimed: raised,
+                counted: Fact::from(row),
+                source,
+                agrees,
+                explanation: None,
+            };
+            notes.validations.push(validation.explain(words));
+        }
+        if let (Some((who, after)), Some((_, before))) = (after.line, before.line) {
+            let counted = Fact::Known(after.saturating_sub(before));
+            let claimed = if self.raises { raised } else { counted.known().copied().unwrap_or(0) };
+            if self.raises {
+                notes.validations.push(Validation::compare("interrupts raised", claimed, counted, who, 0));
+            }
+        }
+        notes
+    }
+}

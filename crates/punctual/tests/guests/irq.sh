@@ -1,0 +1,33 @@
+# Interrupts of QEMU's edu device, and those that every machine has, on the kernel of this guest.
+status=0
+
+refused() {
+    punctual measure irq --quiet --count 10 --set source=edu --output /unbound >/results/unbound 2>&1
+    echo $? >/results/unbound-status
+}
+
+measured() {
+    name=$1
+    shift
+    cat /proc/interrupts >/results/before-"$name"
+    punctual measure irq --quiet --json --count 200 --set period=2ms --output /"$name" "$@" >/results/"$name" 2>/results/said-"$name" || {
+        status=1
+        cat /results/said-"$name" >&2
+    }
+    cat /proc/interrupts >/results/after-"$name"
+}
+
+refused
+echo 1234 11e8 >/sys/bus/pci/drivers/uio_pci_generic/new_id
+measured edu --set source=edu
+measured timer --set source=timer
+measured self-ipi --set source=self-ipi
+measured membarrier --set source=membarrier
+# Killed in the middle, it leaves nothing that stands in the way of the next.
+punctual measure irq --quiet --set source=edu --duration 1h --output /killed >/dev/null 2>&1 &
+sleep 3
+kill -9 $!
+wait $! 2>/dev/null
+measured again --set source=edu
+cat /sys/bus/pci/devices/*/uio/uio0/name >/results/uio-name
+exit $status

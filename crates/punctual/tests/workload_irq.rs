@@ -1,0 +1,203 @@
+//! `punctual measure irq`: what it claims is what the kernel counts, hops add up, and what is not there is said before anything starts.
+
+mod common;
+
+use common::{Place, has_program, is_root, text};
+use punctual_lab::{GuestResult, Job, Outcome, testing};
+use serde_json::Value;
+
+fn measured(place: &Place, arguments: &[&str]) -> Value {
+    let all = [&["measure", "irq", "--quiet", "--json", "--count", "300"], arguments].concat();
+    let output = place.punctual(&all);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
+}
+
+fn series<'a>(summary: &'a Value, name: &str) -> &'a Value {
+    let all = summary["phases"][0]["series"].as_array().unwrap();
+    let found = all.iter().find(|series| series["name"].as_str().is_some_and(|full| full.ends_with(name)));
+    found.unwrap_or_else(|| panic!("no {name}: {summary}"))
+}
+
+fn notes(summary: &Value) -> &Value {
+    &summary["phases"][0]["measures"][0]["notes"]
+}
+
+fn figure(summary: &Value, name: &str) -> f64 {
+    let figures = notes(summary)["figures"].as_array().unwrap();
+    figures.iter().find(|figure| figure["name"] == name).map_or(0.0, |figure| figure["value"].as_f64().unwrap())
+}
+
+/// Every hop is there, the hops together are the whole, and every count agrees.
+fn whole_and_counted(summary: &Value, hops: &[&str], count: u64) {
+    assert_eq!(series(summary, "/whole")["count"].as_u64(), Some(count), "{summary}");
+    let untold = figure(summary, "mixed") + figure(summary, "served-early") + figure(summary, "unstamped");
+    if figure(summary, "interrupts") > untold {
+        let mean = |name: &str| series(summary, name)["mean"].as_f64().unwrap();
+        for hop in hops {
+            assert!(series(summary, hop)["count"].as_f64().unwrap() >= count as f64 - untold, "{hop}: {summary}");
+            assert!(series(summary, hop)["min"].as_i64().unwrap() > 0, "{hop}: {summary}");
+        }
+        if untold == 0.0 {
+            let sum: f64 = hops.iter().map(|hop| mean(hop)).sum();
+            assert!((sum - mean("/whole")).abs() < 0.01 * mean("/whole") + 10.0, "{sum} of {}", mean("/whole"));
+        }
+    }
+    let validations = notes(summary)["validations"].as_array().unwrap();
+    assert!(validations.len() >= 2, "{validations:#?}");
+    for validation in validations {
+        match validation["counted"].get("known") {
+            Some(_) => assert_eq!(validation["agrees"], true, "{validation:#}"),
+            None => println!("SKIPPED: not counted here: {}", validation["counted"]),
+        }
+    }
+}
+
+/// Whether stamps are taken here; says why not.
+fn stamped(summary: &Value) -> bool {
+    let absent = notes(summary).get("absent").and_then(Value::as_array);
+    if let Some(absent) = absent.filter(|absent| !absent.is_empty()) {
+        println!("SKIPPED: handlers are not stamped here: {}", absent[0]["why"]);
+    }
+    absent.is_none_or(Vec::is_empty)
+}
+
+#[test]
+fn a_timer_is_followed_from_its_expiry_to_its_thread() {
+    let place = Place::with("");
+    let summary = measured(&place, &["--policy", "other"]);
+    if stamped(&summary) {
+        whole_and_counted(&summary, &["/to-handler", "/handler-to-expiry", "/expiry-to-thread"], 300);
+        assert!(figure(&summary, "stamp-cost") > 0.0, "what a stamp costs is said");
+    }
+}
+
+#[test]
+fn a_cpu_interrupts_itself() {
+    let test = "a_cpu_interrupts_itself";
+    if !is_root(test) {
+        return;
+    }
+    let place = Place::with("");
+    for policy in ["fifo", "other"] {
+        let summary = measured(&place, &["-s", "source=self-ipi", "--policy", policy, "--output", policy]);
+        if summary["ending"]["outcome"] != "completed" {
+            println!("SKIPPED: {test} lacks BPF: {}", summary["ending"]);
+            return;
+        }
+        whole_and_counted(&summary, &["/to-handler", "/handler-to-thread"], 300);
+    }
+}
+
+#[test]
+fn a_cpu_interrupts_another_one() {
+    let test = "a_cpu_interrupts_another_one";
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        println!("SKIPPED: {test} lacks a second CPU");
+        return;
+    }
+    let place = Place::with("");
+    let summary = measured(&place, &["-s", "source=membarrier"]);
+    if summary["ending"]["outcome"] != "completed" {
+        println!("SKIPPED: {test} lacks membarrier(2): {}", summary["ending"]);
+    } else if stamped(&summary) {
+        whole_and_counted(&summary, &["/to-handler", "/handler-to-thread"], 300);
+    }
+}
+
+#[test]
+fn without_the_right_to_stamp_the_whole_is_measured_and_the_rest_is_said() {
+    let test = "without_the_right_to_stamp_the_whole_is_measured_and_the_rest_is_said";
+    if !is_root(test) || !has_program("setpriv", "util-linux") {
+        return;
+    }
+    let place = Place::with("");
+    let mut command = std::process::Command::new("setpriv");
+    command.args(["--bounding-set=-all", "--inh-caps=-all", env!("CARGO_BIN_EXE_punctual"), "measure", "irq"]);
+    command.args(["--quiet", "--json", "--count", "100", "--policy", "other"]).current_dir(place.path());
+    let output = command.output().unwrap();
+    let summary: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|why| panic!("{why}: {}", text(&output)));
+    assert_eq!(series(&summary, "/whole")["count"], 100, "{summary}");
+    for hop in ["/to-handler", "/handler-to-expiry", "/expiry-to-thread"] {
+        assert_eq!(series(&summary, hop)["count"], 0, "nothing is made up");
+    }
+    let absent = notes(&summary)["absent"].to_string();
+    assert!(absent.contains("to-handler") && absent.contains("CAP_BPF"), "{absent}");
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    let place = Place::with("");
+    let cases: [(&[&str], &str); 8] = [
+        (&["source=uio", "device=/dev/uio77"], "/dev/uio77: No such file"),
+        (&["source=uio", "device=/dev/null"], "/dev/null is not a UIO device"),
+        (&["source=edu", "device=/sys/bus/pci"], "is not QEMU's edu device"),
+        (&["source=gpio", "device=/dev/gpiochip77", "out_line=1", "in_line=2"], "is there a GPIO controller?"),
+        (&["source=gpio", "device=/dev/null", "out_line=1", "in_line=2"], "/dev/null is not a GPIO chip"),
+        (&["source=gpio", "device=/dev/null", "out_line=1", "in_line=1"], "two different lines"),
+        (&["source=membarrier", "target_cpu=8000"], "no thread can run on CPU 8000"),
+        (&["source=uio"], "this source needs a device"),
+    ];
+    for (number, (settings, expected)) in cases.into_iter().enumerate() {
+        let bundle = number.to_string();
+        let mut arguments = vec!["measure", "irq", "--quiet", "--policy", "other", "--output", &bundle];
+        settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+        let output = place.punctual(&arguments);
+        assert_ne!(output.status.code(), Some(0), "{settings:?}: {}", text(&output));
+        let said = text(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(expected), "{settings:?}: {said}");
+    }
+}
+
+fn told<'r>(result: &'r GuestResult, name: &str) -> &'r str {
+    let bytes = result.results.get(name).unwrap_or_else(|| panic!("no {name}: {}", testing::story(result)));
+    std::str::from_utf8(bytes).unwrap().trim()
+}
+
+/// Of all CPUs, in the row of this handler.
+fn row(interrupts: &str, handler: &str) -> u64 {
+    let row =
+        interrupts.lines().find(|line| line.ends_with(handler)).unwrap_or_else(|| panic!("no {handler}: {interrupts}"));
+    row.split_whitespace().skip(1).map_while(|word| word.parse::<u64>().ok()).sum()
+}
+
+/// P2's interrupt response, its interrupts raised by a device: on a kernel of Debian 12.
+fn a_device_interrupts(kernel: &str) {
+    let Some(mut guest) = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), kernel, "", 2) else { return };
+    guest.job = Job::Script(include_str!("guests/irq.sh").into());
+    guest.modules = vec!["uio_pci_generic".into()];
+    guest.qemu_args = vec!["-device".into(), "edu".into()];
+    let Some(result) = testing::or_skip(guest.run()) else { return };
+    let finished = result.outcome == Outcome::Finished && result.problems.is_empty();
+    assert!(finished && result.exit_status == Some(0), "{}", testing::story(&result));
+    let unbound = told(&result, "unbound").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(unbound.contains("is not bound to a UIO driver") && told(&result, "unbound-status") == "1", "{unbound}");
+    let summary = |name: &str| -> Value { serde_json::from_str(told(&result, name)).unwrap() };
+    for (source, hops) in [
+        ("timer", &["/to-handler", "/handler-to-expiry", "/expiry-to-thread"][..]),
+        ("self-ipi", &["/to-handler", "/handler-to-thread"]),
+        ("membarrier", &["/to-handler", "/handler-to-thread"]),
+        ("edu", &["/to-handler", "/handler-to-thread"]),
+        ("again", &["/to-handler", "/handler-to-thread"]),
+    ] {
+        let summary = summary(source);
+        assert!(notes(&summary)["absent"].as_array().is_none_or(Vec::is_empty), "{source} on {kernel}: {summary:#}");
+        whole_and_counted(&summary, hops, 200);
+    }
+    // Counted from outside of punctual, too: those measured, those of warming up, and the one of the trial.
+    let counted = row(told(&result, "after-edu"), "uio_pci_generic");
+    assert!((200..300).contains(&counted), "{counted}");
+    let edu = summary("edu");
+    let threaded = edu["findings"].to_string().contains("irq-threaded");
+    assert_eq!(threaded, kernel.ends_with("-rt"), "PREEMPT_RT runs handlers in threads: {}", edu["findings"]);
+}
+
+#[test]
+fn a_device_interrupts_a_standard_kernel() {
+    a_device_interrupts("debian:6.1");
+}
+
+#[test]
+fn a_device_interrupts_a_real_time_kernel() {
+    a_device_interrupts("debian:6.1-rt");
+}
