@@ -36,7 +36,7 @@ const WARM_UP: u64 = 8;
 const VAIN_MAX: u64 = 1_000;
 
 pub(super) fn parts(order: &Order, plan: &IrqPlan) -> Result<Parts, PrepareError> {
-    let needs = |why: String| PrepareError::Needs(format!("{}: {why}", order.name));
+    let needs = PrepareError::Needs;
     let thread = order.threads.first().ok_or_else(|| needs("it has no thread".to_owned()))?;
     let bound = thread.scheduling.deadline.is_none();
     let cpu = thread.cpus.first().filter(|_| bound).map(|cpu| cpu as u32);
@@ -330,24 +330,22 @@ impl Task for Waiter {
     fn prepare(&mut self) -> Result<(), String> {
         let here = self.cpu.map(|cpu| CpuSet::single(cpu as usize));
         if let Some(cpu) = &here {
-            attributes::set_affinity(0, cpu)
-                .map_err(|why| format!("{}: no thread can run on CPU {cpu}: {why}", self.name))?;
+            attributes::set_affinity(0, cpu).map_err(|why| format!("no thread can run on CPU {cpu}: {why}"))?;
         }
         if let Ok(stamps) = &self.stamps {
             stamps.wait_as(attributes::tid());
         }
         let (scheduling, stamps) = (self.scheduling, self.stamps.as_ref().ok().cloned());
-        let failed = |why: String| format!("{}: {why}", self.name);
         match &mut self.way {
             Way::Timer => return Ok(()),
-            Way::Membarrier { cpu, target } => *target = Some(Target::start(*cpu, scheduling).map_err(failed)?),
+            Way::Membarrier { cpu, target } => *target = Some(Target::start(*cpu, scheduling)?),
             Way::Raised { line, raiser } => {
-                *raiser = Some(Raiser::start(Arc::clone(line), stamps, here, scheduling).map_err(failed)?);
+                *raiser = Some(Raiser::start(Arc::clone(line), stamps, here, scheduling)?);
             }
         }
         // What can never come is told before anything starts.
         let why = self.spare(1, self.period).err();
-        why.map_or(Ok(()), |why| Err(format!("{}: {why} ({})", self.name, self.source.doubt)))
+        why.map_or(Ok(()), |why| Err(format!("{why} ({})", self.source.doubt)))
     }
 
     fn lock_memory(&self) -> io::Result<()> {
