@@ -3,6 +3,7 @@
 
 mod cost;
 mod figures;
+mod heap;
 mod points;
 mod process;
 mod recording;
@@ -51,7 +52,7 @@ fn compare(args: &Args) -> Result<(), String> {
     let mut results = serde_json::Map::new();
     results.insert("machine".into(), write::machine());
     results.insert("quick".into(), args.quick.into());
-    let parts: [Part; 10] = [
+    let parts: [Part; 11] = [
         ("cost_of_the_loop", |args| cost::measure(args.quick)),
         ("one_millisecond", rounds::one_millisecond),
         ("twenty_microseconds", rounds::twenty_microseconds),
@@ -61,6 +62,7 @@ fn compare(args: &Args) -> Result<(), String> {
         ("syscall", syscall::measure),
         ("switch", switch::measure),
         ("spin", spin::measure),
+        ("heap", heap::measure),
         ("points", points::measure),
     ];
     if let Some(unknown) = args.only.iter().find(|part| !parts.iter().any(|(name, _)| name == part)) {

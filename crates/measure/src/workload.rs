@@ -6,6 +6,7 @@
 mod clock_cost;
 pub mod counter;
 pub mod course;
+pub mod heap;
 mod io_uring;
 mod irq;
 mod mutex;
@@ -148,6 +149,7 @@ fn parts(order: &Order) -> Result<Parts, PrepareError> {
         Workload::Switch(plan) => switch::parts(order, plan),
         Workload::TestpointCost(plan) => Ok(testpoint_cost::parts(order, plan)),
         Workload::Storage(plan) => storage::parts(order, plan),
+        Workload::Heap(plan) => heap::parts(order, plan),
         other => Err(not_built(other.kind())),
     }
 }

@@ -14,12 +14,17 @@ mod targets;
 use clap::Parser;
 use exit::{Exit, Failure};
 use punctual_measure::load::guard;
+use punctual_measure::workload::heap;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // The guard of the loads is this program again, with nothing of the rest in it.
     if std::env::args_os().nth(1).is_some_and(|first| first == guard::ARGUMENT) {
         return if guard::serve().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    // So is the process that allocates, where the machine has no C library of its own.
+    if std::env::args_os().nth(1).is_some_and(|first| first == heap::ARGUMENT) {
+        heap::serve();
     }
     let ended = cli::Cli::parse().command.run();
     let exit = ended.unwrap_or_else(|Failure { exit, message }| {

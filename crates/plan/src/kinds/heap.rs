@@ -34,7 +34,9 @@ parameters! {
         touch: bool = true, flag;
         /// Whether the memory of the process that allocates is locked (mlockall(2), now and in future).
         mlockall: bool = false, flag;
-        /// An allocator to be preloaded: the file of a shared library; without it glibc's.
+        /// Whether each block, or list, is in a new process that has allocated nothing before; without it all are in one.
+        fresh: bool = false, flag;
+        /// An allocator to be preloaded: the file of a shared library; without it that of the machine's C library.
         allocator: Option<PathBuf> = None, some(path);
         /// The distance between two blocks; without it one follows the other.
         period: Option<Nanos> = None, some(span(MIN_PERIOD, MAX_PERIOD));

@@ -1,0 +1,330 @@
+//! `heap`: malloc, first touch, free, each an interval of its own.
+//!
+//! Punctual's own malloc is not the one that programs meet: it is a static program. So a small program, linked with the machine's own C library, does
+//! the requests (`heap.c`), a batch at a time. It and the measuring thread take turns: while one works the other waits, so that
+//! counting samples is outside of all of them, and on the same CPU.
+
+mod board;
+mod helper;
+mod kernel;
+mod lists;
+mod requests;
+
+use super::course::{Monotonic, Pace, Ticks};
+use super::{Nobody, Order, Parts, PrepareError, clock_cost};
+use crate::ring::{Producer, ring};
+use crate::sink::{self, Sink};
+use crate::stop::Stop;
+use crate::tally::TallyWriter;
+use crate::thread::Task;
+pub use helper::{ARGUMENT, serve};
+
+use board::{Block, FRESH, LOCK, ONE_CPU, TOUCH};
+use helper::{Allocator, Helper};
+use kernel::Counted;
+use lists::Lists;
+use punctual_core::{Cell, Column};
+use punctual_core::{CpuSet, Fact, Figure, Finding, Nanos, Notes, Severity, Table};
+use punctual_host::task::memory;
+use punctual_plan::kinds::{HeapPlan, Sizes};
+use requests::Requests;
+use std::io;
+use std::sync::Arc;
+
+/// Blocks of a batch at most, but for a list, which is one batch however long it is.
+const BATCH: usize = 4_096;
+/// Rounds for nothing before the first sample.
+const WARM_UP: usize = 64;
+/// The shortest rest, and which part of the time since the last one it is at least: a long list is not interrupted.
+const REST: Nanos = Nanos::MILLI;
+const REST_PART: i64 = 10;
+
+pub(super) fn parts(order: &Order, plan: &HeapPlan) -> Result<Parts, PrepareError> {
+    let allocator = Allocator::asked(plan.allocator.as_deref()).map_err(PrepareError::Needs)?;
+    let (mut writers, mut feeds) = (Vec::new(), Vec::new());
+    for series in &order.series {
+        let (writer, feed) = match plan.period {
+            Some(period) => {
+                let (producer, feed) = sink::ring(period);
+                (Writer::Ring(producer), feed)
+            }
+            None => {
+                let (writer, feed) = sink::tally(series.shape);
+                (Writer::Tally(writer), feed)
+            }
+        };
+        writers.push((series.number, writer));
+        feeds.push(feed);
+    }
+    let flag = |on: bool, flag: u32| if on { flag } else { 0 };
+    let only_cpu = order.threads.first().map(|thread| &thread.cpus).filter(|cpus| cpus.len() == 1);
+    let only_cpu = only_cpu.and_then(CpuSet::first).map(|cpu| cpu as u32);
+    let heap = Heap {
+        subject: order.name.clone(),
+        allocator,
+        flags: flag(plan.touch, TOUCH)
+            | flag(plan.fresh, FRESH)
+            | flag(plan.mlockall, LOCK)
+            | flag(only_cpu.is_some(), ONE_CPU),
+        only_cpu,
+        requests: Requests::new(plan, order.seed),
+        lists: (plan.sizes == Sizes::List && plan.touch).then(Lists::new),
+        period: plan.period,
+        duration: order.duration,
+        left: order.samples.unwrap_or(u64::MAX),
+        limit: order.stop_above.map_or(i64::MAX, Nanos::ns),
+        writers,
+        helper: None,
+        stop: Arc::clone(&order.stop),
+        done: Done::default(),
+    };
+    Ok(Parts { tasks: vec![Box::new(heap)], feeds, outside: Box::new(Nobody) })
+}
+
+/// Where the samples of a series go.
+enum Writer {
+    Ring(Producer),
+    Tally(TallyWriter),
+}
+
+impl Writer {
+    fn put(&mut self, [begin, end]: [i64; 2], cpu: u32) {
+        match self {
+            Writer::Ring(producer) => producer.put(begin, end, cpu),
+            Writer::Tally(writer) => writer.put(begin, end, cpu),
+        }
+    }
+}
+
+/// What was done altogether.
+#[derive(Default)]
+struct Done {
+    blocks: u64,
+    bytes: u64,
+    spent: i64,
+    faults: u64,
+    skipped: u64,
+}
+
+struct Heap {
+    subject: String,
+    allocator: Allocator,
+    flags: u32,
+    only_cpu: Option<u32>,
+    requests: Requests,
+    lists: Option<Lists>,
+    period: Option<Nanos>,
+    duration: Option<Nanos>,
+    /// Samples still to be taken of each series.
+    left: u64,
+    limit: i64,
+    /// With the number of each series, in its order: malloc, perhaps touch, free.
+    writers: Vec<(u32, Writer)>,
+    /// Once it is prepared.
+    helper: Option<Helper>,
+    stop: Arc<Stop>,
+    done: Done,
+}
+
+impl Heap {
+    /// The blocks of the next batch.
+    fn order(&mut self, helper: &mut Helper, blocks: usize) {
+        let round = self.requests.round;
+        let head = helper.board.head();
+        head.flags = self.flags;
+        (head.blocks, head.round) = (blocks as u64, round as u64);
+        self.requests.fill(&mut helper.board.blocks()[..blocks], round);
+    }
+
+    /// Batch after batch, until something ends it.
+    fn measure(&mut self, helper: &mut Helper, start: i64, writers: &mut [(u32, Writer)]) -> io::Result<()> {
+        let end_at = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
+        let head = helper.board.head();
+        (head.due, head.until, head.limit) = (start, end_at, self.limit);
+        head.period = self.period.map_or(0, Nanos::ns);
+        // Long periods one at a time, so that nobody waits for their samples.
+        let single = self.period.is_some_and(|period| period >= Pace::BURST);
+        let batch = if single || self.requests.round > BATCH { self.requests.round } else { BATCH };
+        let mut now = Monotonic.now();
+        while now < start && !self.stop.is_asked() {
+            Monotonic.sleep_until(start);
+            now = Monotonic.now();
+        }
+        let mut rested = now;
+        while self.left > 0 && now < end_at && !self.stop.is_asked() {
+            self.order(helper, batch.min(usize::try_from(self.left).unwrap_or(usize::MAX)));
+            helper.batch(&self.stop)?;
+            self.take(helper, writers);
+            let head = helper.board.head();
+            if head.failed > 0 {
+                return Err(io::Error::other("malloc gave nothing: is there a limit on memory (ulimit -v, a cgroup)?"));
+            }
+            now = Monotonic.now();
+            // A real-time task that never sleeps is throttled (sched_rt_runtime_us): both sides worked without a break since the last rest.
+            if self.period.is_none() && now - rested >= Pace::BURST.ns() {
+                Monotonic.sleep_until(now + REST.ns().max((now - rested) / REST_PART));
+                now = Monotonic.now();
+                rested = now;
+            }
+        }
+        Ok(())
+    }
+
+    /// The samples of the batch that has just ended.
+    fn take(&mut self, helper: &mut Helper, writers: &mut [(u32, Writer)]) {
+        let head = helper.board.head();
+        let (blocks, page) = (head.done as usize, head.page);
+        self.done.spent += head.spent;
+        self.done.faults += head.faults;
+        self.done.skipped += head.skipped;
+        self.done.blocks += blocks as u64;
+        self.left = self.left.saturating_sub(blocks as u64);
+        let blocks = &helper.board.blocks()[..blocks];
+        for block in blocks {
+            self.done.bytes += block.size;
+            let parts = [block.malloc, block.touch, block.free];
+            let parts: &[[i64; 2]] = if self.flags & TOUCH != 0 { &parts } else { &[block.malloc, block.free] };
+            for ((number, writer), part) in writers.iter_mut().zip(parts) {
+                writer.put(*part, self.only_cpu.unwrap_or(block.cpu as u32));
+                if part[1] - part[0] > self.limit {
+                    self.stop.trip(*number);
+                }
+            }
+        }
+        if let Some(lists) = &mut self.lists {
+            blocks.chunks(self.requests.round).for_each(|list: &[Block]| lists.take(list, page));
+        }
+    }
+
+    /// The same for nothing.
+    fn rehearse(&mut self) -> Result<(), String> {
+        let Some(mut helper) = self.helper.take() else { return Ok(()) };
+        let blocks = (WARM_UP * self.requests.round).min(self.requests.round.max(WARM_UP));
+        self.order(&mut helper, blocks);
+        let done = helper.batch(&Stop::default());
+        if done.is_ok() {
+            self.count_for_nothing(&mut helper);
+        }
+        self.helper = Some(helper);
+        done.map_err(|why| why.to_string())
+    }
+
+    /// What follows a batch, so that its code and memory are there.
+    fn count_for_nothing(&mut self, helper: &mut Helper) {
+        let mut writers = std::mem::take(&mut self.writers);
+        let (left, limit) = (self.left, std::mem::replace(&mut self.limit, i64::MAX));
+        let lists = self.lists.take();
+        let mut scratch = Vec::new();
+        for (number, writer) in &mut writers {
+            scratch.push(match writer {
+                Writer::Tally(_) => continue,
+                Writer::Ring(_) => (*number, Writer::Ring(ring(WARM_UP).0)),
+            });
+        }
+        self.take(helper, if scratch.is_empty() { &mut writers } else { &mut scratch });
+        (self.left, self.limit, self.lists, self.done) = (left, limit, lists, Done::default());
+        self.writers = writers;
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let Done { blocks, bytes, spent, faults, skipped } = self.done;
+        let each = |number: f64| number / blocks.max(1) as f64;
+        let title = "a request with everything around it (malloc, touch, free and six readings of the clock), mean";
+        let title = if self.flags & TOUCH != 0 {
+            title
+        } else {
+            "a request with everything around it (malloc, free and four readings of the clock), mean"
+        };
+        let mut figures = vec![
+            Figure::new("blocks", "blocks that were asked for and given back", blocks as f64, "count"),
+            Figure::new("bytes", "bytes that were asked for", bytes as f64, "bytes"),
+            Figure::new("turn", title, each(spent as f64), "ns").of(blocks),
+            Figure::new("faults-each", "page faults for each block (getrusage(2))", each(faults as f64), "ratio")
+                .of(blocks),
+        ];
+        figures.extend(self.lists.iter().flat_map(Lists::figures));
+        if skipped > 0 {
+            let title = "periods that passed while a block took longer than one";
+            figures.push(Figure::new("skipped-periods", title, skipped as f64, "count"));
+        }
+        figures
+    }
+}
+
+/// Whose malloc it was.
+fn allocator_table(helper: &Helper) -> Table {
+    let library = helper.library.clone().map_or(Cell::Nothing, Cell::from);
+    Table {
+        name: "allocator".to_owned(),
+        title: "Whose malloc and free were measured".to_owned(),
+        columns: vec![Column::new("allocator", ""), Column::new("library", "")],
+        rows: vec![vec![helper.name.clone().into(), library]],
+    }
+}
+
+impl Task for Heap {
+    fn prepare(&mut self) -> Result<(), String> {
+        let room = BATCH.max(self.requests.round);
+        self.helper = Some(Helper::start(&self.allocator, room, false)?);
+        self.rehearse()
+    }
+
+    fn lock_memory(&self) -> io::Result<()> {
+        self.writers.iter().try_for_each(|(_, writer)| match writer {
+            Writer::Ring(producer) => memory::lock(producer.memory()),
+            Writer::Tally(writer) => writer.lock(),
+        })
+    }
+
+    fn warm_up(&mut self) {
+        if let Some(helper) = &self.helper {
+            // What the thread itself could not be is told already.
+            let _ = helper.scheduled_like_us();
+        }
+        // What fails here fails in the run, which tells.
+        let _ = self.rehearse();
+    }
+
+    fn run(&mut self, start: i64) -> io::Result<()> {
+        let mut writers = std::mem::take(&mut self.writers);
+        for (_, writer) in &mut writers {
+            if let Writer::Tally(writer) = writer {
+                writer.begin();
+            }
+        }
+        let Some(mut helper) = self.helper.take() else { return Ok(()) };
+        let done = self.measure(&mut helper, start, &mut writers);
+        self.helper = Some(helper);
+        done
+    }
+
+    fn notes(&mut self) -> Notes {
+        let mut notes = Notes { clock_cost: Fact::Known(clock_cost(&Monotonic)), ..Notes::default() };
+        let Some(mut helper) = self.helper.take() else { return notes };
+        let flags = self.flags & !FRESH;
+        // A process of its own for what is counted in an unused heap, as the one that was measured came to be.
+        let allocator = if helper.instead.is_some() { Allocator::BuiltIn } else { self.allocator.clone() };
+        let unused = kernel::unused(&allocator, &mut self.requests, flags);
+        let used = match self.flags & FRESH {
+            0 => kernel::used(&mut helper, &mut self.requests, flags).ok(),
+            _ => None,
+        };
+        let is_glibc = helper.name.starts_with("glibc") && helper.instead.is_none();
+        notes.validations = kernel::validations(&unused, flags, is_glibc);
+        let heaps: [(&str, Option<&Counted>); 2] =
+            [("heap not used before", unused.as_ref().ok()), ("heap that was measured", used.as_ref())];
+        let rows: Vec<_> = heaps.iter().filter_map(|(heap, counted)| counted.map(|counted| (*heap, counted))).collect();
+        notes.tables.push(allocator_table(&helper));
+        if !rows.is_empty() {
+            notes.tables.push(kernel::table(&rows));
+        }
+        notes.figures = self.figures();
+        if let Some(why) = &helper.instead {
+            let message = format!("what was measured is {}, not the allocator that programs meet here", helper.name);
+            let finding = Finding::new("heap-built-in", Severity::Advice, &*self.subject, message);
+            let remedy = "measure on a machine with glibc, or read the figures as those of a static program";
+            notes.findings.push(finding.evidence(why.clone()).remedy(remedy));
+        }
+        notes
+    }
+}

@@ -1,0 +1,339 @@
+//! The process that allocates: a small program linked with the machine's own C library, so that its malloc is the one that programs here meet; or,
+//! where the machine has no loader for such programs, punctual itself under another name.
+
+use super::board::{Board, END, SMALL_PAGES};
+use crate::stop::Stop;
+use crate::workload::raw::checked;
+use punctual_host::task::attributes;
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The program, compressed; empty where none could be linked for this target.
+static PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/heap.z"));
+/// How long it may take until it is there.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The word that stands for no library but punctual itself.
+pub const BUILT_IN: &str = "built-in";
+
+/// The first argument by which punctual knows that it shall be that program.
+pub const ARGUMENT: &str = "__allocate";
+
+unsafe extern "C" {
+    /// Of heap.c: serves until it is told to end.
+    fn punctual_heap_program(count: libc::c_long, words: *mut *mut libc::c_char) -> !;
+}
+
+/// The whole life of punctual as that program.
+pub fn serve() -> ! {
+    let words: Vec<CString> = std::env::args_os().filter_map(|word| CString::new(word.into_vec()).ok()).collect();
+    let mut pointers: Vec<*mut libc::c_char> = words.iter().map(|word| word.as_ptr().cast_mut()).collect();
+    // SAFETY: as many pointers to strings that end with a NUL; nothing is written through them.
+    unsafe { punctual_heap_program(pointers.len() as libc::c_long, pointers.as_mut_ptr()) }
+}
+
+/// Whose malloc is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Allocator {
+    /// That of the machine's C library.
+    Machine,
+    /// That of a shared library.
+    Preloaded(PathBuf),
+    /// That of the C library that punctual is linked with.
+    BuiltIn,
+}
+
+impl Allocator {
+    /// Of what was asked for. The error says what is not there.
+    pub fn asked(path: Option<&Path>) -> Result<Allocator, String> {
+        let Some(path) = path else { return Ok(Allocator::Machine) };
+        if path.as_os_str() == BUILT_IN {
+            return Ok(Allocator::BuiltIn);
+        }
+        let shown = path.display();
+        let help = "give the file of a shared library, like /usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
+        let real = path.canonicalize().map_err(|why| format!("allocator {shown}: {why}: {help}"))?;
+        if !real.is_file() {
+            return Err(format!("allocator {shown} is not a file: {help}"));
+        }
+        let mut magic = [0; 4];
+        let read = File::open(&real).and_then(|mut file| file.read_exact(&mut magic));
+        read.map_err(|why| format!("allocator {shown}: {why}: {help}"))?;
+        if magic != *b"\x7fELF" {
+            return Err(format!("allocator {shown} is not a library (it is no ELF file): {help}"));
+        }
+        // ld.so(8): LD_PRELOAD is a list, and nothing in it can be quoted.
+        if real.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b':' | b' ')) {
+            let why = "LD_PRELOAD takes no path with a colon or a space in it";
+            return Err(format!("allocator {}: {why}: copy the file elsewhere", real.display()));
+        }
+        Ok(Allocator::Preloaded(real))
+    }
+}
+
+/// A process that allocates, and waits for its turn.
+pub struct Helper {
+    pid: libc::pid_t,
+    has_ended: bool,
+    pub board: Board,
+    /// Whose malloc it is: `glibc 2.36 (dynamic)`.
+    pub name: String,
+    /// The file in which its malloc is.
+    pub library: Option<String>,
+    /// Why it is not the one that was asked for.
+    pub instead: Option<String>,
+}
+
+impl Helper {
+    /// Starts it, as a child of the calling thread, with that thread's CPUs.
+    pub fn start(allocator: &Allocator, blocks: usize, small_pages: bool) -> Result<Helper, String> {
+        let board = Board::new(blocks).map_err(|why| format!("memory for {blocks} blocks' times: {why}"))?;
+        let mut helper = Helper { pid: 0, has_ended: false, board, name: String::new(), library: None, instead: None };
+        helper.board.head().flags = if small_pages { SMALL_PAGES } else { 0 };
+        helper.pid = match allocator {
+            Allocator::BuiltIn => helper.spawn_own()?,
+            Allocator::Preloaded(library) => helper.spawn_image(Some(library))?,
+            Allocator::Machine => match helper.spawn_image(None) {
+                Ok(pid) => pid,
+                Err(why) => {
+                    helper.instead = Some(why);
+                    helper.spawn_own()?
+                }
+            },
+        };
+        helper.await_ready()?;
+        helper.name_it(allocator)?;
+        Ok(helper)
+    }
+
+    /// Not through fork(2): all memory of punctual would have to be copied when it is next written to, locked or not, and every thread that
+    /// measures would meet those page faults. posix_spawn(3) of the C library stops the caller until the other program is there instead.
+    fn spawn(&self, program: &str, preload: Option<&Path>) -> io::Result<libc::pid_t> {
+        let nul = |_| io::Error::from(io::ErrorKind::InvalidInput);
+        let (shared, [descriptor, length, blocks]) = self.board.described();
+        let parent = std::process::id().to_string();
+        let words = ["punctual-heap", ARGUMENT, &descriptor, &length, &blocks, &parent];
+        let words = words.iter().map(|word| CString::new(*word)).collect::<Result<Vec<_>, _>>().map_err(nul)?;
+        let own = std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD");
+        let preload = preload.map(|library| ("LD_PRELOAD".into(), library.as_os_str().to_owned()));
+        let variables =
+            own.chain(preload).map(|(name, value)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()));
+        let variables = variables.collect::<Result<Vec<_>, _>>().map_err(nul)?;
+        let program = CString::new(program).map_err(nul)?;
+        let pointers = |strings: &[CString]| {
+            let pointers = strings.iter().map(|string| string.as_ptr().cast_mut());
+            pointers.chain(std::iter::once(std::ptr::null_mut())).collect::<Vec<_>>()
+        };
+        let (words, variables, mut pid) = (pointers(&words), pointers(&variables), 0);
+        // SAFETY: all strings end with a NUL and both lists with a null pointer, and they live until the call returns; the actions are made
+        // ready before they are used and given back afterwards. A descriptor that is duplicated to its own number stays open (posix_spawn(3p)).
+        let error = unsafe {
+            let mut actions: libc::posix_spawn_file_actions_t = std::mem::zeroed();
+            libc::posix_spawn_file_actions_init(&mut actions);
+            libc::posix_spawn_file_actions_adddup2(&mut actions, shared, shared);
+            let none = std::ptr::null();
+            let error =
+                libc::posix_spawn(&mut pid, program.as_ptr(), &actions, none, words.as_ptr(), variables.as_ptr());
+            libc::posix_spawn_file_actions_destroy(&mut actions);
+            error
+        };
+        if error == 0 { Ok(pid) } else { Err(io::Error::from_raw_os_error(error)) }
+    }
+
+    /// The program that is linked with the machine's C library.
+    fn spawn_image(&self, preload: Option<&Path>) -> Result<libc::pid_t, String> {
+        let image = image()?;
+        // What is open for this process under that name is open for the child too, until it has become the program.
+        self.spawn(&format!("/proc/self/fd/{}", image.as_raw_fd()), preload).map_err(|why| match why.kind() {
+            io::ErrorKind::NotFound => "this machine has no loader for programs linked with glibc".to_owned(),
+            _ => format!("the program that allocates could not be started: {why}"),
+        })
+    }
+
+    /// Punctual itself, as the same program.
+    fn spawn_own(&self) -> Result<libc::pid_t, String> {
+        self.spawn("/proc/self/exe", None)
+            .map_err(|why| format!("the process that allocates could not be started: {why}"))
+    }
+
+    fn await_ready(&mut self) -> Result<(), String> {
+        let until = Instant::now() + PATIENCE;
+        while !self.board.has_turn() {
+            self.board.wait_a_while();
+            if self.is_gone() {
+                return Err("the program that allocates ended before it was ready".to_owned());
+            }
+            if Instant::now() > until {
+                return Err(
+                    "the program that allocates did not become ready: is its CPU taken by real-time tasks?".into()
+                );
+            }
+        }
+        if self.board.agrees() { Ok(()) } else { Err("the program that allocates is of another version".to_owned()) }
+    }
+
+    /// Finds out whose malloc it has, and whether that is the one that was asked for.
+    fn name_it(&mut self, allocator: &Allocator) -> Result<(), String> {
+        let ([malloc, free], version) = self.board.told();
+        if self.instead.is_some() || *allocator == Allocator::BuiltIn {
+            let how = if cfg!(target_feature = "crt-static") { "static" } else { "dynamic" };
+            self.name = format!("{}, punctual's own ({how})", own_library());
+            return Ok(());
+        }
+        let maps = fs::read_to_string(format!("/proc/{}/maps", self.pid)).unwrap_or_default();
+        self.library = mapped_at(&maps, malloc).map(str::to_owned);
+        let library =
+            if version.is_empty() { "a C library that is not glibc".to_owned() } else { format!("glibc {version}") };
+        self.name = format!("{library} (dynamic)");
+        let Allocator::Preloaded(asked) = allocator else { return Ok(()) };
+        let asked = asked.to_string_lossy();
+        if [malloc, free].iter().any(|at| mapped_at(&maps, *at) != Some(&asked)) {
+            let found = self.library.as_deref().unwrap_or("unknown");
+            return Err(format!(
+                "allocator {asked} was not taken: malloc is that of {found} (is it a library for this machine that has malloc and free?)"
+            ));
+        }
+        let file = Path::new(&*asked).file_name().unwrap_or_default().to_string_lossy();
+        self.name = format!("{file} (preloaded, over {library})");
+        Ok(())
+    }
+
+    /// Runs it on the CPUs and with the scheduling of the calling thread.
+    pub fn scheduled_like_us(&self) -> Result<(), String> {
+        let told = |why: io::Error| format!("the program that allocates cannot be scheduled like its thread: {why}");
+        attributes::set_affinity(self.pid, &attributes::affinity(0).map_err(told)?).map_err(told)?;
+        attributes::set_scheduling(self.pid, &attributes::scheduling(0).map_err(told)?).map_err(told)
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Lets it do a batch, as the board says, and waits until it has.
+    pub fn batch(&mut self, stop: &Stop) -> io::Result<()> {
+        self.board.hand_over();
+        while !self.board.has_turn() {
+            self.board.wait_a_while();
+            if stop.is_asked() {
+                self.board.ask_to_stop();
+            }
+            if !self.board.has_turn() && self.is_gone() {
+                let why = "the process that allocates has ended: was it killed, or the machine out of memory?";
+                return Err(io::Error::other(why));
+            }
+        }
+        match self.board.head().error {
+            0 => Ok(()),
+            libc_enomem if libc_enomem == libc::ENOMEM as u32 => Err(io::Error::other(
+                "the process that allocates could not lock its memory, or was killed: raise `ulimit -l`, or leave out `mlockall`",
+            )),
+            error => Err(io::Error::from_raw_os_error(error as i32)),
+        }
+    }
+
+    fn is_gone(&mut self) -> bool {
+        // SAFETY: a child of ours that has not been collected; a null status is allowed.
+        if !self.has_ended && unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), libc::WNOHANG) } != 0 {
+            self.has_ended = true;
+        }
+        self.has_ended
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        if self.pid <= 0 || self.is_gone() {
+            return;
+        }
+        if self.board.has_turn() {
+            self.board.head().flags = END;
+            self.board.hand_over();
+        } else {
+            // SAFETY: a child of ours that has not been collected: its number is nobody else's.
+            unsafe { libc::kill(self.pid, libc::SIGKILL) };
+        }
+        // SAFETY: as above; a null status is allowed.
+        unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
+    }
+}
+
+/// The program, in a file that exists in memory alone.
+fn image() -> Result<File, String> {
+    let mut bytes = Vec::new();
+    let unpacked = flate2::read::ZlibDecoder::new(PROGRAM).read_to_end(&mut bytes);
+    if unpacked.is_err() || bytes.is_empty() {
+        return Err("this punctual was built without the program that meets the machine's own allocator".to_owned());
+    }
+    // Linux 6.3 has vm.memfd_noexec, and a flag against it that older ones refuse.
+    const EXEC: libc::c_uint = 0x10;
+    let made = |flags| checked(unsafe_memfd(flags));
+    let fd = made(libc::MFD_CLOEXEC | EXEC).or_else(|_| made(libc::MFD_CLOEXEC));
+    let fd = fd.map_err(|why| format!("memory for the program that allocates: {why}"))?;
+    // SAFETY: the descriptor is new and belongs to nobody else.
+    let mut file = unsafe { File::from_raw_fd(fd) };
+    file.write_all(&bytes).map_err(|why| format!("memory for the program that allocates: {why}"))?;
+    // What is open for writing cannot be executed.
+    File::open(format!("/proc/self/fd/{fd}")).map_err(|why| format!("the program that allocates: {why}"))
+}
+
+fn unsafe_memfd(flags: libc::c_uint) -> libc::c_int {
+    // SAFETY: the name ends with a NUL.
+    unsafe { libc::memfd_create(c"punctual-heap".as_ptr(), flags) }
+}
+
+/// The C library that punctual is linked with.
+fn own_library() -> String {
+    #[cfg(target_env = "gnu")]
+    {
+        // SAFETY: it takes nothing and returns a string that lasts.
+        let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
+        format!("glibc {}", version.to_string_lossy())
+    }
+    #[cfg(not(target_env = "gnu"))]
+    {
+        "musl".to_owned()
+    }
+}
+
+/// The file that is mapped at an address (proc_pid_maps(5)).
+fn mapped_at(maps: &str, at: u64) -> Option<&str> {
+    maps.lines().find_map(|line| {
+        let (range, rest) = line.split_once(' ')?;
+        let (first, after) = range.split_once('-')?;
+        let bound = |word| u64::from_str_radix(word, 16).ok();
+        let inside = (bound(first)?..bound(after)?).contains(&at);
+        // Permissions, offset, device, inode, and as many spaces as it takes.
+        let path = rest.splitn(5, ' ').nth(4)?.trim_start();
+        (inside && path.starts_with('/')).then_some(path)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_at_an_address_is_found() {
+        let maps = "55d0-55d2 r-xp 00000000 00:01 7 /memfd:punctual-heap (deleted)\n\
+                    7f00-7f10 r-xp 00026000 fe:00 1234       /usr/lib/libc.so.6\n\
+                    7f10-7f20 rw-p 00000000 00:00 0 \n";
+        assert_eq!(mapped_at(maps, 0x7f0f), Some("/usr/lib/libc.so.6"));
+        assert_eq!(mapped_at(maps, 0x7f10), None);
+        assert_eq!(mapped_at(maps, 0x55d1), Some("/memfd:punctual-heap (deleted)"));
+        assert_eq!(mapped_at("x\n1-\n", 1), None);
+    }
+
+    #[test]
+    fn an_allocator_that_is_not_there_is_told() {
+        let of = |path: &str| Allocator::asked(Some(Path::new(path)));
+        assert_eq!(of("built-in"), Ok(Allocator::BuiltIn));
+        assert!(of("/nowhere/liballoc.so").unwrap_err().contains("No such file"));
+        assert!(of("/").unwrap_err().contains("not a file"));
+        assert!(of("/proc/version").unwrap_err().contains("not a library"));
+    }
+}

@@ -1,0 +1,200 @@
+//! What the kernel does for each request, counted by its own events: on requests of their own, because counting makes every system call and every
+//! page fault slower.
+
+use super::board::{Block, LOCK, TOUCH};
+use super::helper::{Allocator, Helper};
+use super::requests::Requests;
+use crate::stop::Stop;
+use crate::workload::perf::{Group, Whom};
+use punctual_core::{Cell, Column, Fact, Table, Validation};
+
+/// The kernel's events, and what they count.
+const EVENTS: [(&str, &str); 7] = [
+    ("kmem", "mm_page_alloc"),
+    ("exceptions", "page_fault_user"),
+    ("syscalls", "sys_enter_brk"),
+    ("syscalls", "sys_enter_mmap"),
+    ("syscalls", "sys_enter_munmap"),
+    ("syscalls", "sys_enter_mremap"),
+    ("syscalls", "sys_enter_madvise"),
+];
+const PAGES: usize = 0;
+const FAULTS: usize = 1;
+const NAMES: [&str; 7] = ["page allocations", "page faults", "brk", "mmap", "munmap", "mremap", "madvise"];
+/// What is allocated while the kernel counts, at most.
+const MOST_BYTES: u64 = 64 << 20;
+/// So many requests, where the bytes allow them.
+const REQUESTS: std::ops::RangeInclusive<u64> = 16..=1_024;
+
+/// What was counted over some requests.
+pub struct Counted {
+    pub requests: u64,
+    pub bytes: u64,
+    /// Pages in which blocks lie, each once.
+    pub pages: u64,
+    /// By event; `None`: the kernel has no such event.
+    pub counts: [Option<u64>; EVENTS.len()],
+}
+
+/// How many requests are counted, and the room on the board that they need.
+pub fn requests(plan: &Requests) -> usize {
+    let fit = MOST_BYTES / plan.usual().max(1);
+    fit.clamp(*REQUESTS.start(), *REQUESTS.end()).min((1 << 30) / plan.usual().max(1)).max(1) as usize
+}
+
+/// So many requests in a process whose heap nobody has used, all of them held until the last is there: so each needs memory of its own.
+pub fn unused(allocator: &Allocator, plan: &mut Requests, flags: u32) -> Result<Counted, String> {
+    let count = requests(plan);
+    let mut none = Err("the tracepoint kmem:mm_page_alloc stayed off".to_owned());
+    for _ in 0..3 {
+        let mut helper = Helper::start(allocator, count, true)?;
+        none = count_batch(&mut helper, plan, flags, count, count);
+        // Seen once in thousands: a tracepoint that others switch off and on at the same time stays off.
+        if none.as_ref().is_ok_and(|counted| counted.counts[PAGES] != Some(0)) {
+            break;
+        }
+    }
+    none
+}
+
+/// So many requests more in the process that was measured.
+pub fn used(helper: &mut Helper, plan: &mut Requests, flags: u32) -> Result<Counted, String> {
+    let (count, round) = (requests(plan), plan.round);
+    let count = if round > 1 { round } else { count.min(helper.board.blocks().len()) };
+    count_batch(helper, plan, flags, count, round)
+}
+
+fn count_batch(
+    helper: &mut Helper,
+    plan: &mut Requests,
+    flags: u32,
+    count: usize,
+    round: usize,
+) -> Result<Counted, String> {
+    let head = helper.board.head();
+    (head.flags, head.blocks, head.round) = (flags, 0, round as u64);
+    (head.due, head.period, head.burst, head.until, head.limit) = (0, 0, i64::MAX, i64::MAX, i64::MAX);
+    // Without a block: what is locked at once is locked before anything is counted.
+    helper.batch(&Stop::default()).map_err(|why| why.to_string())?;
+    plan.fill(&mut helper.board.blocks()[..count], round);
+    helper.board.head().blocks = count as u64;
+    let (group, places) = Group::tracepoints(&EVENTS, Whom::Thread(helper.pid()))?;
+    group.enable();
+    let done = helper.batch(&Stop::default());
+    group.disable();
+    done.map_err(|why| why.to_string())?;
+    let read = group.read();
+    let mut counts = [None; EVENTS.len()];
+    places.iter().zip(read).for_each(|(place, count)| counts[*place] = Some(count));
+    let (done, page) = (helper.board.head().done, helper.board.head().page);
+    let blocks = &helper.board.blocks()[..done as usize];
+    let bytes = blocks.iter().map(|block| block.size).sum();
+    Ok(Counted { requests: done, bytes, pages: pages(blocks, page), counts })
+}
+
+/// In how many pages blocks lie, each counted once.
+fn pages(blocks: &[Block], page: u64) -> u64 {
+    let range = |block: &Block| (block.at / page, (block.at + block.size.max(1) - 1) / page);
+    let mut ranges: Vec<(u64, u64)> = blocks.iter().map(range).collect();
+    ranges.sort_unstable();
+    let (mut sum, mut next) = (0, 0);
+    for (first, last) in ranges {
+        let first = first.max(next);
+        if last >= first {
+            sum += last - first + 1;
+            next = last + 1;
+        }
+    }
+    sum
+}
+
+/// A column for each heap: what each request took, on average.
+pub fn table(heaps: &[(&str, &Counted)]) -> Table {
+    let mut columns = vec![Column::new("for each request", "")];
+    columns.extend(heaps.iter().map(|(heap, _)| Column::new(heap, "count")));
+    let row = |name: &str, value: &dyn Fn(&Counted) -> Cell| {
+        std::iter::once(Cell::from(name)).chain(heaps.iter().map(|(_, counted)| value(counted))).collect()
+    };
+    let each = |counted: &Counted, number: u64| Cell::Number(number as f64 / counted.requests.max(1) as f64);
+    let mut rows: Vec<Vec<Cell>> = vec![
+        row("requests", &|counted| counted.requests.into()),
+        row("bytes", &|counted| each(counted, counted.bytes)),
+        row("pages in which the blocks lie", &|counted| each(counted, counted.pages)),
+    ];
+    rows.extend(NAMES.iter().enumerate().map(|(event, name)| {
+        row(name, &|counted| counted.counts[event].map_or(Cell::Nothing, |count| each(counted, count)))
+    }));
+    let title = "What the kernel did for each request (malloc, touch, free), from its own events";
+    Table { name: "requests".to_owned(), title: title.to_owned(), columns, rows }
+}
+
+/// The pages that the blocks should have taken, against those that the kernel gave: for a heap nobody has used.
+pub fn validations(counted: &Result<Counted, String>, flags: u32, is_glibc: bool) -> Vec<Validation> {
+    let (touched, locked) = (flags & TOUCH != 0, flags & LOCK != 0);
+    [PAGES, FAULTS].map(|event| {
+        let (group, name) = EVENTS[event];
+        let source = format!("perf_event_open: tracepoint {group}:{name}, the process that allocates");
+        // Locked memory is there when it is asked for, before anybody touches it.
+        let given = if event == PAGES { touched || locked } else { touched && !locked };
+        let what = if event == PAGES { "pages allocated for the blocks" } else { "page faults that the blocks took" };
+        let counted = match counted {
+            Ok(counted) => counted,
+            Err(why) => return Validation::compare(what, 0, Fact::Unavailable(why.clone()), source, 0),
+        };
+        let claimed = if given { counted.pages } else { 0 };
+        let count = counted.counts[event];
+        let fact = count.map_or_else(|| Fact::Unavailable("this kernel has no such event".to_owned()), Fact::Known);
+        // The first page of a block of its own holds the allocator's header; page tables; what the first call of malloc needs for itself.
+        let mut allowed = 24 + counted.pages / 64 + if touched { 0 } else { counted.requests };
+        if locked {
+            // brk(2) is asked for 128 KiB more than needed (M_TOP_PAD), and all of that is there then.
+            allowed += 64 + counted.pages / 16;
+        }
+        let mut validation = Validation::compare(what, claimed, fact, source, allowed);
+        if !is_glibc {
+            // Others keep books of their own beside the blocks, and ask for more than they need.
+            validation.agrees = count.filter(|_| given).map(|count| count + counted.pages / 64 >= claimed);
+        }
+        let unlocked = if locked { ", locked" } else { "" };
+        validation.explain(format!(
+            "{} blocks of {} B in all, {}{unlocked}, in a process that had allocated nothing, without transparent huge pages; up to {allowed} more: \
+             headers, page tables, the allocator's own",
+            counted.requests,
+            counted.bytes,
+            if touched { "touched" } else { "untouched" },
+        ))
+    })
+    .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_counted_once() {
+        let block = |at, size| Block { size, visit: 0, at, malloc: [0; 2], touch: [0; 2], free: [0; 2], cpu: 0 };
+        assert_eq!(pages(&[], 4096), 0);
+        assert_eq!(pages(&[block(4096, 1), block(4100, 10), block(8191, 1)], 4096), 1);
+        assert_eq!(pages(&[block(8190, 4), block(4096, 10_000)], 4096), 3);
+        // 1 MiB behind a header of 16 bytes.
+        assert_eq!(pages(&[block(0x10_0010, 1 << 20)], 4096), 257);
+    }
+
+    #[test]
+    fn claims_are_those_of_the_way_that_memory_is_asked_for() {
+        let of = |pages, faults, flags| {
+            let counts = [Some(pages), Some(faults), Some(0), Some(16), Some(16), None, Some(0)];
+            let counted = Counted { requests: 16, bytes: 16 << 20, pages: 16 * 257, counts };
+            validations(&Ok(counted), flags, true).iter().map(|one| one.agrees).collect::<Vec<_>>()
+        };
+        assert_eq!(of(16 * 257 + 20, 16 * 257 + 5, TOUCH), [Some(true), Some(true)]);
+        assert_eq!(of(16 + 10, 16 + 3, 0), [Some(true), Some(true)]);
+        // Touched and nothing allocated, or the other way round: somebody does not tell the truth.
+        assert_eq!(of(26, 19, TOUCH), [Some(false), Some(false)]);
+        assert_eq!(of(16 * 257, 16 * 257, 0), [Some(false), Some(false)]);
+        assert_eq!(of(16 * 257 + 40, 12, LOCK), [Some(true), Some(true)]);
+        let none = validations(&Err("no tracefs".to_owned()), TOUCH, true);
+        assert_eq!((none[0].agrees, none[0].counted.clone()), (None, Fact::Unavailable("no tracefs".to_owned())));
+    }
+}

@@ -1,0 +1,85 @@
+//! How large the blocks are, and in which order those of a round are touched.
+
+use super::board::Block;
+use punctual_plan::kinds::{HeapPlan, Sizes};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+/// Sizes and orders, the same for a seed.
+pub struct Requests {
+    sizes: Sizes,
+    least: u64,
+    most: u64,
+    /// Blocks of a round.
+    pub round: usize,
+    random: Xoshiro256PlusPlus,
+}
+
+impl Requests {
+    pub fn new(plan: &HeapPlan, seed: u64) -> Requests {
+        let round = if plan.sizes == Sizes::List { plan.nodes as usize } else { 1 };
+        let (least, most) = (plan.size.get(), plan.size_max.get());
+        Requests { sizes: plan.sizes, least, most, round, random: Xoshiro256PlusPlus::seed_from_u64(seed) }
+    }
+
+    /// The size of a block in the middle.
+    pub fn usual(&self) -> u64 {
+        if self.sizes == Sizes::Fixed { self.least } else { self.least.midpoint(self.most) }
+    }
+
+    /// Says of each block how large it is and, for rounds of `round` blocks, which comes when.
+    pub fn fill(&mut self, blocks: &mut [Block], round: usize) {
+        for blocks in blocks.chunks_mut(round.max(1)) {
+            for place in 0..blocks.len() {
+                blocks[place].size = match self.sizes {
+                    Sizes::Fixed => self.least,
+                    Sizes::Random | Sizes::List => self.least + self.below(self.most.saturating_sub(self.least) + 1),
+                };
+                // Fisher and Yates, from the inside out.
+                let other = if self.sizes == Sizes::List { self.below(place as u64 + 1) as usize } else { place };
+                blocks[place].visit = blocks[other].visit;
+                blocks[other].visit = place as u64;
+            }
+        }
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        // The upper half of a product: a bias of bound/2^64, which is none here.
+        ((u128::from(self.random.next_u64()) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::Bytes;
+
+    const NONE: Block = Block { size: 0, visit: 0, at: 0, malloc: [0; 2], touch: [0; 2], free: [0; 2], cpu: 0 };
+
+    #[test]
+    fn a_list_is_visited_whole_in_an_order_that_a_seed_decides() {
+        let plan = HeapPlan { sizes: Sizes::List, nodes: 50, size: Bytes(40), ..HeapPlan::default() };
+        let of = |seed| {
+            let mut blocks = [NONE; 120];
+            Requests::new(&plan, seed).fill(&mut blocks, 50);
+            blocks
+        };
+        let blocks = of(7);
+        for round in blocks.chunks(50) {
+            let mut visits: Vec<u64> = round.iter().map(|block| block.visit).collect();
+            assert_ne!(visits, (0..round.len() as u64).collect::<Vec<_>>());
+            visits.sort_unstable();
+            assert_eq!(visits, (0..round.len() as u64).collect::<Vec<_>>());
+            assert!(round.iter().all(|block| (40..=4 << 20).contains(&block.size)));
+        }
+        let same = |a: &[Block], b: &[Block]| a.iter().zip(b).all(|(a, b)| (a.size, a.visit) == (b.size, b.visit));
+        assert!(same(&blocks, &of(7)) && !same(&blocks, &of(8)));
+    }
+
+    #[test]
+    fn fixed_sizes_are_visited_as_they_come() {
+        let mut blocks = [NONE; 3];
+        Requests::new(&HeapPlan::default(), 1).fill(&mut blocks, 3);
+        assert_eq!(blocks.map(|block| (block.size, block.visit)), [(1024, 0), (1024, 1), (1024, 2)]);
+    }
+}
