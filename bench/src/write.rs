@@ -89,15 +89,33 @@ fn table(results: &Value) -> String {
     }
     text += &recording(&results["recording"]);
     text += &syscall(&results["syscall"]);
+    text += &heap(&results["heap"]);
     text += &points(&results["points"]);
     text + &format!("\n## scale\n\n`{}`\n", results["scale"])
 }
 
 /// The system call beside a bare loop.
 fn syscall(results: &Value) -> String {
-    let Some(rows) = results.as_array() else { return String::new() };
+    results.as_array().map_or(String::new(), |rows| bare("getpid", rows))
+}
+
+/// Memory from the heap beside a bare loop.
+fn heap(results: &Value) -> String {
+    let sizes = results.as_array().into_iter().flatten();
+    sizes
+        .map(|size| {
+            bare(
+                &format!("malloc, touch and free of {} B", size["size"]),
+                size["rows"].as_array().map_or(&[], Vec::as_slice),
+            )
+        })
+        .collect()
+}
+
+/// A table of what stands beside a bare loop.
+fn bare(what: &str, rows: &[Value]) -> String {
     let mut text =
-        "\n## getpid beside a bare loop in C (ns)\n\n| | punctual | bare | ratio |\n|---|---|---|---|\n".to_owned();
+        format!("\n## {what} beside a bare loop in C (ns)\n\n| | punctual | bare | ratio |\n|---|---|---|---|\n");
     for row in rows {
         let [ours, theirs] = ["median_punctual", "median_bare"].map(|key| cell(&row[key]));
         let ratio = row["ratio_of_medians"].as_f64().map_or("–".to_owned(), |ratio| format!("{ratio:.4}"));

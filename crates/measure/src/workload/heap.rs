@@ -319,6 +319,7 @@ impl Task for Heap {
             notes.tables.push(kernel::table(&rows));
         }
         notes.figures = self.figures();
+        notes.figures.extend(unused.iter().flat_map(kernel::figures));
         if let Some(why) = &helper.instead {
             let message = format!("what was measured is {}, not the allocator that programs meet here", helper.name);
             let finding = Finding::new("heap-built-in", Severity::Advice, &*self.subject, message);

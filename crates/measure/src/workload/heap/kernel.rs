@@ -6,7 +6,7 @@ use super::helper::{Allocator, Helper};
 use super::requests::Requests;
 use crate::stop::Stop;
 use crate::workload::perf::{Group, Whom};
-use punctual_core::{Cell, Column, Fact, Table, Validation};
+use punctual_core::{Cell, Column, Fact, Figure, Table, Validation};
 
 /// The kernel's events, and what they count.
 const EVENTS: [(&str, &str); 7] = [
@@ -20,6 +20,8 @@ const EVENTS: [(&str, &str); 7] = [
 ];
 const PAGES: usize = 0;
 const FAULTS: usize = 1;
+const BRK: usize = 2;
+const MMAP: usize = 3;
 const NAMES: [&str; 7] = ["page allocations", "page faults", "brk", "mmap", "munmap", "mremap", "madvise"];
 /// What is allocated while the kernel counts, at most.
 const MOST_BYTES: u64 = 64 << 20;
@@ -108,6 +110,23 @@ fn pages(blocks: &[Block], page: u64) -> u64 {
     sum
 }
 
+/// The figures of a heap that nobody has used.
+pub fn figures(counted: &Counted) -> Vec<Figure> {
+    let names = [
+        (PAGES, "pages-each", "page allocations"),
+        (BRK, "brk-each", "calls of brk"),
+        (MMAP, "mmap-each", "calls of mmap"),
+    ];
+    let figure = |(event, name, title): (usize, &str, &str)| {
+        let each = counted.counts[event]? as f64 / counted.requests.max(1) as f64;
+        Some(
+            Figure::new(name, format!("{title} for each block, in a heap not used before"), each, "ratio")
+                .of(counted.requests),
+        )
+    };
+    names.into_iter().filter_map(figure).collect()
+}
+
 /// A column for each heap: what each request took, on average.
 pub fn table(heaps: &[(&str, &Counted)]) -> Table {
     let mut columns = vec![Column::new("for each request", "")];
@@ -144,8 +163,10 @@ pub fn validations(counted: &Result<Counted, String>, flags: u32, is_glibc: bool
         let claimed = if given { counted.pages } else { 0 };
         let count = counted.counts[event];
         let fact = count.map_or_else(|| Fact::Unavailable("this kernel has no such event".to_owned()), Fact::Known);
-        // The first page of a block of its own holds the allocator's header; page tables; what the first call of malloc needs for itself.
-        let mut allowed = 24 + counted.pages / 64 + if touched { 0 } else { counted.requests };
+        // Page tables; what the first call of malloc needs for itself; the kernel's books of each mapping. The first page of a block that
+        // has a mapping of its own holds the allocator's header.
+        let mappings = [BRK, MMAP].iter().filter_map(|event| counted.counts[*event]).sum::<u64>();
+        let mut allowed = 24 + counted.pages / 64 + mappings + if touched { 0 } else { counted.requests };
         if locked {
             // brk(2) is asked for 128 KiB more than needed (M_TOP_PAD), and all of that is there then.
             allowed += 64 + counted.pages / 16;
@@ -158,7 +179,7 @@ pub fn validations(counted: &Result<Counted, String>, flags: u32, is_glibc: bool
         let unlocked = if locked { ", locked" } else { "" };
         validation.explain(format!(
             "{} blocks of {} B in all, {}{unlocked}, in a process that had allocated nothing, without transparent huge pages; up to {allowed} more: \
-             headers, page tables, the allocator's own",
+             headers, page tables, books of mappings, the allocator's own",
             counted.requests,
             counted.bytes,
             if touched { "touched" } else { "untouched" },
