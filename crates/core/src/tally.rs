@@ -166,6 +166,11 @@ impl Tally {
         (self.first != i64::MIN).then_some((ClockNs(self.first), Nanos(min), Nanos(max), Nanos(sum)))
     }
 
+    /// The worst since it was emptied, in no order.
+    pub fn worst(&self) -> &[Sample] {
+        &self.worst
+    }
+
     /// The memory of its counts, to be locked.
     pub fn memory(&self) -> [&[u64]; 3] {
         [&self.units[..], &self.whole, &self.exact]

@@ -24,6 +24,8 @@ pub struct Collector {
     /// The samples since they were last taken away, at most [`Collector::PENDING`].
     pending: Vec<Sample>,
     keep_pending: bool,
+    /// The worst of those that were only counted, since they were last taken away; `None` where nobody wants them.
+    worst: Option<Vec<Sample>>,
     window: Option<Window>,
     /// Windows that have ended since they were last taken away: one a second.
     ended_windows: Vec<Window>,
@@ -36,14 +38,21 @@ impl Collector {
     /// A collector for the series at the other end of the feed. Without `keep_samples` nothing but statistics is kept; of a tally there
     /// is nothing else.
     pub fn new(feed: Feed, keep_samples: bool) -> Collector {
-        Collector { feed, pending: Vec::new(), keep_pending: keep_samples, window: None, ended_windows: Vec::new() }
+        Collector {
+            feed,
+            pending: Vec::new(),
+            keep_pending: keep_samples,
+            worst: None,
+            window: None,
+            ended_windows: Vec::new(),
+        }
     }
 
     /// Takes what has come; `None` when there was nothing.
     pub fn drain(&mut self, data: &mut SeriesData) -> Option<Recent> {
         let mut recent = None;
         let (pending, keep) = (&mut self.pending, self.keep_pending);
-        let (window, ended) = (&mut self.window, &mut self.ended_windows);
+        let (window, ended, worst) = (&mut self.window, &mut self.ended_windows, &mut self.worst);
         match &mut self.feed {
             Feed::Ring(consumer) => drain_ring(consumer, data, |sample| {
                 if keep && pending.len() < Collector::PENDING {
@@ -54,6 +63,10 @@ impl Collector {
             }),
             Feed::Tally(reader) => reader.drain(|tally| {
                 data.absorb(tally);
+                worst
+                    .iter_mut()
+                    .filter(|worst| worst.len() < Collector::PENDING)
+                    .for_each(|worst| worst.extend(tally.worst()));
                 let Some(many) = many(tally) else { return };
                 ended.extend(extend_window(window, many));
                 Recent::add(&mut recent, many.count, Nanos(many.sum.ns() / many.count.max(1) as i64), many.max);
@@ -80,6 +93,16 @@ impl Collector {
     pub fn take_samples(&mut self, mut take: impl FnMut(&[Sample])) {
         take(&self.pending);
         self.pending.clear();
+    }
+
+    /// Of samples that are only counted the worst are wanted from now on.
+    pub fn keep_worst(&mut self) {
+        self.worst = Some(Vec::new());
+    }
+
+    /// Hands out the worst of those that were only counted since the last call: some of each look.
+    pub fn take_worst(&mut self) -> Vec<Sample> {
+        self.worst.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// No more samples are wanted for the log.

@@ -5,7 +5,7 @@
 
 use punctual_core::{ClockNs, Sample};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 const WORDS: usize = 3;
 /// A missed count that did not fit its 16 bits: the reader recomputes it from latency and period.
@@ -47,6 +47,13 @@ pub struct Producer {
 pub struct Consumer {
     shared: Arc<Shared>,
     tail: u64,
+    next_seq: u64,
+}
+
+/// Looks at samples beside the conducting thread, and takes none out.
+pub struct Peeker {
+    shared: Arc<Shared>,
+    at: u64,
     next_seq: u64,
 }
 
@@ -116,6 +123,11 @@ impl Drop for Producer {
 }
 
 impl Consumer {
+    /// A second reader, from what was not read yet.
+    pub fn peeker(&self) -> Peeker {
+        Peeker { shared: Arc::clone(&self.shared), at: self.tail, next_seq: self.next_seq }
+    }
+
     /// Samples dropped after the last one that was read; known when the producer is gone.
     pub fn dropped_when_ended(&self) -> u64 {
         self.dropped_at_end(self.shared.offered.0.load(Ordering::Acquire) as u32)
@@ -148,6 +160,38 @@ impl Consumer {
     /// Samples dropped after the last one that was read, once the writer has ended having offered `offered`.
     pub fn dropped_at_end(&self, offered: u32) -> u64 {
         u64::from(offered.wrapping_sub(self.next_seq as u32))
+    }
+}
+
+impl Peeker {
+    /// Shows every sample that came since; returns how many it came too late for: the conducting thread had taken them and others had
+    /// taken their place. Never waits and holds nobody up.
+    pub fn peek(&mut self, mut see: impl FnMut(&Sample)) -> u64 {
+        let capacity = self.shared.capacity();
+        let head = self.shared.head.0.load(Ordering::Acquire);
+        let mut unseen = 0;
+        while self.at < head {
+            let place = self.shared.place(self.at);
+            let word = |k: usize| self.shared.slots[place + k].load(Ordering::Relaxed);
+            let (due, woke, packed) = (word(0), word(1), word(2));
+            fence(Ordering::Acquire);
+            // The writer may be at the place of `now`: what lay there a round before is not whole any more.
+            let now = self.shared.head.0.load(Ordering::Relaxed);
+            if now - self.at >= capacity {
+                let next = now - capacity / 2;
+                unseen += next - self.at;
+                self.next_seq += next - self.at;
+                self.at = next;
+                continue;
+            }
+            self.at += 1;
+            let skipped = u64::from(((packed >> 32) as u32).wrapping_sub(self.next_seq as u32));
+            let seq = self.next_seq + skipped;
+            self.next_seq = seq + 1;
+            let cpu = (packed & 0xffff) as u32;
+            see(&Sample { seq, due: ClockNs(due as i64), woke: ClockNs(woke as i64), cpu });
+        }
+        unseen
     }
 }
 
@@ -200,5 +244,29 @@ mod tests {
         consumer.drain(&mut check);
         dropped += consumer.dropped_at_end(writer.join().unwrap());
         assert_eq!(read + dropped, 200_000);
+    }
+
+    #[test]
+    fn who_peeks_sees_what_is_read_or_says_how_much_not() {
+        let (mut producer, mut consumer) = ring(64);
+        let mut peeker = consumer.peeker();
+        let writer = std::thread::spawn(move || (0..200_000i64).for_each(|k| producer.push(k, k * 2, 0, 1)));
+        let (mut seen, mut unseen, mut last) = (0u64, 0u64, None);
+        let mut see = |sample: &Sample| {
+            assert_eq!(sample.woke.ns(), sample.due.ns() * 2);
+            assert_eq!(sample.seq, sample.due.ns() as u64);
+            assert!(last < Some(sample.seq));
+            last = Some(sample.seq);
+            seen += 1;
+        };
+        let mut read = 0;
+        while !writer.is_finished() {
+            read += consumer.drain(|_| {});
+            unseen += peeker.peek(&mut see);
+        }
+        writer.join().unwrap();
+        read += consumer.drain(|_| {});
+        unseen += peeker.peek(&mut see);
+        assert_eq!(seen + unseen, read);
     }
 }

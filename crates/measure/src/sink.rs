@@ -1,6 +1,6 @@
 //! Where the samples of a series go: a ring that keeps each, or a tally for loops too fast for that.
 
-use crate::ring::{self, Consumer, Producer};
+use crate::ring::{self, Consumer, Peeker, Producer};
 use crate::tally::{self, TallyReader, TallyWriter};
 use punctual_core::{Nanos, SeriesShape};
 
@@ -35,6 +35,16 @@ pub enum Feed {
     Ring(Consumer),
     /// Samples counted.
     Tally(TallyReader),
+}
+
+impl Feed {
+    /// A second reader of samples one by one, beside the conducting thread.
+    pub fn peeker(&self) -> Option<Peeker> {
+        match self {
+            Feed::Ring(consumer) => Some(consumer.peeker()),
+            Feed::Tally(_) => None,
+        }
+    }
 }
 
 /// A ring for samples that come this far apart or further.

@@ -1,6 +1,7 @@
 //! A run from plan to bundle: prepare, phase after phase, end.
 
 mod ending;
+mod flight;
 pub mod interrupt;
 mod mapping;
 mod measure;
@@ -46,6 +47,8 @@ pub struct Run<'a> {
     pub preparation: Option<Preparation>,
     /// Kernel events and test points, where the plan wants them recorded.
     pub recording: Option<recording::Recording>,
+    /// What happens around the worst samples, where the plan wants them explained.
+    pub flight: Option<flight::Flight>,
     /// What the user asked for by signals.
     pub interrupts: Interrupts,
 }
@@ -68,18 +71,24 @@ pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Resul
     memory::release_setup();
     let guard = guard_for(plan)?;
     let findings = found.unwrap_or_default();
-    let mut run = Run { plan, writer, findings, guard, partition, preparation: None, recording: None, interrupts };
+    let mut run =
+        Run { plan, writer, findings, guard, partition, preparation: None, recording: None, flight: None, interrupts };
     check_host(&mut run, &files)?;
     let directory = run.writer.directory().to_owned();
     let start = |record| recording::Recording::start(&directory, recording::Wanted::of(record, &plan.conductor_cpus));
     let discard = |_: &Failure| drop(std::fs::remove_dir_all(&directory));
     run.recording = plan.record.as_ref().map(start).transpose().inspect_err(discard)?;
+    let explain = plan.explain.as_ref();
+    let fly = |explain| flight::Flight::start(&directory, explain, request::online_cpus()?, &plan.conductor_cpus);
+    run.flight = explain.map(fly).transpose().inspect_err(discard)?;
     signals::prepare_waking().map_err(|why| Failure::failed(format!("cannot install a signal handler: {why}")))?;
     memory::release_setup();
 
     let (phases, outcome) = phase::run_all(&mut run, watcher);
 
     run.preparation = None;
+    let explained = run.flight.take().map(flight::Flight::stop);
+    run.findings.extend(explained.into_iter().flatten());
     let recorded = run.recording.take().map(recording::Recording::stop).transpose()?;
     run.findings.extend(recorded.into_iter().flat_map(|done| done.recorded.findings));
     let left = run.partition.take().and_then(partition::Held::undo);

@@ -1,7 +1,7 @@
 //! `windows.json`: by what rule windows were kept and what was missed.
 
 use punctual_core::event::{Names, Recorded};
-use punctual_core::{Bytes, Nanos};
+use punctual_core::{Bytes, Finding, Nanos, Severity};
 use serde::{Deserialize, Serialize};
 
 /// The name and version of this shape; additions keep it, changes raise it.
@@ -53,8 +53,8 @@ pub struct SeriesWindows {
     pub kept: u64,
     /// Windows that a worse one took the place of.
     pub replaced: u64,
-    /// Late samples without a window, because the samples came faster than they were looked at.
-    pub missed_unseen: u64,
+    /// Samples that came faster than they were looked at: there may be late ones among them.
+    pub unseen: u64,
     /// Late samples without a window, because its events were overwritten before they could be copied, or could not be copied.
     pub missed_overwritten: u64,
     /// Late samples without a window, because all windows together had taken their room.
@@ -66,11 +66,32 @@ pub struct SeriesWindows {
 impl SeriesWindows {
     /// Late samples without a window that should have one.
     pub fn missed(&self) -> u64 {
-        self.missed_unseen.saturating_add(self.missed_overwritten).saturating_add(self.missed_room)
+        self.missed_overwritten.saturating_add(self.missed_room)
     }
 }
 
 impl WindowsDocument {
+    /// What a reader must know of the windows.
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut findings = self.recorded.findings.clone();
+        let sum = |field: fn(&SeriesWindows) -> u64| self.series.iter().map(field).fold(0, u64::saturating_add);
+        let missed = sum(SeriesWindows::missed);
+        if missed > 0 {
+            let message = format!("{missed} late samples have no window: what happened around them was not kept");
+            let (overwritten, room) = (sum(|series| series.missed_overwritten), sum(|series| series.missed_room));
+            let evidence = format!("{overwritten} overwritten before they could be copied, {room} without room");
+            let finding = Finding::new("windows-missed", Severity::Warning, "explain", message).evidence(evidence);
+            findings.push(finding.remedy("give [explain] a larger buffer, or fewer samples: worst, above"));
+        }
+        let unseen = sum(|series| series.unseen);
+        if unseen > 0 {
+            let message = format!("{unseen} samples came and went before the flight recorder looked at them");
+            let finding = Finding::new("windows-unseen", Severity::Warning, "explain", message);
+            findings.push(finding.remedy("leave the recorder a CPU of its own: [experiment] cpus"));
+        }
+        findings
+    }
+
     /// Of a flight that begins.
     pub fn new(rule: KeptRule, recorded: Recorded, names: Names) -> WindowsDocument {
         WindowsDocument { schema: SCHEMA.to_owned(), complete: false, rule, recorded, names, series: Vec::new() }

@@ -85,24 +85,7 @@ impl Windows {
 
     /// What a reader must know of them.
     pub fn findings(&self) -> Vec<Finding> {
-        let mut findings = self.document.recorded.findings.clone();
-        let missed = self.document.series.iter().fold(0u64, |sum, series| sum.saturating_add(series.missed()));
-        if missed > 0 {
-            let message = format!("{missed} late samples have no window: what happened around them was not kept");
-            let finding = Finding::new("windows-missed", Severity::Warning, "explain", message);
-            let each = |field: fn(&super::SeriesWindows) -> u64| {
-                self.document.series.iter().fold(0u64, |sum, series| sum.saturating_add(field(series)))
-            };
-            let evidence = format!(
-                "{} overwritten before they could be copied, {} seen too late, {} without room",
-                each(|series| series.missed_overwritten),
-                each(|series| series.missed_unseen),
-                each(|series| series.missed_room)
-            );
-            findings.push(
-                finding.evidence(evidence).remedy("give [explain] a larger buffer, or fewer samples: worst, above"),
-            );
-        }
+        let mut findings = self.document.findings();
         if !self.document.complete {
             let message = "the windows are those of the last second before the run was cut off, or is now";
             findings.push(Finding::new("windows-cut-off", Severity::Note, "explain", message));

@@ -10,7 +10,7 @@ use crate::{live, output, targets};
 use punctual_bundle::Bundle;
 use punctual_core::{CpuSet, Nanos};
 use punctual_host::task::memory;
-use punctual_plan::{Plan, RecordPlan, SystressFormat, TargetPlan};
+use punctual_plan::{ExplainPlan, Plan, RecordPlan, SystressFormat, TargetPlan};
 use punctual_report::export::systress::{self, Layout};
 use punctual_report::export::{self, Format};
 use punctual_report::terminal;
@@ -63,6 +63,9 @@ pub struct Common {
     /// Also record kernel events of these groups, and test points (`punctual trace --events list` shows the groups)
     #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
     trace: Vec<String>,
+    /// Also keep what happened around the worst samples of each series: `punctual explain` then tells who made them late
+    #[arg(long)]
+    explain: bool,
     /// Run what could make the system unusable
     #[arg(long)]
     pub force: bool,
@@ -88,6 +91,7 @@ impl Common {
             lava: _,
             stop_above,
             trace,
+            explain,
             force,
             target: _,
             seed,
@@ -96,6 +100,7 @@ impl Common {
         words.extend(plan.then(|| "--plan".to_owned()));
         words.extend(stop_above.map(|limit| format!("--stop-above={limit}")));
         words.extend((!trace.is_empty()).then(|| format!("--trace={}", trace.join(","))));
+        words.extend(explain.then(|| "--explain".to_owned()));
         words.extend(force.then(|| "--force".to_owned()));
         words.extend(seed.map(|seed| format!("--seed={seed}")));
         words.extend(asked.allow_unknown.then(|| "--allow-unknown".to_owned()));
@@ -156,6 +161,9 @@ pub fn overridden(args: &Common, mut plan: Plan, online: &CpuSet) -> Result<Plan
         // Other groups of events than the plan's.
         let planned = plan.record.take().unwrap_or_else(|| RecordPlan::usual(online.clone()));
         plan.record = Some(RecordPlan { events: recording::groups(&args.trace)?, ..planned });
+    }
+    if args.explain {
+        plan.explain.get_or_insert_with(|| ExplainPlan::usual_of(&plan.phases));
     }
     Ok(plan)
 }

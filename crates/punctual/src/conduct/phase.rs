@@ -1,5 +1,6 @@
 //! One phase: threads prepared, loads started, measured to the end, loads ended.
 
+use super::flight::{Flight, Watched};
 use super::measure::{MeasureRun, PartitionRooms};
 use super::series::{self, SeriesRun};
 use super::wall_clock::{self, WallClock};
@@ -108,6 +109,8 @@ struct Conductor<'r, 'p, 'w> {
     times: Option<(CpuTimes, CpuTimes)>,
     /// Since the last refresh.
     cpu_load: Option<CpuLoad>,
+    /// Of the series that the flight recorder watches, in its order, the places of those whose samples are only counted.
+    counted: Vec<Option<usize>>,
 }
 
 /// An end of the run, or `None` while it goes on; an error fails it.
@@ -118,7 +121,18 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
         let name = |load: &punctual_plan::LoadPlan| LoadTally { name: load.name.clone(), ..LoadTally::default() };
         let tallies = phase.loads.iter().map(name).collect();
         let stop = Arc::default();
-        Conductor { run, index, phase, watcher, stop, tallies, files: Root::system(), times: None, cpu_load: None }
+        Conductor {
+            run,
+            index,
+            phase,
+            watcher,
+            stop,
+            tallies,
+            files: Root::system(),
+            times: None,
+            cpu_load: None,
+            counted: Vec::new(),
+        }
     }
 
     /// The whole phase; whatever happens in it, its threads and loads have ended afterwards and its files are written.
@@ -146,11 +160,22 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
         self.times = CpuTimes::read(&self.files).ok().map(|times| (times.clone(), times));
         // Last of all: what runs from here on is what stays resident.
         self.hold_resources();
+        let mut watched = Vec::new();
         for measure in &mut current.measures {
             let feeds = measure.start(LEAD);
             let series = &mut current.series[measure.series.clone()];
-            series.iter_mut().zip(feeds).for_each(|(series, feed)| series.begin(feed, keep));
+            for (place, (series, feed)) in measure.series.clone().zip(series.iter_mut().zip(feeds)) {
+                watched.extend(
+                    self.run
+                        .flight
+                        .as_ref()
+                        .and_then(|_| series.watched(&self.phase.name, &feed))
+                        .map(|of| (place, of)),
+                );
+                series.begin(feed, keep);
+            }
         }
+        self.begin_flight(current, watched);
         self.watch(current)
     }
 
@@ -260,9 +285,11 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
             // In this order: what a thread wrote before it ended is drained after its end was seen.
             let finished = current.measures.iter().all(MeasureRun::is_finished);
             current.series.iter_mut().for_each(SeriesRun::drain);
+            self.tell_late(current);
             let now = clock::monotonic();
             if now >= next_checkpoint {
                 current.series.iter_mut().for_each(SeriesRun::checkpoint);
+                self.run.flight.iter_mut().for_each(Flight::save);
                 self.look_for_strays(current);
                 next_checkpoint = now + CHECKPOINT;
             }
@@ -275,6 +302,28 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
             }
             if finished && self.phase.duration.is_none_or(|span| self.elapsed(current) >= span) {
                 return Ok(None);
+            }
+        }
+    }
+
+    /// The flight recorder looks at these series, each with its place in the phase, from now on.
+    fn begin_flight(&mut self, current: &mut PhaseRun, watched: Vec<(usize, Watched)>) {
+        let Some(flight) = &self.run.flight else { return };
+        let counted = |of: &Watched| of.peeker.is_none();
+        let places: Vec<Option<usize>> = watched.iter().map(|(place, of)| counted(of).then_some(*place)).collect();
+        for place in places.iter().flatten() {
+            current.series[*place].keep_worst();
+        }
+        self.counted = places;
+        flight.watch(watched.into_iter().map(|(_, of)| of).collect());
+    }
+
+    /// Tells the flight recorder of late samples that it cannot see itself.
+    fn tell_late(&mut self, current: &mut PhaseRun) {
+        let Some(flight) = &self.run.flight else { return };
+        for (number, place) in self.counted.iter().enumerate() {
+            if let Some(series) = place.and_then(|place| current.series.get_mut(place)) {
+                flight.late(number, series.take_worst());
             }
         }
     }
@@ -357,6 +406,11 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
                 series.finish(ended.usages.get(*thread).copied());
             }
         }
+        self.tell_late(current);
+        self.run.flight.iter_mut().for_each(|flight| {
+            flight.settle();
+            flight.save();
+        });
         if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
     }
 

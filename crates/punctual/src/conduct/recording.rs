@@ -13,7 +13,7 @@ mod wanted;
 use crate::exit::Failure;
 use drain::Drain;
 use punctual_core::event::Recorded;
-use punctual_core::{Finding, Policy, Priority};
+use punctual_core::{CpuSet, Finding, Policy, Priority};
 use punctual_host::task::attributes::{self, Scheduling};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -63,11 +63,7 @@ impl Recording {
         let (bundle, its_stop, its_progress) = (bundle.to_owned(), Arc::clone(&stop), Arc::clone(&progress));
         // Recorders are made by the thread that reads them: memory that they map is touched where it is used.
         let body = move || {
-            if !wanted.thread_cpus.is_empty() {
-                // Elsewhere it disturbs more, and is seen in the recording.
-                let _ = attributes::set_affinity(0, &wanted.thread_cpus);
-            }
-            hasten();
+            settle_thread(&wanted.thread_cpus);
             match Drain::start(&bundle, wanted, its_progress) {
                 Ok(drain) => {
                     let _ = ready.send(Ok(drain.findings().to_vec()));
@@ -104,6 +100,15 @@ impl Recording {
 }
 
 const DIED: &str = "the recording thread died: this is a bug; what it wrote until then is in the bundle";
+
+/// Puts the calling thread, one that takes what recorders hold, where it disturbs least and is soonest.
+pub fn settle_thread(cpus: &CpuSet) {
+    if !cpus.is_empty() {
+        // Elsewhere it disturbs more, and is seen in the recording.
+        let _ = attributes::set_affinity(0, cpus);
+    }
+    hasten();
+}
 
 /// Where many want its CPU, or real-time tasks hold the one that it last ran on, buffers fill while the thread waits. As the least of the
 /// real-time tasks it is moved to wherever one of them would be (kernel/sched/rt.c, push and pull); without the right to that it takes

@@ -1,16 +1,18 @@
 //! One series of a phase: its statistics and its files.
 
+use super::flight::Watched;
 use super::mapping;
 use punctual_analyze::SeriesView;
 use punctual_bundle::state::{State, ThreadUsage};
+use punctual_bundle::windows::Waited;
 use punctual_bundle::{BundleError, SeriesMeta, SeriesWriter};
-use punctual_core::{CpuSet, Fact, Finding, SeriesShape, Severity};
+use punctual_core::{CpuSet, Fact, Finding, Sample, SeriesShape, Severity, Tid};
 use punctual_host::task::attributes;
 use punctual_host::task::usage::Usage;
 use punctual_measure::collect::{Collector, Recent};
 use punctual_measure::sink::Feed;
 use punctual_measure::thread::Prepared;
-use punctual_plan::ThreadPlan;
+use punctual_plan::{ThreadPlan, Word, WorkloadKind};
 
 /// A series, from before its first sample to its end.
 pub struct SeriesRun {
@@ -46,6 +48,29 @@ impl SeriesRun {
     /// Its samples come from here from now on.
     pub fn begin(&mut self, feed: Feed, keep_samples: bool) {
         self.collector = Some(Collector::new(feed, keep_samples));
+    }
+
+    /// As the flight recorder watches it, `phase` being its phase; before its first sample. `None` where nothing tells whose samples they are.
+    pub fn watched(&mut self, phase: &str, feed: &Feed) -> Option<Watched> {
+        Some(Watched {
+            phase: phase.to_owned(),
+            series: self.meta.name.clone(),
+            tid: Tid(self.meta.tid.and_then(|tid| u32::try_from(tid).ok())?),
+            clock: self.meta.clock,
+            waited: if self.meta.workload == WorkloadKind::Timer.word() { Waited::Timer } else { Waited::Interval },
+            cpus: self.meta.cpus.clone(),
+            peeker: feed.peeker(),
+        })
+    }
+
+    /// The worst of what was only counted is wanted too.
+    pub fn keep_worst(&mut self) {
+        self.collector.iter_mut().for_each(Collector::keep_worst);
+    }
+
+    /// Hands that out.
+    pub fn take_worst(&mut self) -> Vec<Sample> {
+        self.collector.as_mut().map(Collector::take_worst).unwrap_or_default()
     }
 
     /// The CPUs that its thread may run on now, where they are not those that it was put on: the kernel lets a thread whose CPUs have

@@ -60,6 +60,14 @@ impl Collector {
         }
     }
 
+    /// One name, with the scheduling that it has now if it still lives.
+    pub(crate) fn task(&mut self, tid: Tid) -> Option<&TaskName> {
+        if let (Some(known), Some(scheduling)) = (self.tasks.get_mut(&tid), scheduling_of(tid.0)) {
+            known.scheduling = Some(scheduling);
+        }
+        self.tasks.get(&tid)
+    }
+
     /// What is known by now.
     pub(crate) fn so_far(&self) -> Names {
         let mut names = Names { tasks: self.tasks.clone(), ..Names::default() };

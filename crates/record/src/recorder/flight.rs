@@ -16,6 +16,18 @@ pub struct Window {
 }
 
 impl Recorder {
+    /// What is called how of what occurs in windows so far: kernel stacks by their number, and the addresses in them and elsewhere that
+    /// [`crate::kernel_symbols`] finds names for.
+    pub fn addresses(&mut self) -> (Vec<Vec<u64>>, &std::collections::BTreeSet<u64>) {
+        let stacks = self.seen.stacks(|stack| self.running.stack(stack));
+        (stacks, &self.seen.functions)
+    }
+
+    /// The name of a thread, as far as it is known by now.
+    pub fn task(&mut self, tid: punctual_core::Tid) -> Option<&punctual_core::event::TaskName> {
+        self.names.task(tid)
+    }
+
     /// In [`Mode::Flight`]: what happened on the CPU from `from` to `to`, copied while recording goes on. Records a little before `from` are given
     /// too, so that what ran then is known.
     ///

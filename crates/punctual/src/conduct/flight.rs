@@ -1,0 +1,186 @@
+//! The flight recorder beside a run: of the worst samples, what happened around them goes into the bundle.
+//!
+//! Kernel events overwrite one another in buffers of the kernel. A thread of its own looks at new samples (`watch`), and when one is among the
+//! worst so far it copies what lies around it (`capture`) before that is overwritten. The conducting thread writes what was copied
+//! ([`Flight::save`]): a disk that is slow holds nobody up. Which samples are worth it, `keeper` knows.
+
+mod capture;
+mod keeper;
+mod shelf;
+mod watch;
+
+use crate::exit::Failure;
+use punctual_bundle::windows::{KeptRule, Waited, WindowsDocument};
+use punctual_bundle::{BundleError, WindowsWriter};
+use punctual_core::event::{Names, Recorded, Tid};
+use punctual_core::{Bytes, Clock, CpuSet, Fact, Finding, Sample, Severity};
+use punctual_measure::ring::Peeker;
+use punctual_plan::ExplainPlan;
+use punctual_record::{Mode, Recorder, Request, StartError, kernel_symbols};
+use shelf::Shelf;
+use std::path::Path;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use watch::{Order, Watch};
+
+/// What all windows of a run may take in the bundle.
+const ROOM: Bytes = Bytes::mib(256);
+/// How long the conducting thread waits for the last look of a phase.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A series whose samples are looked at.
+pub struct Watched {
+    /// Its phase.
+    pub phase: String,
+    /// Its name.
+    pub series: String,
+    /// The thread that is measured.
+    pub tid: Tid,
+    /// The clock of its samples.
+    pub clock: Clock,
+    /// What the begin of a sample is.
+    pub waited: Waited,
+    /// The CPUs that its thread may run on.
+    pub cpus: CpuSet,
+    /// Its samples one by one; `None` where they are only counted, and the worst come through [`Flight::late`].
+    pub peeker: Option<Peeker>,
+}
+
+/// A flight recorder in force.
+pub struct Flight {
+    thread: JoinHandle<Option<(Recorded, Names)>>,
+    orders: mpsc::Sender<Order>,
+    shelf: Arc<Mutex<Shelf>>,
+    writer: WindowsWriter,
+    document: WindowsDocument,
+    /// Addresses of kernel functions that names were looked for.
+    named: usize,
+    /// The first thing that could not be written; nothing is written after it.
+    trouble: Option<BundleError>,
+}
+
+impl Flight {
+    /// Begins: when this returns, kernel events are kept.
+    ///
+    /// # Errors
+    /// They cannot be recorded here.
+    pub fn start(bundle: &Path, plan: &ExplainPlan, cpus: CpuSet, thread_cpus: &CpuSet) -> Result<Flight, Failure> {
+        let rule = KeptRule {
+            worst: plan.worst,
+            above: plan.above,
+            before: plan.before,
+            buffer: Bytes(plan.buffer.0),
+            room: ROOM,
+        };
+        let request = Request {
+            buffer: usize::try_from(plan.buffer.0).unwrap_or(usize::MAX),
+            stacks: plan.stacks,
+            mode: Mode::Flight,
+            ..Request::new(&plan.events, cpus)
+        };
+        let (orders, received) = mpsc::channel();
+        let (ready, started) = mpsc::sync_channel(1);
+        let (shelf, thread_cpus) = (Arc::<Mutex<Shelf>>::default(), thread_cpus.clone());
+        let its_shelf = Arc::clone(&shelf);
+        let body = move || {
+            super::recording::settle_thread(&thread_cpus);
+            match start_recorder(request) {
+                Ok(recorder) => {
+                    let _ = ready.send(Ok((recorder.recorded(), recorder.names())));
+                    Some(Watch::new(recorder, rule, its_shelf).run(&received))
+                }
+                Err(why) => {
+                    let _ = ready.send(Err(why));
+                    None
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("punctual-flight".to_owned()).spawn(body);
+        let thread = thread.map_err(|why| Failure::failed(format!("cannot start a thread: {why}")))?;
+        let (recorded, mut names) = started.recv().unwrap_or_else(|_| Err(Failure::failed(DIED)))?;
+        names.tasks.clear();
+        let document = WindowsDocument::new(rule, recorded, names);
+        let writer = WindowsWriter::create(bundle, &document).map_err(Failure::failed)?;
+        Ok(Flight { thread, orders, shelf, writer, document, named: 0, trouble: None })
+    }
+
+    /// These series are looked at from now on, until [`Flight::settle`].
+    pub fn watch(&self, series: Vec<Watched>) {
+        let _ = self.orders.send(Order::Watch(series));
+    }
+
+    /// Late samples of series number `place` of those that are watched, where it has no peeker.
+    pub fn late(&self, place: usize, samples: Vec<Sample>) {
+        if !samples.is_empty() {
+            let _ = self.orders.send(Order::Late(place, samples));
+        }
+    }
+
+    /// All samples are there: returns when each was looked at, and ends looking.
+    pub fn settle(&self) {
+        let (done, settled) = mpsc::sync_channel(1);
+        if self.orders.send(Order::Settle(done)).is_ok() {
+            let _ = settled.recv_timeout(PATIENCE);
+        }
+    }
+
+    /// Writes what was copied since the last call.
+    pub fn save(&mut self) {
+        let Some(taken) = self.shelf.lock().ok().and_then(|mut shelf| shelf.take()) else { return };
+        let mut outcome = Ok(());
+        for (number, window) in &taken.fresh {
+            let records: Vec<&[u8]> = window.records.iter().map(Vec::as_slice).collect();
+            outcome = outcome.and_then(|()| self.writer.put(*number, &window.head, &records));
+        }
+        // Only now: at no instant are there fewer windows than before.
+        for number in &taken.gone {
+            outcome = outcome.and_then(|()| self.writer.remove(*number));
+        }
+        self.document.series = taken.series;
+        let names = &mut self.document.names;
+        (names.tasks, names.stacks) = (taken.tasks, taken.stacks);
+        if taken.functions.len() > self.named {
+            self.named = taken.functions.len();
+            if let Fact::Known(symbols) = kernel_symbols(&taken.functions) {
+                names.symbols = symbols;
+            }
+        }
+        outcome = outcome.and_then(|()| self.writer.renew(&self.document));
+        if let (Err(why), None) = (outcome, &self.trouble) {
+            self.trouble = Some(why);
+        }
+    }
+
+    /// Ends it: everything is written. What its reader must know.
+    pub fn stop(mut self) -> Vec<Finding> {
+        let _ = self.orders.send(Order::Stop);
+        self.save();
+        let Some((recorded, names)) = self.thread.join().ok().flatten() else {
+            return vec![Finding::new("explain-died", Severity::Bad, "explain", DIED)];
+        };
+        self.document.recorded = recorded;
+        let tasks = std::mem::take(&mut self.document.names.tasks);
+        self.document.names = Names { tasks, ..names };
+        self.document.complete = true;
+        let mut findings = self.document.findings();
+        let written = self.writer.finish(&self.document);
+        findings.extend(self.trouble.or(written.err()).map(|why| {
+            let message = "not every window could be written";
+            Finding::new("windows-incomplete", Severity::Bad, "explain", message).evidence(why.to_string())
+        }));
+        findings
+    }
+}
+
+const DIED: &str =
+    "the thread of the flight recorder died: this is a bug; windows that were written until then are in the bundle";
+
+fn start_recorder(request: Request) -> Result<Recorder, Failure> {
+    Recorder::start(request).map_err(|why| match why {
+        why @ StartError::Request(_) => Failure::refused(why),
+        why => Failure::refused(format!(
+            "late samples cannot be explained here: {why}\nleave --explain or [explain] away to measure without"
+        )),
+    })
+}

@@ -1,0 +1,111 @@
+//! Copying what happened around a sample out of the kernel's buffers.
+
+use super::Watched;
+use super::shelf::Window;
+use punctual_bundle::windows::{KeptRule, Lane, WindowHead};
+use punctual_core::event::{Event, Tid, What};
+use punctual_core::{Clock, CpuSet, MonotonicNs, Nanos, Sample};
+use punctual_host::task::clock;
+use punctual_record::{Recorder, wire};
+use std::collections::BTreeSet;
+
+/// What all CPUs together may take in a window, unless one CPU's buffer is larger.
+const WINDOW: usize = 4 << 20;
+/// So much after the end of a sample is kept: the ends of what was under way.
+const AFTER: Nanos = Nanos::from_micros(200);
+/// How often a CPU is asked again whose writers were at work.
+const ASKS: usize = 5;
+
+/// The events of one CPU around a sample.
+struct Around {
+    cpu: u16,
+    whole_from: MonotonicNs,
+    records: Vec<u8>,
+    tids: BTreeSet<Tid>,
+    /// Whether any of it is about the thread.
+    concerns: bool,
+}
+
+/// Copies a window; `None` where what the thread's CPU did is not there any more.
+pub fn window(
+    recorder: &mut Recorder,
+    cpus: &CpuSet,
+    of: &Watched,
+    sample: &Sample,
+    rule: &KeptRule,
+) -> Option<Window> {
+    let (due, woke) = on_monotonic(of.clock, sample)?;
+    let own = u16::try_from(sample.cpu).ok()?;
+    let mut all: Vec<Around> = Vec::new();
+    let mut left_out = CpuSet::new();
+    for cpu in std::iter::once(usize::from(own)).chain(cpus.iter().filter(|cpu| *cpu != usize::from(own))) {
+        match around(recorder, cpu as u16, (due + Nanos(-rule.before.ns()), woke), of.tid) {
+            Some(around) if cpu == usize::from(own) && around.whole_from >= woke => return None,
+            Some(around) => all.push(around),
+            None if cpu == usize::from(own) => return None,
+            None => left_out.insert(cpu),
+        }
+    }
+    // First what the thread did and who woke it, then the rest as far as there is room.
+    all[1..].sort_by_key(|around| !(around.concerns || of.cpus.contains(usize::from(around.cpu))));
+    let most = WINDOW.max(rule.buffer.get() as usize);
+    let (mut lanes, mut records, mut tids, mut bytes) = (Vec::new(), Vec::new(), BTreeSet::from([of.tid]), 0);
+    for around in all {
+        if bytes + around.records.len() > most && !lanes.is_empty() {
+            left_out.insert(usize::from(around.cpu));
+            continue;
+        }
+        bytes += around.records.len();
+        lanes.push(Lane { cpu: around.cpu, whole_from: around.whole_from, bytes: around.records.len() as u32 });
+        tids.extend(around.tids);
+        records.push(around.records);
+    }
+    let (phase, series, waited) = (of.phase.clone(), of.series.clone(), of.waited);
+    let head = WindowHead { phase, series, sample: *sample, due, woke, tid: of.tid, waited, lanes, left_out };
+    Some(Window { head, records, tids })
+}
+
+/// A sample's instants on CLOCK_MONOTONIC; `None` where its clock was set since.
+fn on_monotonic(of: Clock, sample: &Sample) -> Option<(MonotonicNs, MonotonicNs)> {
+    let ahead = match of {
+        Clock::Monotonic => 0,
+        other => clock::now(other).ns() - clock::monotonic().ns(),
+    };
+    let (due, woke) = (MonotonicNs(sample.due.ns() - ahead), MonotonicNs(sample.woke.ns() - ahead));
+    (woke <= clock::monotonic() + Nanos::MILLI).then_some((due, woke))
+}
+
+fn around(recorder: &mut Recorder, cpu: u16, (from, to): (MonotonicNs, MonotonicNs), tid: Tid) -> Option<Around> {
+    let window = (0..ASKS).find_map(|_| recorder.window(cpu, from, to))?;
+    let (mut records, whole_from) = (window.records, window.whole_from);
+    let (mut tids, mut concerns, mut end) = (BTreeSet::new(), false, 0);
+    let mut events = wire::decode(&records);
+    while let Some(event) = events.next() {
+        let Ok(event) = event else { continue };
+        if event.at > to + AFTER {
+            continue;
+        }
+        end = events.position();
+        for other in occurring(&event) {
+            tids.insert(other);
+            concerns |= other == tid;
+        }
+    }
+    records.truncate(end);
+    records.shrink_to_fit();
+    Some(Around { cpu, whole_from, records, tids, concerns })
+}
+
+/// The threads that an event is about.
+fn occurring(event: &Event) -> impl Iterator<Item = Tid> {
+    let other = match event.what {
+        What::Switch { next, .. } => Some(next),
+        What::Waking { task, .. }
+        | What::Wakeup { task, .. }
+        | What::Migrate { task, .. }
+        | What::PiSetPrio { task, .. } => Some(task),
+        What::Fork { child } => Some(child),
+        _ => None,
+    };
+    std::iter::once(event.tid).chain(other)
+}

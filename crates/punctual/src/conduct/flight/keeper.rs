@@ -1,0 +1,118 @@
+//! Which samples of a series are worth a window: the worst so far.
+
+use punctual_bundle::windows::SeriesWindows;
+use punctual_core::{Nanos, Sample};
+
+/// What is kept of a series.
+pub struct Keeper {
+    most: usize,
+    above: Nanos,
+    /// Windows that are kept, the worst first.
+    kept: Vec<Kept>,
+    /// What became of its samples.
+    pub counts: SeriesWindows,
+}
+
+/// A window that is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Kept {
+    /// How late the sample was.
+    pub latency: Nanos,
+    /// The window's number.
+    pub number: u64,
+    /// How much room it takes.
+    pub bytes: u64,
+    /// Whether events of its begin are missing.
+    pub partial: bool,
+}
+
+impl Keeper {
+    /// Nothing kept yet.
+    pub fn new(most: u32, above: Option<Nanos>, phase: &str, series: &str) -> Keeper {
+        let counts = SeriesWindows { phase: phase.to_owned(), series: series.to_owned(), ..SeriesWindows::default() };
+        // What was not late at all has nothing to explain.
+        Keeper { most: most as usize, above: above.unwrap_or(Nanos(1)), kept: Vec::new(), counts }
+    }
+
+    /// Whether a sample as late as this would be among the worst.
+    fn wants(&self, latency: Nanos) -> bool {
+        latency >= self.above
+            && (self.kept.len() < self.most || self.kept.last().is_some_and(|least| latency > least.latency))
+    }
+
+    /// Adds a sample to those of one look that are worth a window, the worst first: never more than are kept at all.
+    pub fn sift(&mut self, sample: &Sample, found: &mut Vec<Sample>) {
+        if !self.wants(sample.latency()) {
+            return;
+        }
+        self.counts.late += 1;
+        let place = found.partition_point(|other| other.latency() >= sample.latency());
+        found.insert(place, *sample);
+        found.truncate(self.most);
+    }
+
+    /// The window whose place one of this latency would take; `Err` where it is no longer among the worst.
+    pub fn place(&self, latency: Nanos) -> Result<Option<Kept>, ()> {
+        match self.wants(latency) {
+            true if self.kept.len() < self.most => Ok(None),
+            true => Ok(self.kept.last().copied()),
+            false => Err(()),
+        }
+    }
+
+    /// Keeps a window, in the place that [`Keeper::place`] said.
+    pub fn keep(&mut self, window: Kept) {
+        if self.kept.len() >= self.most {
+            let replaced = self.kept.pop();
+            self.counts.replaced += 1;
+            self.counts.partial -= u64::from(replaced.is_some_and(|window| window.partial));
+        }
+        let place = self.kept.partition_point(|other| other.latency >= window.latency);
+        self.kept.insert(place, window);
+        self.counts.partial += u64::from(window.partial);
+        self.counts.kept = self.kept.len() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use punctual_core::ClockNs;
+
+    fn sample(seq: usize, latency: i64) -> Sample {
+        let due = ClockNs(seq as i64 * 1_000);
+        Sample { seq: seq as u64, due, woke: ClockNs(due.ns() + latency), cpu: 0 }
+    }
+
+    proptest! {
+        #[test]
+        fn the_worst_are_kept_whenever_they_come(
+            looks in proptest::collection::vec(proptest::collection::vec(-5i64..1_000, 0..20), 0..20), most in 1u32..6, above in 0i64..900,
+        ) {
+            let above = (above > 100).then_some(Nanos(above));
+            let mut keeper = Keeper::new(most, above, "main", "x");
+            let (mut number, mut all) = (0, Vec::new());
+            for look in &looks {
+                let mut found = Vec::new();
+                for latency in look {
+                    all.push(*latency);
+                    keeper.sift(&sample(all.len(), *latency), &mut found);
+                }
+                for sample in found {
+                    if keeper.place(sample.latency()).is_ok() {
+                        number += 1;
+                        keeper.keep(Kept { latency: sample.latency(), number, bytes: 1, partial: number % 2 == 0 });
+                    }
+                }
+            }
+            all.retain(|latency| *latency >= above.map_or(1, Nanos::ns));
+            all.sort_unstable_by_key(|latency| std::cmp::Reverse(*latency));
+            all.truncate(most as usize);
+            prop_assert_eq!(keeper.kept.iter().map(|kept| kept.latency.ns()).collect::<Vec<_>>(), all);
+            let partial = keeper.kept.iter().filter(|kept| kept.partial).count();
+            prop_assert_eq!((keeper.counts.kept, keeper.counts.partial), (keeper.kept.len() as u64, partial as u64));
+            prop_assert!(keeper.counts.late >= keeper.counts.kept + keeper.counts.replaced);
+        }
+    }
+}
