@@ -37,7 +37,8 @@ pub fn measure(args: &Args) -> Result<Value, String> {
 fn ways(args: &Args, place: &Path, ring: &Path, tasks: &'static str) -> Result<Value, String> {
     let mut ways: Vec<Way> = vec![
         ("punctual", Box::new(move |round| punctual(&args.punctual, &place.join(format!("{tasks}-{round}")), tasks))),
-        ("bare ring", Box::new(move |_| bare(ring, tasks))),
+        ("ring in C, timed", Box::new(move |_| bare(ring, tasks, "timed"))),
+        ("ring in C, bare", Box::new(move |_| bare(ring, tasks, "bare"))),
     ];
     if has("perf", &["bench", "sched", "pipe", "-l", "10"]) {
         ways.push(("perf bench sched pipe", Box::new(move |_| perf(tasks))));
@@ -77,7 +78,18 @@ fn has(program: &str, arguments: &[&str]) -> bool {
 fn punctual(program: &Path, bundle: &Path, tasks: &str) -> Result<f64, String> {
     let (duration, cpu, tasks) = (format!("{ROUND_MS}ms"), tools::cpu()?.to_string(), format!("tasks={tasks}"));
     let mut command = Command::new(program);
-    command.args(["measure", "switch", "--quiet", "--json", "--set", "mechanism=pipe", "--set", &tasks]);
+    command.args([
+        "measure",
+        "switch",
+        "--quiet",
+        "--json",
+        "--set",
+        "mechanism=pipe",
+        "--set",
+        "rest=0s",
+        "--set",
+        &tasks,
+    ]);
     command.args(["--duration", &duration, "--cpus", &cpu, "--output"]).arg(bundle);
     let output = command.output().map_err(|e| e.to_string())?;
     let summary: Value = serde_json::from_slice(&output.stdout)
@@ -103,11 +115,12 @@ fn number<'t>(mut words: impl Iterator<Item = &'t str>, after: &str) -> Option<f
     words.next()?.parse().ok()
 }
 
-fn bare(ring: &Path, tasks: &str) -> Result<f64, String> {
+fn bare(ring: &Path, tasks: &str, kind: &str) -> Result<f64, String> {
     let (rounds, cpu) = ((SWITCHES / 2).to_string(), tools::cpu()?.to_string());
-    let output = Command::new(ring).args([&rounds, &cpu, tasks]).output().map_err(|e| e.to_string())?;
+    let output = Command::new(ring).args([&rounds, &cpu, tasks, kind]).output().map_err(|e| e.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
-    text.trim().parse().map_err(|_| "the bare ring gave no figure: it needs the right to SCHED_FIFO".to_owned())
+    let figure = text.split_ascii_whitespace().next().and_then(|word| word.parse().ok());
+    figure.ok_or_else(|| "the bare ring gave no figure: it needs the right to SCHED_FIFO".to_owned())
 }
 
 /// An operation is a round: two hand-overs.
