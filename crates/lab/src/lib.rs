@@ -27,6 +27,7 @@ mod outcome;
 mod ports;
 mod qemu;
 mod results;
+pub mod ssh;
 pub mod testing;
 mod tools;
 

@@ -16,5 +16,6 @@ pub mod probe;
 pub mod report;
 pub mod run;
 pub mod show;
+pub mod ssh;
 pub mod tail;
 pub mod trace;

@@ -13,6 +13,7 @@ mod targets;
 
 use clap::Parser;
 use exit::{Exit, Failure};
+use punctual_lab::ssh::there;
 use punctual_measure::load::guard;
 use punctual_measure::workload::heap;
 use std::process::ExitCode;
@@ -25,6 +26,11 @@ fn main() -> ExitCode {
     // So is the process that allocates, where the machine has no C library of its own.
     if std::env::args_os().nth(1).is_some_and(|first| first == heap::ARGUMENT) {
         heap::serve();
+    }
+    // So is punctual on another system, with a run that was sent there.
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == there::ARGUMENT) {
+        return ExitCode::from(there::serve(arguments));
     }
     let ended = cli::Cli::parse().command.run();
     let exit = ended.unwrap_or_else(|Failure { exit, message }| {

@@ -6,7 +6,7 @@
 //! written beside the bundle is done here, the same for all.
 
 pub mod returned;
-mod ssh;
+pub mod ssh;
 mod vm;
 
 use crate::commands;
@@ -76,7 +76,7 @@ pub fn run(target: &TargetPlan, args: &Common, asked: &Asked) -> Ending {
 }
 
 /// That the bundle can be made at the end is asked before anything is started.
-fn check_output(output: &Path) -> Result<(), Failure> {
+pub fn check_output(output: &Path) -> Result<(), Failure> {
     let shown = crate::conduct::request::shown(output);
     if output.symlink_metadata().is_ok() {
         let message = format!("{shown} exists already: choose another directory with --output, or move it away");

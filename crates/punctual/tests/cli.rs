@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 29] = [
     "",
     "run",
     "show",
@@ -30,6 +30,10 @@ const COMMANDS: [&str; 25] = [
     "isolate run",
     "isolate move",
     "isolate tweaks",
+    "ssh",
+    "ssh list",
+    "ssh fetch",
+    "ssh clean",
     "convert",
     "completions",
     "man",

@@ -76,6 +76,8 @@ pub struct Common {
     /// The seed of what is random: load starts, load seeds, timer phase (overrides seed of the file)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
+    #[command(flatten)]
+    pub elsewhere: targets::ssh::Options,
 }
 
 impl Common {
@@ -95,6 +97,7 @@ impl Common {
             force,
             target: _,
             seed,
+            elsewhere: _,
         } = self;
         let mut words = vec!["--target=host".to_owned(), "--quiet".to_owned()];
         words.extend(plan.then(|| "--plan".to_owned()));
@@ -177,7 +180,8 @@ fn show(conducted: &Conducted, json: bool) -> Result<(), Failure> {
     name_bundle(&conducted.directory)
 }
 
-fn name_bundle(directory: &Path) -> Result<(), Failure> {
+/// Says where the bundle is and how to see more of it.
+pub fn name_bundle(directory: &Path) -> Result<(), Failure> {
     let directory = request::shown(directory);
     let bold =
         |text: &str| if colored(&std::io::stdout()) { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() };

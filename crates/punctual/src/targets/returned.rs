@@ -57,7 +57,7 @@ fn incomplete(target: &RanOn, why: &str) -> Finding {
 }
 
 /// The exit code of the command there, as this one's.
-fn exit_of(code: u8) -> Exit {
+pub fn exit_of(code: u8) -> Exit {
     let known = [Exit::Done, Exit::Failed, Exit::Refused, Exit::NotMet, Exit::NoEvidence];
     known.into_iter().find(|exit| *exit as u8 == code).unwrap_or(Exit::Failed)
 }

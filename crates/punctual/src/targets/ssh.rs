@@ -1,10 +1,217 @@
 //! Another system, reached by ssh(1).
 
-use super::Errand;
+use super::{Errand, returned};
+use crate::cli::colored;
+use crate::conduct::interrupt::Interrupts;
 use crate::exit::{Exit, Failure};
+use crate::output;
+use jiff::Timestamp;
+use punctual_bundle::{Bundle, RanOn};
+use punctual_core::{Finding, Nanos, Severity};
+use punctual_lab::ssh::{self, Brought, Destination, Ended, Job, Patience, SshError, Trouble};
 use punctual_plan::SshPlan;
+use punctual_report::format::plain;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a lost connection is tried again by default.
+const RECONNECT: Duration = Duration::from_secs(600);
+/// How long a run waits for its owner by default.
+const KEEP: Duration = Duration::from_secs(24 * 3600);
+
+/// What is asked of a target that is another system.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Options for ssh targets")]
+pub struct Options {
+    /// Follow the run of this id that was left there, instead of starting one (`punctual ssh list` shows them)
+    #[arg(long, value_name = "ID")]
+    pub resume: Option<String>,
+    /// How long a lost connection is tried again; the run goes on meanwhile [default: 10min]
+    #[arg(long, value_name = "DURATION")]
+    pub reconnect_for: Option<Nanos>,
+    /// How long the run goes on and its bundle waits there with nobody connected; then it is ended, and all of it removed [default: 24h]
+    #[arg(long, value_name = "DURATION")]
+    pub keep_for: Option<Nanos>,
+}
+
+impl Options {
+    /// The times, with their defaults.
+    pub fn patience(&self) -> Patience {
+        let time = |given: Option<Nanos>, usual| given.map_or(usual, |given| given.to_std());
+        Patience { reconnect: time(self.reconnect_for, RECONNECT), keep_for: time(self.keep_for, KEEP) }
+    }
+}
 
 /// Copies punctual and the experiment there, runs it, and brings the bundle back.
-pub fn carry_out(_plan: &SshPlan, _errand: &Errand) -> Result<Exit, Failure> {
-    Err(Failure::refused("this build does not run on other systems"))
+pub fn carry_out(plan: &SshPlan, errand: &Errand) -> Result<Exit, Failure> {
+    let (to, args) = (destination(plan), errand.args);
+    let mut watch = Watch::new(args.quiet)?;
+    let patience = args.elsewhere.patience();
+    let started = Timestamp::now();
+    let brought = match &args.elsewhere.resume {
+        Some(id) => ssh::resume(&to, id, &errand.output, patience.reconnect, &mut watch),
+        None => {
+            // Lines come over unless nobody wants them.
+            let arguments = errand.arguments.iter().filter(|word| args.quiet || *word != "--quiet");
+            let job = Job {
+                to: to.clone(),
+                binary: plan.binary.clone(),
+                file: errand.file_name(),
+                experiment: errand.asked.bytes.clone(),
+                arguments: arguments.cloned().collect(),
+                output: errand.output.clone(),
+                patience,
+            };
+            ssh::run(&job, &mut watch)
+        }
+    };
+    let brought = brought.map_err(failure)?;
+    watch.finish();
+    if args.plan {
+        print_lines(&brought.answer)?;
+        return Ok(ended(&brought).0);
+    }
+    let started = args.elsewhere.resume.is_none().then_some(started);
+    conclude(&to, &brought, started, &errand.output)
+}
+
+/// The address in the plan.
+pub fn destination(plan: &SshPlan) -> Destination {
+    Destination {
+        host: plan.host.clone(),
+        user: plan.user.clone(),
+        port: plan.port,
+        identity: plan.identity.clone(),
+        known_hosts: plan.known_hosts.clone(),
+    }
+}
+
+/// Completes the bundle; the run's exit code is ours. `started` is by this system's clock, where this process started the run.
+pub fn conclude(
+    to: &Destination,
+    brought: &Brought,
+    started: Option<Timestamp>,
+    output: &Path,
+) -> Result<Exit, Failure> {
+    brought.left.iter().for_each(|left| output::complain(&plain(left)));
+    let (exit, trouble) = ended(brought);
+    if !brought.bundle {
+        let how = trouble.unwrap_or_else(|| format!("exit code {}", exit as u8));
+        let message = format!("the run on {to} left no bundle ({how}); its own words stand above");
+        return Err(Failure { exit, ..Failure::failed(message) });
+    }
+    let bundle = Bundle::open(output).map_err(Failure::failed)?;
+    let unfinished = bundle.manifest.ending.is_none().then(|| format!("exit code {}", exit as u8));
+    let trouble = trouble.or(unfinished);
+    let elapsed = started.map(|started| Timestamp::now().duration_since(started).as_nanos());
+    let target = RanOn {
+        kind: "ssh".to_owned(),
+        name: to.to_string(),
+        started: started.unwrap_or(bundle.manifest.created),
+        elapsed: elapsed.and_then(|elapsed| i64::try_from(elapsed).ok()).map(Nanos),
+        facts: facts(brought),
+        limits: Vec::new(),
+    };
+    let closed = returned::close(output, target, findings(brought), trouble.as_deref())?;
+    Ok(if trouble.is_some() { closed } else { exit })
+}
+
+fn facts(brought: &Brought) -> Vec<(String, String)> {
+    let system = &brought.system;
+    let facts = [
+        ("host", &system.node),
+        ("kernel", &system.release),
+        ("architecture", &system.machine),
+        ("user", &system.user),
+        ("program", &brought.version),
+    ];
+    facts.into_iter().map(|(what, is)| (what.to_owned(), is.clone())).collect()
+}
+
+fn findings(brought: &Brought) -> Vec<Finding> {
+    let message = "the connection was lost while it ran, and made again; the run went on meanwhile";
+    let lost = Finding::new("connection-lost", Severity::Note, "system", message);
+    let times = format!("{} times", brought.lost);
+    (brought.lost > 0).then(|| lost.evidence(times)).into_iter().collect()
+}
+
+/// The exit code of the run, and what kept it from having one.
+fn ended(brought: &Brought) -> (Exit, Option<String>) {
+    match brought.ended {
+        Ended::Exit(code) => (returned::exit_of(code), None),
+        Ended::Signal(number) => (Exit::Failed, Some(format!("punctual was killed there by signal {number}"))),
+        Ended::Died => {
+            let why = "it was killed there with its supervisor, or the system went down";
+            (Exit::Failed, Some(why.to_owned()))
+        }
+    }
+}
+
+/// As long as nothing runs there, it is the request that was refused.
+pub fn failure(why: SshError) -> Failure {
+    match why.trouble {
+        Trouble::Lost | Trouble::Here => Failure::failed(why),
+        _ => Failure::refused(why),
+    }
+}
+
+/// Lines of another system, made harmless.
+fn print_lines(bytes: &[u8]) -> Result<(), Failure> {
+    let text = String::from_utf8_lossy(bytes);
+    text.lines().try_for_each(|line| output::print(&format!("{}\n", plain(line))))
+}
+
+/// Tells on standard error how things go.
+pub struct Watch {
+    quiet: bool,
+    interrupts: Interrupts,
+    unfinished: Vec<u8>,
+}
+
+/// A longer line is not one of punctual's.
+const LINE_MAX: usize = 8192;
+
+impl Watch {
+    /// Signals are taken over from now on.
+    pub fn new(quiet: bool) -> Result<Watch, Failure> {
+        Ok(Watch { quiet, interrupts: Interrupts::listen()?, unfinished: Vec::new() })
+    }
+
+    fn line(&self, bytes: &[u8]) {
+        // When nobody reads any more, the run goes on all the same.
+        let _ = writeln!(io::stderr(), "{}", plain(&String::from_utf8_lossy(bytes)));
+    }
+
+    /// What had no end yet.
+    pub fn finish(&mut self) {
+        if !self.unfinished.is_empty() {
+            let rest = std::mem::take(&mut self.unfinished);
+            self.line(&rest);
+        }
+    }
+}
+
+impl ssh::Watch for Watch {
+    fn message(&mut self, bytes: &[u8]) {
+        self.unfinished.extend_from_slice(bytes);
+        while let Some(end) = self.unfinished.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.unfinished.drain(..=end).collect();
+            self.line(&line[..end]);
+        }
+        if self.unfinished.len() > LINE_MAX {
+            self.finish();
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        if !self.quiet {
+            let name = if colored(&io::stderr()) { "\u{1b}[1mssh\u{1b}[0m" } else { "ssh" };
+            let _ = writeln!(io::stderr(), "{name}: {}", plain(text));
+        }
+    }
+
+    fn asked(&self) -> bool {
+        self.interrupts.asked()
+    }
 }

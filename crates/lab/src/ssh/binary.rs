@@ -1,0 +1,112 @@
+//! Which punctual to take along: the running one where it fits, else one that was built for the other system.
+
+use super::error::{SshError, Trouble};
+use elf::ElfBytes;
+use elf::endian::AnyEndian;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A program to send.
+#[derive(Clone, Debug)]
+pub struct Binary {
+    /// Where it lies here.
+    pub path: PathBuf,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// No build is larger.
+const MAX: u64 = 512 << 20;
+
+/// What uname(2) calls a machine, beside its ELF number and the target triple that a static program is built for.
+const MACHINES: [(&str, u16, &str); 5] = [
+    ("x86_64", elf::abi::EM_X86_64, "x86_64-unknown-linux-musl"),
+    ("aarch64", elf::abi::EM_AARCH64, "aarch64-unknown-linux-musl"),
+    ("armv7l", elf::abi::EM_ARM, "armv7-unknown-linux-musleabihf"),
+    ("riscv64", elf::abi::EM_RISCV, "riscv64gc-unknown-linux-musl"),
+    ("ppc64le", elf::abi::EM_PPC64, "powerpc64le-unknown-linux-musl"),
+];
+
+/// The program for a machine of that kind: the one that was named, else the running one, else one built beside it.
+pub fn choose(named: Option<&Path>, machine: &str) -> Result<Binary, SshError> {
+    let wrong = |message: String| SshError::new(Trouble::Request, message);
+    let known = MACHINES.iter().find(|(name, ..)| *name == machine);
+    if let Some(path) = named {
+        let binary = read(path)?;
+        return match (known, kind(&binary.bytes)) {
+            (_, None) => Err(wrong(format!("{} is no program", path.display()))),
+            (Some((_, number, _)), Some(kind)) if kind.machine != *number => {
+                Err(wrong(format!("{} is a program for another machine than the {machine} over there", path.display())))
+            }
+            // Whether it needs libraries, and finds them, shows over there.
+            _ => Ok(binary),
+        };
+    }
+    let Some((_, number, triple)) = known else {
+        return Err(wrong(format!(
+            "the other system is a {machine}: build punctual for it and name the program with `binary`"
+        )));
+    };
+    let own = std::env::current_exe().map_err(SshError::here("find", Path::new("/proc/self/exe")))?;
+    let fits = |path: &Path| {
+        let binary = read(path).ok()?;
+        kind(&binary.bytes).filter(|kind| kind.machine == *number && kind.is_static).map(|_| binary)
+    };
+    // target/TRIPLE/release/punctual has target/ three steps up, target/release/punctual two.
+    let beside = own.ancestors().skip(2).take(3).map(|place| place.join(triple).join("release/punctual"));
+    let places = std::iter::once(own.clone()).chain(beside);
+    places.into_iter().find_map(|path| fits(&path)).ok_or_else(|| {
+        wrong(format!(
+            "no punctual here runs on the {machine} over there: it must be static, and {} is not, or is for another machine. \
+             Build one with `rustup target add {triple} && cargo build --release --package punctual --target {triple}`{} and \
+             name it: `binary = \"target/{triple}/release/punctual\"`",
+            own.display(),
+            if machine == std::env::consts::ARCH { " (or `./x build`)" } else { "" },
+        ))
+    })
+}
+
+fn read(path: &Path) -> Result<Binary, SshError> {
+    let size = fs::metadata(path).map_err(SshError::here("read", path))?.len();
+    if size > MAX {
+        return Err(SshError::new(Trouble::Request, format!("{} is too large for a program", path.display())));
+    }
+    Ok(Binary { path: path.to_owned(), bytes: fs::read(path).map_err(SshError::here("read", path))? })
+}
+
+struct Kind {
+    machine: u16,
+    is_static: bool,
+}
+
+/// What an ELF program is for; `None` for what is none.
+fn kind(bytes: &[u8]) -> Option<Kind> {
+    let file = ElfBytes::<AnyEndian>::minimal_parse(bytes).ok()?;
+    let segments = file.segments()?;
+    // A program with an interpreter needs the libraries of the system that it was built on.
+    let is_static = !segments.iter().any(|segment| segment.p_type == elf::abi::PT_INTERP);
+    Some(Kind { machine: file.ehdr.e_machine, is_static })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_told_from_other_files_and_machines() {
+        let own = std::env::current_exe().unwrap();
+        let machine = std::env::consts::ARCH;
+        assert_eq!(choose(Some(&own), machine).unwrap().path, own);
+        let other = if machine == "x86_64" { "aarch64" } else { "x86_64" };
+        assert!(choose(Some(&own), other).unwrap_err().message.contains("another machine"));
+        assert!(choose(Some(Path::new("/etc/passwd")), machine).unwrap_err().message.contains("is no program"));
+        assert!(choose(Some(Path::new("/nowhere")), machine).unwrap_err().message.contains("/nowhere"));
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_the_command_that_builds_it() {
+        let error = choose(None, "riscv64").unwrap_err();
+        assert!(error.message.contains("--target riscv64gc-unknown-linux-musl"), "{error}");
+        assert!(choose(None, "sparc64").unwrap_err().message.contains("sparc64"));
+    }
+}

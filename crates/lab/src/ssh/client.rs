@@ -1,0 +1,271 @@
+//! A connection of ssh(1): one process that has authenticated, and commands that go through it.
+//!
+//! ssh runs in a private directory, where the files that it is given have short and tame names: a path in one of its options would be
+//! split at spaces and expanded at `%` and `$`.
+
+use super::destination::Destination;
+use super::error::{SshError, Trouble};
+use super::said;
+use crate::tools;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long connecting may take in all.
+const CONNECT: Duration = Duration::from_secs(40);
+/// What is kept of what ssh says.
+const SAID_MAX: usize = 64 << 10;
+const BEGIN: &str = "punctual-here";
+const END: &str = "punctual-end";
+/// Asks who is there, then stays until this end goes away. In single quotes for any login shell, csh and fish too.
+const PROBE: &str = "sh -c 'echo; echo punctual-here; uname -s; uname -m; uname -r; uname -n; id -un || id -u; id -u; \
+                     echo \"${TMPDIR:-}\"; echo punctual-end; exec cat >/dev/null'";
+
+/// What the other system says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct System {
+    /// `x86_64`, `aarch64`, … (uname(2)).
+    pub machine: String,
+    /// The kernel's release.
+    pub release: String,
+    /// What it calls itself.
+    pub node: String,
+    /// Who punctual is there.
+    pub user: String,
+    /// Whether that is root.
+    pub is_root: bool,
+    /// `$TMPDIR` there, where it is set.
+    pub(crate) temporary: Option<String>,
+}
+
+/// A connection that stands.
+#[derive(Debug)]
+pub struct Connection {
+    to: Destination,
+    master: Child,
+    said: Arc<Mutex<Vec<u8>>>,
+    place: TempDir,
+    /// Who is there.
+    pub system: System,
+}
+
+impl Connection {
+    /// Connects and asks who is there. Ends when this process does, whatever it dies of: the pipe to it closes.
+    pub fn open(to: &Destination) -> Result<Connection, SshError> {
+        to.check()?;
+        tools::find("ssh", "openssh-client").map_err(|why| SshError::new(Trouble::NoClient, why))?;
+        let place = tempfile::Builder::new().prefix("punctual-connection-").tempdir();
+        let place = place.map_err(SshError::here("create a directory in", &std::env::temp_dir()))?;
+        lay_out(to, place.path())?;
+        let mut command = ssh(to, place.path());
+        command.args(["-v", "-M", "-o", "ControlPersist=no", "--", &to.host, PROBE]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut master =
+            command.spawn().map_err(|why| SshError::new(Trouble::NoClient, format!("cannot start ssh: {why}")))?;
+        let said = Arc::<Mutex<Vec<u8>>>::default();
+        if let Some(stderr) = master.stderr.take() {
+            let said = Arc::clone(&said);
+            std::thread::spawn(move || keep_the_end(stderr, &said));
+        }
+        match ask(&mut master) {
+            Ok(system) => Ok(Connection { to: to.clone(), master, said, place, system: system? }),
+            Err(ended) => {
+                end(&mut master);
+                let said = text(&said);
+                Err(match ended {
+                    Ended::Silent
+                        if !said.contains("debug1: Authentication succeeded") && !said.contains("Authenticated to") =>
+                    {
+                        said::judge(to, &said)
+                    }
+                    Ended::Silent => SshError::new(
+                        Trouble::There,
+                        format!(
+                            "{to} lets in, but its shell does not answer; `{} uname` must print a word",
+                            to.by_hand()
+                        ),
+                    ),
+                    Ended::TooLong => SshError::new(
+                        Trouble::Unreachable,
+                        format!("no connection to {to} within {} s", CONNECT.as_secs()),
+                    ),
+                })
+            }
+        }
+    }
+
+    /// A command of the other system's shell through this connection. It must be of a kind that every login shell takes alike: words, or
+    /// `sh -c` with what stands in single quotes on one line.
+    pub(crate) fn command(&self, remote: &str) -> Command {
+        let mut command = ssh(&self.to, self.place.path());
+        command.args(["-o", "ControlMaster=no", "--", &self.to.host, remote]);
+        command
+    }
+
+    /// Where it goes to.
+    pub fn to(&self) -> &Destination {
+        &self.to
+    }
+
+    /// The error for a command that ended with the connection.
+    pub(crate) fn lost(&self) -> SshError {
+        let words = said::own_words(&text(&self.said));
+        SshError::new(Trouble::Lost, format!("the connection to {} is lost ({words})", self.to))
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        end(&mut self.master);
+    }
+}
+
+/// Its input closes, so the other end goes; then it is ended for certain.
+fn end(master: &mut Child) {
+    drop(master.stdin.take());
+    let until = Instant::now() + Duration::from_millis(500);
+    while Instant::now() < until {
+        if !matches!(master.try_wait(), Ok(None)) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let _ = master.kill();
+    let _ = master.wait();
+}
+
+/// Short names for the files.
+fn lay_out(to: &Destination, place: &Path) -> Result<(), SshError> {
+    let link = |path: &Path, name: &str| {
+        let path = std::path::absolute(path).map_err(SshError::here("find", path))?;
+        symlink(&path, place.join(name)).map_err(SshError::here("link to", &path))
+    };
+    if let Some(path) = &to.known_hosts {
+        link(path, "known_hosts")?;
+    }
+    if let Some(path) = &to.identity {
+        link(path, "identity")?;
+        // ssh looks for the public half and a certificate beside the key.
+        for ending in [".pub", "-cert.pub"] {
+            let mut beside = path.clone().into_os_string();
+            beside.push(ending);
+            if Path::new(&beside).is_file() {
+                link(Path::new(&beside), &format!("identity{ending}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What every ssh of this connection is told; what comes first counts, so no configuration weakens it.
+fn ssh(to: &Destination, place: &Path) -> Command {
+    let mut command = Command::new("ssh");
+    command.current_dir(place).env("LC_ALL", "C");
+    // Ctrl-C is for punctual, not for its connection.
+    command.process_group(0);
+    command.args(["-S", "control", "-T", "-x", "-a"]);
+    let options = [
+        "BatchMode=yes",
+        "StrictHostKeyChecking=yes",
+        "UpdateHostKeys=no",
+        "ClearAllForwardings=yes",
+        "PermitLocalCommand=no",
+        "RemoteCommand=none",
+        "LogLevel=INFO",
+        "EscapeChar=none",
+        "ConnectTimeout=15",
+        "ServerAliveInterval=5",
+        "ServerAliveCountMax=3",
+    ];
+    for option in options {
+        command.args(["-o", option]);
+    }
+    if to.known_hosts.is_some() {
+        command.args(["-o", "UserKnownHostsFile=known_hosts", "-o", "GlobalKnownHostsFile=/dev/null"]);
+    }
+    if to.identity.is_some() {
+        command.args(["-i", "identity", "-o", "IdentitiesOnly=yes"]);
+    }
+    if let Some(user) = &to.user {
+        command.args(["-l", user]);
+    }
+    if let Some(port) = to.port {
+        command.args(["-p", &port.to_string()]);
+    }
+    command
+}
+
+enum Ended {
+    Silent,
+    TooLong,
+}
+
+/// Reads the answer of the probe; whatever the login shell prints before it is passed over.
+fn ask(master: &mut Child) -> Result<Result<System, SshError>, Ended> {
+    let stdout = master.stdout.take().ok_or(Ended::Silent)?;
+    let (send, lines) = mpsc::sync_channel(1);
+    std::thread::spawn(move || {
+        // Nobody writes more than this before a line ends.
+        for line in BufReader::new(stdout.take(1 << 20)).split(b'\n').map_while(Result::ok) {
+            if send.send(String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned()).is_err() {
+                return;
+            }
+        }
+    });
+    let until = Instant::now() + CONNECT;
+    let mut answer: Option<Vec<String>> = None;
+    loop {
+        let line = match lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Disconnected) => return Err(Ended::Silent),
+            Err(RecvTimeoutError::Timeout) => return Err(Ended::TooLong),
+        };
+        match &mut answer {
+            Some(answer) if line == END => return Ok(system(answer)),
+            Some(answer) if answer.len() < 16 => answer.push(line),
+            None if line == BEGIN => answer = Some(Vec::new()),
+            _ => {}
+        }
+    }
+}
+
+fn system(answer: &[String]) -> Result<System, SshError> {
+    let odd = |why: String| Err(SshError::new(Trouble::There, why));
+    let [kernel, machine, release, node, user, uid, temporary] = answer else {
+        return odd(format!("the other system gives no clear answer to uname and id: {answer:?}"));
+    };
+    if kernel != "Linux" {
+        return odd(format!("the other system is {kernel:?}; punctual measures Linux"));
+    }
+    let system = System {
+        machine: machine.clone(),
+        release: release.clone(),
+        node: node.clone(),
+        user: user.clone(),
+        is_root: uid == "0",
+        temporary: Some(temporary.clone()).filter(|path| !path.is_empty()),
+    };
+    Ok(system)
+}
+
+fn keep_the_end(mut from: impl Read, into: &Mutex<Vec<u8>>) {
+    let mut chunk = [0; 4096];
+    while let Ok(n @ 1..) = from.read(&mut chunk) {
+        let mut kept = into.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(&chunk[..n]);
+        let too_many = kept.len().saturating_sub(SAID_MAX);
+        kept.drain(..too_many);
+    }
+}
+
+fn text(said: &Mutex<Vec<u8>>) -> String {
+    // The thread may still be at the last lines.
+    std::thread::sleep(Duration::from_millis(50));
+    String::from_utf8_lossy(&said.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+}

@@ -1,0 +1,112 @@
+//! Where to: an address that ssh(1), its configuration and any shell take for nothing but an address.
+
+use super::error::{SshError, Trouble};
+use std::fmt;
+use std::path::PathBuf;
+
+/// Another system, as ssh(1) finds it. Host names are those of ssh_config(5) too.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Destination {
+    /// Name, address, or alias of ~/.ssh/config.
+    pub host: String,
+    /// The user there; `None`: what ssh takes.
+    pub user: Option<String>,
+    /// The port there; `None`: what ssh takes.
+    pub port: Option<u16>,
+    /// The private key; `None`: those that ssh tries.
+    pub identity: Option<PathBuf>,
+    /// The only file of host keys that counts; `None`: the user's and the system's.
+    pub known_hosts: Option<PathBuf>,
+}
+
+/// Names go into command lines of ssh and, by its `%h` and `%r`, into shells that its configuration starts (CVE-2023-51385).
+fn is_tame(name: &str, more: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 255
+        && !name.starts_with('-')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+}
+
+impl Destination {
+    /// Refuses what is no name, and files that are not there.
+    pub fn check(&self) -> Result<(), SshError> {
+        let refuse = |message: String| Err(SshError::new(Trouble::Request, message));
+        if !is_tame(&self.host, "._:-%") {
+            return refuse(format!(
+                "{:?} is no host: letters, digits and . _ : - make one, and no - at its beginning",
+                self.host
+            ));
+        }
+        if let Some(user) = self.user.as_ref().filter(|user| !is_tame(user, "._@+-")) {
+            return refuse(format!(
+                "{user:?} is no user: letters, digits and . _ @ + - make one, and no - at its beginning"
+            ));
+        }
+        for (what, path) in [("the private key", &self.identity), ("the file of host keys", &self.known_hosts)] {
+            if let Some(path) = path.as_ref().filter(|path| !path.exists() || path.is_dir()) {
+                return refuse(format!("{what}, {}, is not there", path.display()));
+            }
+        }
+        Ok(())
+    }
+
+    /// As a word of a command line, with everything that finds it again: `user@host:port,identity=…`.
+    pub fn spelled(&self) -> String {
+        let files = [("identity", &self.identity), ("known_hosts", &self.known_hosts)];
+        let files = files.into_iter().filter_map(|(key, path)| Some(format!(",{key}={}", path.as_ref()?.display())));
+        shell_words::quote(&format!("{self}{}", files.collect::<String>())).into_owned()
+    }
+
+    /// The command that a person types to connect by hand.
+    pub(crate) fn by_hand(&self) -> String {
+        let mut words = vec!["ssh".to_owned()];
+        words.extend(self.port.iter().flat_map(|port| ["-p".to_owned(), port.to_string()]));
+        words.extend(self.identity.iter().flat_map(|path| ["-i".to_owned(), path.display().to_string()]));
+        let option = |path: &PathBuf| ["-o".to_owned(), format!("UserKnownHostsFile={}", path.display())];
+        words.extend(self.known_hosts.iter().flat_map(option));
+        words.push(format!("{}{}", self.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default(), self.host));
+        shell_words::join(words)
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let user = self.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
+        match self.port {
+            Some(port) if self.host.contains(':') => write!(f, "{user}[{}]:{port}", self.host),
+            Some(port) => write!(f, "{user}{}:{port}", self.host),
+            None => write!(f, "{user}{}", self.host),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn to(host: &str, user: Option<&str>) -> Destination {
+        Destination { host: host.into(), user: user.map(str::to_owned), ..Destination::default() }
+    }
+
+    #[test]
+    fn names_are_names() {
+        for host in ["board", "192.168.0.7", "fe80::1%eth0", "a.b-c_d"] {
+            assert!(to(host, None).check().is_ok(), "{host}");
+        }
+        for host in ["", "-oProxyCommand=x", "a b", "a;b", "$(x)", "`x`", "a\nb", "a'b", "\u{430}", &"a".repeat(256)] {
+            assert!(to(host, None).check().is_err(), "{host}");
+        }
+        assert!(to("board", Some("root")).check().is_ok());
+        for user in ["-l", "a b", "$USER", ""] {
+            assert!(to("board", Some(user)).check().is_err(), "{user}");
+        }
+    }
+
+    #[test]
+    fn it_reads_as_it_is_written() {
+        let all = Destination { port: Some(2222), ..to("fe80::1", Some("root")) };
+        assert_eq!((all.spelled(), to("board", None).spelled()), ("'root@[fe80::1]:2222'".into(), "board".into()));
+        let keyed = Destination { identity: Some("my key".into()), ..to("board", None) };
+        assert_eq!(keyed.spelled(), "'board,identity=my key'");
+    }
+}

@@ -1,0 +1,241 @@
+//! A directory, file by file: sent as it is, received with nothing believed.
+
+use super::wire::{self, Frame, Kind, PAYLOAD_MAX};
+use sha2::{Digest, Sha256};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Component, Path, PathBuf};
+
+/// No bundle has more files.
+const FILES_MAX: u64 = 100_000;
+/// No path in it is deeper or longer.
+const DEPTH_MAX: usize = 8;
+const PATH_MAX: usize = 512;
+
+/// The SHA-256 of what is read, in hexadecimal digits.
+pub fn digest_of(mut from: impl Read) -> io::Result<String> {
+    let mut digest = Sha256::new();
+    let mut chunk = vec![0; 64 << 10];
+    loop {
+        match from.read(&mut chunk)? {
+            0 => return Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
+            n => digest.update(&chunk[..n]),
+        }
+    }
+}
+
+/// Sends all regular files below `root`, then the end.
+pub fn send(root: &Path, out: &mut impl Write) -> io::Result<()> {
+    let (mut files, mut bytes) = (0u64, 0);
+    let mut waiting = vec![PathBuf::new()];
+    while let Some(below) = waiting.pop() {
+        let mut entries: Vec<_> = fs::read_dir(root.join(&below))?.collect::<Result<_, _>>()?;
+        entries.sort_by_key(|entry| entry.file_name());
+        for entry in entries {
+            let (kind, path) = (entry.file_type()?, below.join(entry.file_name()));
+            if kind.is_dir() {
+                waiting.push(path);
+            } else if kind.is_file() {
+                bytes += send_file(&root.join(&path), &path, out)?;
+                files += 1;
+            }
+        }
+    }
+    wire::write(out, Kind::BundleEnd, &[files.to_le_bytes(), bytes.to_le_bytes()].concat())
+}
+
+fn send_file(from: &Path, path: &Path, out: &mut impl Write) -> io::Result<u64> {
+    let file = File::open(from)?;
+    let length = file.metadata()?.len();
+    // No more than was said, should it still grow.
+    let mut file = file.take(length);
+    let name = path.to_str().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a name that is not UTF-8"))?;
+    wire::write(out, Kind::File, &[&length.to_le_bytes()[..], name.as_bytes()].concat())?;
+    let mut digest = Sha256::new();
+    let mut chunk = vec![0; PAYLOAD_MAX / 4];
+    loop {
+        match file.read(&mut chunk)? {
+            0 => break,
+            n => {
+                digest.update(&chunk[..n]);
+                wire::write(out, Kind::Data, &chunk[..n])?;
+            }
+        }
+    }
+    wire::write(out, Kind::FileEnd, &digest.finalize())?;
+    Ok(length)
+}
+
+/// Takes in what another system sends, below a directory of its own: plain relative names, each once, of the length and checksum said
+/// before, no more in all than is allowed.
+#[derive(Debug)]
+pub struct Receiver {
+    root: PathBuf,
+    limit: u64,
+    files: u64,
+    bytes: u64,
+    open: Option<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    path: PathBuf,
+    left: u64,
+    digest: Sha256,
+}
+
+impl Receiver {
+    /// Into this directory, which must be new, at most so many bytes.
+    pub fn new(root: &Path, limit: u64) -> io::Result<Receiver> {
+        fs::create_dir(root)?;
+        Ok(Receiver { root: root.to_owned(), limit, files: 0, bytes: 0, open: None })
+    }
+
+    /// The next frame of it; true with the last one. An error says what is wrong with what was sent, or with writing it.
+    pub fn take(&mut self, frame: &Frame) -> Result<bool, String> {
+        match (frame.kind, self.open.is_some()) {
+            (Kind::File, false) => self.begin(&frame.payload)?,
+            (Kind::Data, true) => self.more(&frame.payload)?,
+            (Kind::FileEnd, true) => self.file_ends(&frame.payload)?,
+            (Kind::BundleEnd, false) => return self.ends(&frame.payload).map(|()| true),
+            (kind, _) => return Err(format!("{kind:?} out of turn")),
+        }
+        Ok(false)
+    }
+
+    fn begin(&mut self, payload: &[u8]) -> Result<(), String> {
+        let (length, name) = payload.split_first_chunk().ok_or("a file without a length")?;
+        let path = tame_path(name)?;
+        let left = u64::from_le_bytes(*length);
+        self.files += 1;
+        if self.files > FILES_MAX {
+            return Err(format!("more than {FILES_MAX} files"));
+        }
+        if self.bytes.checked_add(left).is_none_or(|all| all > self.limit) {
+            return Err(format!("more than {} MiB", self.limit >> 20));
+        }
+        let whole = self.root.join(&path);
+        let cannot = |why: io::Error| format!("cannot write {}: {why}", whole.display());
+        if let Some(parent) = whole.parent() {
+            fs::create_dir_all(parent).map_err(cannot)?;
+        }
+        // Everything below the root was made here: there is no link to follow, and no file is written twice.
+        let file = File::options().write(true).create_new(true).open(&whole).map_err(cannot)?;
+        self.open = Some(Open { file, path, left, digest: Sha256::new() });
+        Ok(())
+    }
+
+    fn more(&mut self, data: &[u8]) -> Result<(), String> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let longer = || format!("{} is longer than was said", open.path.display());
+        open.left = open.left.checked_sub(data.len() as u64).ok_or_else(longer)?;
+        open.digest.update(data);
+        self.bytes += data.len() as u64;
+        let root = &self.root;
+        open.file.write_all(data).map_err(|why| format!("cannot write {}: {why}", root.join(&open.path).display()))
+    }
+
+    fn file_ends(&mut self, digest: &[u8]) -> Result<(), String> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        match open.left == 0 && open.digest.finalize()[..] == *digest {
+            true => Ok(()),
+            false => Err(format!("{} is not what was sent", open.path.display())),
+        }
+    }
+
+    fn ends(&self, payload: &[u8]) -> Result<(), String> {
+        match *payload == [self.files.to_le_bytes(), self.bytes.to_le_bytes()].concat() {
+            true => Ok(()),
+            false => Err("another number of files than was sent".to_owned()),
+        }
+    }
+}
+
+/// A path of plain names, none of which leads up or to the root.
+fn tame_path(name: &[u8]) -> Result<PathBuf, String> {
+    let refuse = || format!("a file of the name {:?}", String::from_utf8_lossy(&name[..name.len().min(PATH_MAX)]));
+    let text = std::str::from_utf8(name).map_err(|_| refuse())?;
+    let path = Path::new(text);
+    let depth = path.components().count();
+    let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+    let tame =
+        !text.is_empty() && text.len() <= PATH_MAX && !text.chars().any(char::is_control) && !text.ends_with('/');
+    if tame && plain && depth <= DEPTH_MAX { Ok(path.to_owned()) } else { Err(refuse()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receive(stream: &[u8], root: &Path, limit: u64) -> Result<bool, String> {
+        let mut receiver = Receiver::new(root, limit).map_err(|why| why.to_string())?;
+        let mut stream = stream;
+        while let Some(frame) = wire::read(&mut stream).map_err(|why| why.to_string())? {
+            if receiver.take(&frame)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn sent(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let place = tempfile::tempdir().unwrap();
+        for (path, bytes) in files {
+            let path = place.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        // What is no file and no directory stays behind.
+        std::os::unix::fs::symlink("/etc/passwd", place.path().join("link")).unwrap();
+        let mut stream = Vec::new();
+        send(place.path(), &mut stream).unwrap();
+        stream
+    }
+
+    #[test]
+    fn what_is_sent_arrives() {
+        let large = vec![7; 700_000];
+        let stream = sent(&[("bundle.json", b"{}"), ("phases/000/0000.log", &large), ("empty", b"")]);
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("b");
+        assert_eq!(receive(&stream, &root, 1 << 20), Ok(true));
+        assert_eq!(fs::read(root.join("phases/000/0000.log")).unwrap(), large);
+        assert_eq!(fs::read(root.join("empty")).unwrap(), b"");
+        assert!(!root.join("link").exists());
+        // Cut off anywhere, it is never taken for whole.
+        for end in (0..stream.len()).step_by(50_001) {
+            let part = receive(&stream[..end], &place.path().join(format!("part{end}")), 1 << 20);
+            assert_ne!(part, Ok(true), "{end}");
+        }
+        assert!(receive(&stream, &place.path().join("small"), 1000).unwrap_err().contains("more than"));
+    }
+
+    #[test]
+    fn hostile_names_and_lies_are_refused() {
+        let begin = |name: &str, length: u64| {
+            let mut stream = Vec::new();
+            wire::write(&mut stream, Kind::File, &[&length.to_le_bytes()[..], name.as_bytes()].concat()).unwrap();
+            stream
+        };
+        let deep = "a/".repeat(9) + "b";
+        let place = tempfile::tempdir().unwrap();
+        let names = ["", "/etc/x", "../x", "a/../../x", "a\u{1b}[2J", "a\nb", "a/", ".", &deep, &"x".repeat(600)];
+        for (number, name) in names.iter().enumerate() {
+            let refused = receive(&begin(name, 1), &place.path().join(format!("n{number}")), 100);
+            assert!(refused.is_err(), "{name:?}");
+        }
+        let mut twice = begin("a", 0);
+        wire::write(&mut twice, Kind::FileEnd, &Sha256::digest([])).unwrap();
+        twice.extend(begin("a", 0));
+        assert!(receive(&twice, &place.path().join("twice"), 100).unwrap_err().contains("exists"));
+        let mut longer = begin("a", 1);
+        wire::write(&mut longer, Kind::Data, b"ab").unwrap();
+        assert!(receive(&longer, &place.path().join("longer"), 100).unwrap_err().contains("longer"));
+        let mut other = begin("a", 1);
+        wire::write(&mut other, Kind::Data, b"a").unwrap();
+        wire::write(&mut other, Kind::FileEnd, &Sha256::digest(b"b")).unwrap();
+        assert!(receive(&other, &place.path().join("other"), 100).unwrap_err().contains("not what was sent"));
+        assert!(receive(&begin("a", u64::MAX), &place.path().join("huge"), 100).is_err());
+    }
+}

@@ -1,0 +1,197 @@
+//! Following a run over there to its end, through however many connections it takes.
+
+mod incoming;
+mod session;
+
+use super::binary;
+use super::client::{Connection, System};
+use super::destination::Destination;
+use super::error::{SshError, Trouble};
+use super::place::{self, There};
+use super::there::Order;
+use session::{Sent, Session};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Between attempts to connect again: the first, and the longest.
+const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(20)];
+
+/// What to run, and where.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The other system.
+    pub to: Destination,
+    /// The program for it; `None`: the running one, or one built beside it.
+    pub binary: Option<PathBuf>,
+    /// The name of the experiment's file, without directories.
+    pub file: String,
+    /// Its bytes.
+    pub experiment: Vec<u8>,
+    /// Arguments of `punctual run` over there.
+    pub arguments: Vec<String>,
+    /// Where the bundle goes; nothing may be there.
+    pub output: PathBuf,
+    /// For how long.
+    pub patience: Patience,
+}
+
+/// What is waited for, and how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For a lost connection to come back.
+    pub reconnect: Duration,
+    /// Over there, for somebody to connect, before the run is ended and all of it removed.
+    pub keep_for: Duration,
+}
+
+/// Who looks on.
+pub trait Watch {
+    /// What the run over there wrote to standard error: bytes of another system.
+    fn message(&mut self, bytes: &[u8]);
+    /// What happens between the two systems.
+    fn note(&mut self, text: &str);
+    /// Whether the user wants it to end.
+    fn asked(&self) -> bool;
+}
+
+/// How the run over there ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// With this exit code.
+    Exit(u8),
+    /// Of this signal.
+    Signal(i32),
+    /// Without a word: it was killed with its supervisor, or the system went down.
+    Died,
+}
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub struct Brought {
+    /// How the run ended.
+    pub ended: Ended,
+    /// Where it ran.
+    pub system: System,
+    /// Whether there is a bundle now.
+    pub bundle: bool,
+    /// What the run wrote to standard output.
+    pub answer: Vec<u8>,
+    /// Which punctual ran there, in its words.
+    pub version: String,
+    /// How often the connection was lost and made again.
+    pub lost: u32,
+    /// What is still over there against all intentions.
+    pub left: Option<String>,
+}
+
+/// Sends punctual and the experiment over, follows the run, brings the bundle.
+pub fn run(job: &Job, watch: &mut dyn Watch) -> Result<Brought, SshError> {
+    let connection = Connection::open(&job.to)?;
+    let binary = binary::choose(job.binary.as_deref(), &connection.system.machine)?;
+    let system = &connection.system;
+    watch.note(&format!(
+        "{}: {}, Linux {} on {}, as {}{}; sending {} ({:.1} MiB)",
+        job.to,
+        system.node,
+        system.release,
+        system.machine,
+        system.user,
+        if system.is_root { "" } else { ", who is not root" },
+        binary.path.display(),
+        binary.bytes.len() as f64 / f64::from(1 << 20),
+    ));
+    let there = place::make(&connection, &binary)?;
+    watch.note(&format!(
+        "the run is {0}; should this end be lost: punctual ssh fetch {1} {0}",
+        there.id(),
+        job.to.spelled()
+    ));
+    let order = Order { keep_for: job.patience.keep_for, file: job.file.clone(), arguments: job.arguments.clone() };
+    let errand = Errand {
+        to: &job.to,
+        there,
+        sent: Some(Sent { order: order.encode(), file: &job.experiment }),
+        output: &job.output,
+        patience: job.patience.reconnect,
+    };
+    errand.follow(connection, watch)
+}
+
+/// Follows a run that was left over there.
+pub fn resume(
+    to: &Destination,
+    id: &str,
+    output: &Path,
+    patience: Duration,
+    watch: &mut dyn Watch,
+) -> Result<Brought, SshError> {
+    let connection = Connection::open(to)?;
+    let there = place::find(&connection, id)?;
+    Errand { to, there, sent: None, output, patience }.follow(connection, watch)
+}
+
+/// One run, from here.
+struct Errand<'a> {
+    to: &'a Destination,
+    there: There,
+    sent: Option<Sent<'a>>,
+    output: &'a Path,
+    patience: Duration,
+}
+
+impl Errand<'_> {
+    fn follow(&self, first: Connection, watch: &mut dyn Watch) -> Result<Brought, SshError> {
+        let mut connection = first;
+        let version = place::version(&connection, &self.there).map_err(|why| self.with_what_is_left(why))?;
+        let mut session = Session::new(&self.there, self.sent.as_ref(), self.output);
+        let mut lost = 0;
+        loop {
+            let why = match session.serve(&connection, watch) {
+                Ok(brought) => return Ok(Brought { version, lost, ..brought }),
+                Err(why) => why,
+            };
+            if !why.is_passing() {
+                return Err(self.with_what_is_left(why));
+            }
+            watch.note(&format!("{why}; the run goes on there, connecting again for {} s", self.patience.as_secs()));
+            drop(connection);
+            connection = self.connect_again(watch).map_err(|why| self.with_what_is_left(why))?;
+            lost += 1;
+            watch.note(&format!("connected to {} again", self.to));
+        }
+    }
+
+    fn connect_again(&self, watch: &mut dyn Watch) -> Result<Connection, SshError> {
+        let until = Instant::now() + self.patience;
+        let [mut pause, longest] = PAUSES;
+        loop {
+            let why = match Connection::open(self.to) {
+                Ok(connection) => return Ok(connection),
+                Err(why) => why,
+            };
+            if !why.is_passing() || Instant::now() + pause > until {
+                return Err(why);
+            }
+            let next = Instant::now() + pause;
+            while Instant::now() < next {
+                if watch.asked() {
+                    return Err(SshError::new(
+                        Trouble::Lost,
+                        format!("interrupted while there was no connection to {}", self.to),
+                    ));
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            pause = (pause * 2).min(longest);
+        }
+    }
+
+    fn with_what_is_left(&self, why: SshError) -> SshError {
+        let (to, id) = (self.to.spelled(), self.there.id());
+        let message = format!(
+            "{why}\nthe run {id} is left there, to its end and then until it is fetched: punctual ssh fetch {to} {id}; to end and \
+             remove it: punctual ssh clean {to} {id}"
+        );
+        SshError { message, ..why }
+    }
+}

@@ -1,0 +1,46 @@
+//! The bundle as it comes in: beside its place, and in it only when it is whole.
+
+use super::super::files::Receiver;
+use super::super::wire::Frame;
+use super::{SshError, Trouble};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// No bundle that comes back is larger.
+const MAX: u64 = 64 << 30;
+
+pub struct Incoming {
+    place: TempDir,
+    receiver: Receiver,
+}
+
+impl Incoming {
+    pub fn new(output: &Path) -> Result<Incoming, SshError> {
+        let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let place = tempfile::Builder::new().prefix(".punctual-incoming-").tempdir_in(parent);
+        let place = place.map_err(SshError::here("create a directory in", parent))?;
+        let receiver = Receiver::new(&bundle_in(&place), MAX).map_err(SshError::here("create", &bundle_in(&place)))?;
+        Ok(Incoming { place, receiver })
+    }
+
+    /// The next frame; true with the last one.
+    pub fn take(&mut self, frame: &Frame) -> Result<bool, SshError> {
+        let wrong = |why| SshError::new(Trouble::Here, format!("the bundle cannot be taken in: {why}"));
+        self.receiver.take(frame).map_err(wrong)
+    }
+
+    /// Puts it in its place; false when there was none.
+    pub fn settle(self, output: &Path) -> Result<bool, SshError> {
+        let bundle = bundle_in(&self.place);
+        if !bundle.join("bundle.json").is_file() {
+            return Ok(false);
+        }
+        fs::rename(&bundle, output).map_err(SshError::here("create", output))?;
+        Ok(true)
+    }
+}
+
+fn bundle_in(place: &TempDir) -> PathBuf {
+    place.path().join("bundle")
+}

@@ -1,0 +1,223 @@
+//! One connection's share of following a run.
+
+use super::super::client::Connection;
+use super::super::place::{There, last_words};
+use super::super::wire::{self, Frame, Kind};
+use super::incoming::Incoming;
+use super::{Brought, Ended, SshError, Trouble, Watch};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+/// The other end says something each second, or is gone.
+const SILENCE: Duration = Duration::from_secs(20);
+/// Between looks at what the user wants.
+const LOOK: Duration = Duration::from_millis(100);
+/// What a run may print on standard output.
+const ANSWER_MAX: usize = 16 << 20;
+
+/// What goes over there first.
+pub struct Sent<'a> {
+    pub order: Vec<u8>,
+    pub file: &'a [u8],
+}
+
+/// What must outlast a connection.
+pub struct Session<'a> {
+    there: &'a There,
+    sent: Option<&'a Sent<'a>>,
+    output: &'a Path,
+    /// How much of the run's messages has come.
+    offset: u64,
+    /// How the run ended, with the bundle in its place: all that is left is to tell the other end.
+    settled: Option<(Ended, bool, Vec<u8>)>,
+}
+
+impl<'a> Session<'a> {
+    pub fn new(there: &'a There, sent: Option<&'a Sent<'a>>, output: &'a Path) -> Session<'a> {
+        Session { there, sent, output, offset: 0, settled: None }
+    }
+
+    /// Serves until the run is over and everything here, or the connection lost.
+    pub fn serve(&mut self, connection: &Connection, watch: &mut dyn Watch) -> Result<Brought, SshError> {
+        if self.settled.is_none() {
+            self.settled = Some(self.until_settled(connection, watch)?);
+        }
+        let left = self.remove(connection).err().map(|why| {
+            format!(
+                "the run {} is still on {} ({why}); it removes itself, or: punctual ssh clean {} {}",
+                self.there.id(),
+                connection.to(),
+                connection.to(),
+                self.there.id()
+            )
+        });
+        let (ended, bundle, answer) = self.settled.take().unwrap_or((Ended::Died, false, Vec::new()));
+        Ok(Brought { ended, system: connection.system.clone(), bundle, answer, left, version: String::new(), lost: 0 })
+    }
+
+    fn until_settled(
+        &mut self,
+        connection: &Connection,
+        watch: &mut dyn Watch,
+    ) -> Result<(Ended, bool, Vec<u8>), SshError> {
+        let mut line = Line::open(connection, self.there, self.offset)?;
+        if let Some(sent) = self.sent {
+            line.send(Kind::Order, &sent.order)?;
+            line.send(Kind::Experiment, sent.file)?;
+        }
+        let (mut ended, mut answer, mut incoming) = (None, Vec::new(), None);
+        let mut interrupted = false;
+        loop {
+            if watch.asked() && !interrupted {
+                interrupted = true;
+                line.send(Kind::Interrupt, &[])?;
+            }
+            let Some(frame) = line.next()? else { continue };
+            match frame.kind {
+                Kind::Alive => {}
+                Kind::Message => {
+                    self.offset += frame.payload.len() as u64;
+                    watch.message(&frame.payload);
+                }
+                Kind::Answer if answer.len() + frame.payload.len() <= ANSWER_MAX => answer.extend(frame.payload),
+                Kind::Ended => ended = Some(how(&frame.payload)),
+                Kind::Failed => return Err(line.odd(String::from_utf8_lossy(&frame.payload))),
+                _ => {
+                    let Some(ended) = ended else { return Err(line.odd("results of a run that has not ended")) };
+                    let taking = match &mut incoming {
+                        Some(taking) => taking,
+                        None => incoming.insert(Incoming::new(self.output)?),
+                    };
+                    if taking.take(&frame)? {
+                        let bundle = incoming.map(|taken| taken.settle(self.output)).transpose()?;
+                        return Ok((ended, bundle.unwrap_or(false), answer));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Everything is here: nothing stays there.
+    fn remove(&self, connection: &Connection) -> Result<(), SshError> {
+        let mut line = Line::open(connection, self.there, u64::MAX >> 1)?;
+        line.send(Kind::Fetched, &[])?;
+        let until = Instant::now() + SILENCE;
+        while Instant::now() < until {
+            match line.next()? {
+                Some(frame) if frame.kind == Kind::Gone => return Ok(()),
+                _ => {}
+            }
+        }
+        Err(line.odd("no answer"))
+    }
+}
+
+fn how(payload: &[u8]) -> Ended {
+    let text = String::from_utf8_lossy(payload);
+    let number = |word| text.strip_prefix(word).map(str::trim);
+    match (number("exit"), number("signal")) {
+        (Some(code), _) => code.parse().map_or(Ended::Died, Ended::Exit),
+        (_, Some(signal)) => signal.parse().map_or(Ended::Died, Ended::Signal),
+        _ => Ended::Died,
+    }
+}
+
+/// The process over there at the end of this connection.
+struct Line<'a> {
+    connection: &'a Connection,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    frames: Receiver<io::Result<Frame>>,
+    heard: Instant,
+}
+
+impl<'a> Line<'a> {
+    fn open(connection: &'a Connection, there: &There, offset: u64) -> Result<Line<'a>, SshError> {
+        let mut command = connection.command(&there.asks("attach", offset));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child =
+            command.spawn().map_err(|why| SshError::new(Trouble::NoClient, format!("cannot start ssh: {why}")))?;
+        let (send, frames) = sync_channel(16);
+        let stdin = child.stdin.take();
+        if let Some(mut stdout) = child.stdout.take() {
+            std::thread::spawn(move || {
+                let odd = |said: String| io::Error::new(io::ErrorKind::InvalidData, said);
+                let mut next = wire::expect_greeting(&mut stdout).map_err(odd).map(|()| None);
+                loop {
+                    match next {
+                        Ok(None) => {}
+                        Ok(Some(frame)) => match send.send(Ok(frame)) {
+                            Ok(()) => {}
+                            Err(_) => return,
+                        },
+                        Err(why) => return drop(send.send(Err(why))),
+                    }
+                    next = wire::read(&mut stdout);
+                    if matches!(next, Ok(None)) {
+                        return;
+                    }
+                }
+            });
+        }
+        Ok(Line { connection, child, stdin, frames, heard: Instant::now() })
+    }
+
+    fn send(&mut self, kind: Kind, payload: &[u8]) -> Result<(), SshError> {
+        // An end that does not listen any more is noticed by what it says.
+        let _ = self.stdin.as_mut().map(|stdin| wire::write(stdin, kind, payload));
+        let _ = self.stdin.as_mut().map(Write::flush);
+        Ok(())
+    }
+
+    /// The next frame, if one has come.
+    fn next(&mut self) -> Result<Option<Frame>, SshError> {
+        match self.frames.recv_timeout(LOOK) {
+            Ok(Ok(frame)) => {
+                self.heard = Instant::now();
+                Ok(Some(frame))
+            }
+            Err(RecvTimeoutError::Timeout) if self.heard.elapsed() < SILENCE => Ok(None),
+            Err(RecvTimeoutError::Timeout) => Err(self.connection.lost()),
+            Ok(Err(why)) => Err(self.closed(Some(why))),
+            Err(RecvTimeoutError::Disconnected) => Err(self.closed(None)),
+        }
+    }
+
+    /// Why nothing comes any more: 255 is ssh's own exit code, all others are of the other end.
+    fn closed(&mut self, why: Option<io::Error>) -> SshError {
+        drop(self.stdin.take());
+        let until = Instant::now() + Duration::from_secs(2);
+        let mut status = self.child.try_wait().ok().flatten();
+        while status.is_none() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+            status = self.child.try_wait().ok().flatten();
+        }
+        let code = status.and_then(|status| status.code());
+        if matches!(code, None | Some(255)) {
+            return self.connection.lost();
+        }
+        let mut said = Vec::new();
+        if let Some(stderr) = self.child.stderr.take() {
+            let _ = stderr.take(64 << 10).read_to_end(&mut said);
+        }
+        match why.filter(|_| said.is_empty()) {
+            Some(why) => self.odd(why),
+            None => self.odd(last_words(&said)),
+        }
+    }
+
+    fn odd(&self, why: impl std::fmt::Display) -> SshError {
+        SshError::new(Trouble::There, format!("punctual on {} failed: {why}", self.connection.to()))
+    }
+}
+
+impl Drop for Line<'_> {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

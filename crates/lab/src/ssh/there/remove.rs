@@ -1,0 +1,35 @@
+//! Everything goes: the run, the supervisor, the directory.
+
+use super::{PATIENCE, Place, gone_already, remove_all};
+use rustix::process::{Signal, kill_process};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// A run that is told to end undoes its partition and closes its bundle.
+const CLEAN_END: Duration = Duration::from_secs(60);
+
+pub fn remove(place: &Place) -> io::Result<()> {
+    place.interrupt()?;
+    if !within(CLEAN_END, || Ok(place.run()?.is_none()))? {
+        return Err(io::Error::other(format!(
+            "its run does not end within {} s of being told to",
+            CLEAN_END.as_secs()
+        )));
+    }
+    if let Some(supervisor) = place.supervisor()? {
+        kill_process(supervisor, Signal::TERM).or_else(gone_already)?;
+        within(PATIENCE, || Ok(place.supervisor()?.is_none()))?;
+    }
+    remove_all(&place.directory)
+}
+
+fn within(time: Duration, mut so: impl FnMut() -> io::Result<bool>) -> io::Result<bool> {
+    let until = Instant::now() + time;
+    while !so()? {
+        if Instant::now() > until {
+            return Ok(false);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(true)
+}

@@ -1,0 +1,159 @@
+//! `punctual ssh`: runs that were left on other systems.
+
+use super::run;
+use crate::exit::{Ending, Exit, Failure};
+use crate::targets::ssh::{self as target, Options, Watch};
+use crate::{output, targets};
+use punctual_core::Nanos;
+use punctual_lab::ssh::{self, Connection, Destination, Leftover};
+use punctual_plan::{LoadOptions, TargetPlan};
+use punctual_report::format::{duration, plain};
+use std::path::{Path, PathBuf};
+
+/// List, fetch and remove runs that were left on other systems
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  punctual ssh list root@board\n  punctual ssh fetch root@board:2222 x8Kq02LmPz\n  \
+                        punctual ssh clean root@board --all\n\nA run on another system goes on when its connection is lost or \
+                        the punctual that started it is killed. It waits there with its bundle, then removes itself."
+)]
+pub struct Args {
+    /// What to do
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    List(ListArgs),
+    Fetch(FetchArgs),
+    Clean(CleanArgs),
+}
+
+/// Say which runs are on a system, and how they stand
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  punctual ssh list root@board")]
+struct ListArgs {
+    /// The system: [USER@]HOST[:PORT], and keys of [target] each after a comma, as for `run --target`
+    #[arg(value_name = "HOST")]
+    to: String,
+    /// Print JSON (docs/json.md)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Follow a run to its end and bring its bundle
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example:\n  punctual ssh fetch root@board x8Kq02LmPz --output results/monday\n\nThe exit code is that of \
+                        the run."
+)]
+struct FetchArgs {
+    /// The system: [USER@]HOST[:PORT], and keys of [target] each after a comma, as for `run --target`
+    #[arg(value_name = "HOST")]
+    to: String,
+    /// The run
+    id: String,
+    /// The bundle's directory; it must not exist [default: punctual-<id>]
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// How long a lost connection is tried again [default: 10min]
+    #[arg(long, value_name = "DURATION")]
+    reconnect_for: Option<Nanos>,
+    /// No live lines
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// End runs as Ctrl-C does, and remove everything of them
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  punctual ssh clean root@board x8Kq02LmPz")]
+struct CleanArgs {
+    /// The system: [USER@]HOST[:PORT], and keys of [target] each after a comma, as for `run --target`
+    #[arg(value_name = "HOST")]
+    to: String,
+    /// The runs
+    #[arg(required_unless_present = "all", value_name = "ID")]
+    ids: Vec<String>,
+    /// All of this user
+    #[arg(long, conflicts_with = "ids")]
+    all: bool,
+}
+
+/// Does it.
+pub fn run(args: Args) -> Ending {
+    match args.action {
+        Action::List(args) => list(&args),
+        Action::Fetch(args) => fetch(&args),
+        Action::Clean(args) => clean(&args),
+    }
+}
+
+/// The system that a word of the command line names.
+fn destination(word: &str) -> Result<Destination, Failure> {
+    let word = format!("ssh:{}", word.strip_prefix("ssh:").unwrap_or(word));
+    match punctual_plan::target(Path::new("-"), &[], &LoadOptions::default(), Some(&word)) {
+        Ok(TargetPlan::Ssh(plan)) => Ok(target::destination(&plan)),
+        Ok(_) => Err(Failure::refused(format!("{word} names no other system"))),
+        Err(problems) => Err(crate::conduct::request::rendered(&problems)),
+    }
+}
+
+fn open(word: &str) -> Result<(Connection, Vec<Leftover>), Failure> {
+    let connection = Connection::open(&destination(word)?).map_err(target::failure)?;
+    let found = ssh::leftovers(&connection).map_err(target::failure)?;
+    Ok((connection, found))
+}
+
+fn list(args: &ListArgs) -> Ending {
+    let (connection, found) = open(&args.to)?;
+    if args.json {
+        let runs = found.iter().map(|run| {
+            serde_json::json!({
+                "id": run.id,
+                "experiment": run.experiment,
+                "state": run.state,
+                "alone_for_ns": run.alone_for.map(|time| time.as_nanos() as u64),
+            })
+        });
+        output::print_json(&serde_json::json!({ "runs": runs.collect::<Vec<_>>() }))?;
+        return Ok(Exit::Done);
+    }
+    if found.is_empty() {
+        output::print(&format!("no runs on {}\n", connection.to()))?;
+    }
+    for run in &found {
+        let seen =
+            run.alone_for.map(|time| format!(", connected {} ago", duration(Nanos::from_secs(time.as_secs() as i64))));
+        let (experiment, state) = (plain(&run.experiment), plain(&run.state));
+        output::print(&format!("{}  {experiment}  {state}{}\n", run.id, seen.unwrap_or_default()))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn fetch(args: &FetchArgs) -> Ending {
+    let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-{}", plain(&args.id))));
+    targets::check_output(&output)?;
+    let to = destination(&args.to)?;
+    let options = Options { resume: None, reconnect_for: args.reconnect_for, keep_for: None };
+    let mut watch = Watch::new(args.quiet)?;
+    let brought =
+        ssh::resume(&to, &args.id, &output, options.patience().reconnect, &mut watch).map_err(target::failure)?;
+    watch.finish();
+    let exit = target::conclude(&to, &brought, None, &output)?;
+    run::name_bundle(&output)?;
+    Ok(exit)
+}
+
+fn clean(args: &CleanArgs) -> Ending {
+    let (connection, found) = open(&args.to)?;
+    let unknown = args.ids.iter().find(|id| !found.iter().any(|run| run.id == **id));
+    if let Some(id) = unknown {
+        return Err(Failure::refused(format!("{} has no run {id} of this user", connection.to())));
+    }
+    for run in found.iter().filter(|run| args.all || args.ids.contains(&run.id)) {
+        ssh::clean(&connection, run).map_err(target::failure)?;
+        output::print(&format!("removed {}\n", run.id))?;
+    }
+    Ok(Exit::Done)
+}

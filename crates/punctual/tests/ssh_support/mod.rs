@@ -1,0 +1,183 @@
+//! A real sshd on the loopback interface, with keys, configuration and temporary directory of its own.
+
+use crate::common::{Place, eventually, has_program, is_root, processes_with, punctual, text};
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+
+/// Ends with the test.
+pub struct Sshd {
+    place: Place,
+    port: u16,
+    listener: Child,
+}
+
+impl Sshd {
+    /// One that lets this user in; `None`, with what is lacking said, where that cannot be.
+    pub fn start(test: &str) -> Option<Sshd> {
+        if !is_root(test) || !has_program("ssh", "openssh-client") || !Path::new("/usr/sbin/sshd").exists() {
+            if !Path::new("/usr/sbin/sshd").exists() {
+                println!("SKIPPED: {test} lacks the program sshd (Debian package openssh-server)");
+            }
+            return None;
+        }
+        let place = Place::with("");
+        for key in ["host", "user"] {
+            let mut make = Command::new("ssh-keygen");
+            make.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(place.path().join(key));
+            assert!(make.status().expect("ssh-keygen").success());
+        }
+        fs::create_dir(place.path().join("tmp")).unwrap();
+        // Where sshd leaves its privileges; the service of the package makes it when it starts.
+        fs::create_dir_all("/run/sshd").unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let at = place.path().display();
+        let config = format!(
+            "Port {port}\nListenAddress 127.0.0.1\nHostKey {at}/host\nAuthorizedKeysFile {at}/user.pub\nStrictModes no\nUsePAM no\n\
+             PidFile none\nMaxStartups 100\nSetEnv TMPDIR={at}/tmp\n"
+        );
+        place.write("sshd_config", config.as_bytes());
+        let log = fs::File::create(place.path().join("sshd.log")).unwrap();
+        let mut command = Command::new("/usr/sbin/sshd");
+        command.args(["-D", "-e", "-f"]).arg(place.path().join("sshd_config")).stdin(Stdio::null()).stderr(log);
+        let sshd = Sshd { port, listener: command.spawn().expect("sshd"), place };
+        sshd.know(&sshd.key("host"));
+        sshd.lets_in(test).then_some(sshd)
+    }
+
+    /// Accounts that are locked, or no loopback interface, are the machine's.
+    fn lets_in(&self, test: &str) -> bool {
+        let log = || fs::read_to_string(self.place.path().join("sshd.log")).unwrap_or_default();
+        eventually("sshd listens", || log().contains("Server listening") || log().contains("fatal"));
+        let file = |name: &str| self.place.path().join(name).display().to_string();
+        let mut ssh = Command::new("ssh");
+        ssh.args(["-F", "none", "-o", "BatchMode=yes", "-o", &format!("UserKnownHostsFile={}", file("known"))]);
+        ssh.args(["-i", &file("user"), "-p", &self.port.to_string(), "root@127.0.0.1", "true"]);
+        let tried = ssh.stdin(Stdio::null()).output().expect("ssh");
+        if !tried.status.success() {
+            println!("SKIPPED: {test} lacks an sshd that lets root in: {} {}", text(&tried).trim(), log().trim());
+        }
+        tried.status.success()
+    }
+
+    /// The public key of that name.
+    pub fn key(&self, name: &str) -> String {
+        fs::read_to_string(self.place.path().join(format!("{name}.pub"))).unwrap()
+    }
+
+    /// Takes this for the key of the host, and no other.
+    pub fn know(&self, key: &str) {
+        self.place.write("known", format!("[127.0.0.1]:{} {key}", self.port).as_bytes());
+    }
+
+    /// What follows `ssh:`, with all keys.
+    pub fn address(&self) -> String {
+        format!("root@127.0.0.1:{},identity=user,known_hosts=known", self.port)
+    }
+
+    /// What follows `--target`.
+    pub fn target(&self) -> String {
+        format!("ssh:{},binary={}", self.address(), small_binary().display())
+    }
+
+    /// The directory that stands for /tmp over there.
+    pub fn tmp(&self) -> PathBuf {
+        self.place.path().join("tmp")
+    }
+
+    pub fn bundle(&self) -> PathBuf {
+        self.place.bundle()
+    }
+
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn command(&self, experiment: &str, more: &[&str]) -> Command {
+        self.place.write("experiment.toml", experiment.as_bytes());
+        let mut command = punctual();
+        command.args(["run", "experiment.toml", "--output", "bundle", "--target", &self.target()]).args(more);
+        command.current_dir(self.place.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// `punctual run` there, to its end.
+    pub fn run(&self, experiment: &str, more: &[&str]) -> Output {
+        self.command(experiment, more).output().expect("punctual starts")
+    }
+
+    /// The same in the background; what it says goes to the file `said`.
+    pub fn spawn(&self, experiment: &str, more: &[&str]) -> Child {
+        let said = fs::File::create(self.place.path().join("said")).unwrap();
+        self.command(experiment, more).stdout(Stdio::null()).stderr(said).spawn().expect("punctual starts")
+    }
+
+    /// What that has said so far.
+    pub fn said(&self) -> String {
+        fs::read_to_string(self.place.path().join("said")).unwrap_or_default()
+    }
+
+    /// Waits until live lines come over.
+    pub fn measures(&self) {
+        eventually("live lines", || self.said().contains("timer/cpu0"));
+    }
+
+    /// The id of the run that `said` tells.
+    pub fn id(&self) -> String {
+        let said = self.said();
+        let rest = said.split("the run is ").nth(1).unwrap_or_else(|| panic!("no id: {said}"));
+        rest.split(';').next().unwrap().to_owned()
+    }
+
+    /// Kills what sshd has for connections, here and now.
+    pub fn cut(&self) {
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.listener.id())).unwrap();
+        let sessions: Vec<&str> = children.split_whitespace().collect();
+        assert!(!sessions.is_empty(), "there are connections");
+        sessions.iter().for_each(|pid| crate::common::kill(pid.parse().unwrap(), "KILL"));
+    }
+
+    /// Whether nothing is left: no file, no process.
+    pub fn is_clean(&self) -> bool {
+        fs::read_dir(self.tmp()).unwrap().next().is_none()
+            && processes_with(&self.tmp().display().to_string()).is_empty()
+    }
+
+    #[track_caller]
+    pub fn assert_clean(&self) {
+        // A process that has been told to end takes a moment.
+        eventually("nothing is left over there", || self.is_clean());
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        let _ = self.listener.kill();
+        let _ = self.listener.wait();
+        // Of a test that failed.
+        processes_with(&self.tmp().display().to_string()).iter().for_each(|pid| {
+            let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).stderr(Stdio::null()).status();
+        });
+    }
+}
+
+/// The binary under test without what only debuggers want: it goes through a connection in each test.
+fn small_binary() -> &'static Path {
+    static SMALL: OnceLock<PathBuf> = OnceLock::new();
+    SMALL.get_or_init(|| {
+        let whole = Path::new(env!("CARGO_BIN_EXE_punctual"));
+        // Beside the original and replaced as a whole: nothing is left that was not there after the first time.
+        let small = whole.with_file_name("punctual-stripped");
+        let new = whole.with_file_name(format!("punctual-stripped.{}", std::process::id()));
+        let stripped = Command::new("strip").arg("-o").arg(&new).arg(whole).stderr(Stdio::null()).status();
+        if !stripped.is_ok_and(|status| status.success()) {
+            fs::copy(whole, &new).unwrap();
+        }
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::rename(&new, &small).unwrap();
+        small
+    })
+}
