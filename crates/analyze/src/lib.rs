@@ -9,6 +9,7 @@ pub mod explained;
 pub mod findings;
 pub mod functions;
 pub mod gaps;
+pub mod lab;
 pub mod occupancy;
 pub mod pairs;
 pub mod percentiles;

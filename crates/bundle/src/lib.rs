@@ -26,6 +26,7 @@ pub mod explanation;
 mod hdr;
 pub mod import;
 pub mod intervals;
+pub mod lab;
 pub mod load;
 pub mod log;
 pub mod manifest;

@@ -123,6 +123,27 @@ impl SeriesData {
         self.worst.truncate(WORST_KEPT);
     }
 
+    /// Adds the samples of another series of the same kind: what both hold is then as if one had recorded all.
+    pub fn add(&mut self, other: &SeriesData) {
+        let differs = self.corrected.is_some() || other.corrected.is_some();
+        if differs {
+            let mut corrected = self.corrected.take().unwrap_or_else(|| self.whole.clone());
+            // Auto-resizing histograms of one precision always add up.
+            let _ = corrected.add(other.corrected.as_ref().unwrap_or(&other.whole));
+            self.corrected = Some(corrected);
+        }
+        let _ = self.whole.add(&other.whole);
+        self.exact.add(&other.exact);
+        self.min = self.min.into_iter().chain(other.min).min();
+        self.max = self.max.into_iter().chain(other.max).max();
+        self.sum += other.sum;
+        self.sum_squares = self.sum_squares.zip(other.sum_squares).map(|(a, b)| a.saturating_add(b));
+        other.worst.iter().for_each(|sample| self.keep_if_bad(sample));
+        self.losses.recorded += other.losses.recorded;
+        self.losses.overruns += other.losses.overruns;
+        self.losses.dropped += other.losses.dropped;
+    }
+
     /// Mean latency in ns; `None` without samples.
     pub fn mean(&self) -> Option<f64> {
         (self.count() > 0).then(|| self.sum as f64 / self.count() as f64)
@@ -188,6 +209,20 @@ mod tests {
             prop_assert_eq!(kept, sorted);
             prop_assert_eq!(data.exact.total(), data.count());
             prop_assert_eq!(data.whole.len(), data.count());
+        }
+
+        #[test]
+        fn two_added_up_are_as_one(
+            first in proptest::collection::vec(0i64..5_000_000, 0..100),
+            second in proptest::collection::vec(0i64..5_000_000, 0..100),
+        ) {
+            let mut both = series(&first);
+            both.add(&series(&second));
+            let one = series(&[first, second].concat());
+            prop_assert_eq!((both.count(), both.min, both.max, both.sum, both.sum_squares), (one.count(), one.min, one.max, one.sum, one.sum_squares));
+            prop_assert_eq!((&both.whole, &both.corrected, both.losses), (&one.whole, &one.corrected, one.losses));
+            prop_assert_eq!(both.exact.occupied().collect::<Vec<_>>(), one.exact.occupied().collect::<Vec<_>>());
+            prop_assert_eq!(both.worst.iter().map(Sample::latency).collect::<Vec<_>>(), one.worst.iter().map(Sample::latency).collect::<Vec<_>>());
         }
     }
 }

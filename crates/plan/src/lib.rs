@@ -8,6 +8,7 @@ mod escape;
 mod estimate;
 pub mod experiment;
 pub mod kinds;
+pub mod lab;
 pub mod limits;
 mod load;
 mod notes;

@@ -86,7 +86,7 @@ fn read(path: &Path, bytes: &[u8], options: &LoadOptions) -> Result<(Experiment,
 }
 
 /// The file as text, if it is one of reasonable size.
-fn text(path: &Path, bytes: &[u8]) -> Result<Arc<SourceText>, Problems> {
+pub(crate) fn text(path: &Path, bytes: &[u8]) -> Result<Arc<SourceText>, Problems> {
     let refuse = |text: &str, span: Option<Span>, message: String, help: &str| {
         let mut problems = Problems::none(SourceText::shared(path, text));
         problems.push(Problem::error(ProblemKind::Syntax, span, message).help(help));

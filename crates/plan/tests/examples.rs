@@ -1,6 +1,7 @@
 //! Every experiment file in examples/ is read and resolved, and means the same written as TOML.
 
 use punctual_core::CpuSet;
+use punctual_plan::lab::{is_lab, load_lab};
 use punctual_plan::{LoadOptions, ResolveContext, load_and_resolve};
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,20 @@ fn context() -> ResolveContext<'static> {
     }
 }
 
+fn every_cell_is_resolved(path: &Path, bytes: &[u8]) {
+    let read = |path: &Path| std::fs::read(path).map_err(|why| why.to_string());
+    let lab = load_lab(path, bytes, &LoadOptions::default(), &read).unwrap_or_else(|problems| panic!("{problems}"));
+    for cell in lab.cells().unwrap() {
+        let text = cell.experiment(Some(1));
+        // The CPUs are those of the cell's virtual machine.
+        let cpus: CpuSet = "0-3".parse().unwrap();
+        let context = ResolveContext { online: cpus.clone(), present: cpus, ..context() };
+        let resolved = load_and_resolve(Path::new("cell.toml"), text.as_bytes(), &LoadOptions::default(), &context);
+        let (_, resolved) = resolved.unwrap_or_else(|problems| panic!("{}: {problems}", cell.name));
+        assert!(resolved.warnings.is_empty(), "{}: {}", cell.name, resolved.warnings);
+    }
+}
+
 #[test]
 fn every_example_is_resolved_on_two_cpus() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
@@ -26,6 +41,10 @@ fn every_example_is_resolved_on_two_cpus() {
             continue;
         }
         let bytes = std::fs::read(&path).unwrap();
+        if is_lab(&String::from_utf8_lossy(&bytes)) {
+            every_cell_is_resolved(&path, &bytes);
+            continue;
+        }
         let (experiment, resolved) = match load_and_resolve(&path, &bytes, &LoadOptions::default(), &context()) {
             Ok(both) => both,
             Err(problems) => panic!("{problems}"),

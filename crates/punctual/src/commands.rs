@@ -8,6 +8,7 @@ pub mod explain;
 pub mod export;
 pub mod import;
 pub mod isolate;
+pub mod lab;
 pub mod man;
 pub mod measure;
 pub mod occupancy;

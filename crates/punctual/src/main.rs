@@ -5,6 +5,7 @@ mod commands;
 mod conduct;
 mod exit;
 mod explained;
+mod labs;
 mod limits;
 mod live;
 mod output;

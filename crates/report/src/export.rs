@@ -7,6 +7,7 @@ mod gnuplot;
 mod hdr;
 mod json;
 mod junit;
+mod junit_lab;
 mod lava;
 mod micros;
 mod parquet;
@@ -18,6 +19,7 @@ use punctual_core::event::{Event, Names, Recorded};
 use std::io::{self, Write};
 
 pub use junit::{gate_message as junit_message, write_gates as write_junit_of_gates};
+pub use junit_lab::write as write_junit_of_lab;
 pub use systress::{Layout, file_name as systress_file_name, write_series as write_systress_series};
 
 /// A format to export to.

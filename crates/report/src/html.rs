@@ -21,6 +21,7 @@ mod gather;
 mod header;
 mod interrupts;
 mod island;
+mod lab;
 mod loads;
 mod notes;
 mod over_time;
@@ -37,6 +38,7 @@ mod text;
 mod worst;
 
 pub use comparison::comparison;
+pub use lab::lab;
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
 use serde_json::json;

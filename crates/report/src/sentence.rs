@@ -3,6 +3,7 @@
 pub mod advice;
 mod comparison;
 pub mod explain;
+pub mod lab;
 pub mod tail;
 
 pub use comparison::of_series;

@@ -38,13 +38,22 @@ pub fn leave_to_others() {
     }
 }
 
-/// The calling process gets `signal` when its parent dies, or at once if it has died already (prctl(2), PR_SET_PDEATHSIG).
+/// The calling process is killed when its parent dies, or at once if it has died already (prctl(2), PR_SET_PDEATHSIG).
 pub fn die_with_parent(parent: u32) -> io::Result<()> {
+    signalled_with_parent(parent, libc::SIGKILL)
+}
+
+/// The calling process is asked to end (SIGTERM) when its parent dies, or at once if it has died already.
+pub fn end_with_parent(parent: u32) -> io::Result<()> {
+    signalled_with_parent(parent, libc::SIGTERM)
+}
+
+fn signalled_with_parent(parent: u32, signal: i32) -> io::Result<()> {
     // SAFETY: prctl, getppid and raise take numbers alone and are async-signal-safe: usable between fork and exec.
     unsafe {
-        check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong).into())?;
+        check(libc::prctl(libc::PR_SET_PDEATHSIG, signal as libc::c_ulong).into())?;
         if libc::getppid() as u32 != parent {
-            libc::raise(libc::SIGKILL);
+            libc::raise(signal);
         }
     }
     Ok(())

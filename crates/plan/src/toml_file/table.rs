@@ -119,6 +119,14 @@ impl<'t, 'i> Table<'t, 'i> {
         }
     }
 
+    /// Every key with its value, in the order of the file: for tables whose keys are the user's own words.
+    pub(crate) fn entries(&self) -> Vec<(&'t str, Span, &'t Value<'i>)> {
+        let all = self.entries.iter().map(|(key, value)| (key.get_ref().as_ref(), Span::from(key.span()), value));
+        let mut all: Vec<(&str, Span, &Value)> = all.collect();
+        all.sort_by_key(|(_, span, _)| span.start);
+        all
+    }
+
     /// Whether the key is there, right or wrong.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.entries.contains_key(key)

@@ -31,6 +31,9 @@ pub struct Args {
     /// Leave out sections and keys that are not known, with a warning
     #[arg(long)]
     allow_unknown: bool,
+    /// End when this process ends, which started this one
+    #[arg(long, hide = true, value_name = "PID")]
+    child_of: Option<u32>,
 }
 
 /// What `run` and `measure` have in common.
@@ -113,6 +116,10 @@ impl Common {
 
 /// Reads, plans, measures, shows.
 pub fn run(args: Args) -> Ending {
+    if let Some(parent) = args.child_of {
+        let told = punctual_host::task::signals::end_with_parent(parent);
+        told.map_err(|why| Failure::failed(format!("cannot be told of the end of process {parent}: {why}")))?;
+    }
     // What parsing arguments needed is not needed again.
     memory::release_setup();
     measured(&args.common, &Asked::of_file(&args.file, args.allow_unknown, &args.common)?)

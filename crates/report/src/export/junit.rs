@@ -59,7 +59,7 @@ fn case(phase: &str, series: &SeriesSummary, requirement: &RequirementSummary) -
     case
 }
 
-fn of_verdict(verdict: VerdictWord, message: &str) -> TestCaseStatus {
+pub(super) fn of_verdict(verdict: VerdictWord, message: &str) -> TestCaseStatus {
     match verdict {
         VerdictWord::Met => TestCaseStatus::success(),
         VerdictWord::NotMet => status(NonSuccessKind::Failure, "not-met", message),
@@ -67,7 +67,7 @@ fn of_verdict(verdict: VerdictWord, message: &str) -> TestCaseStatus {
     }
 }
 
-fn status(kind: NonSuccessKind, word: &str, message: &str) -> TestCaseStatus {
+pub(super) fn status(kind: NonSuccessKind, word: &str, message: &str) -> TestCaseStatus {
     let mut status = TestCaseStatus::non_success(kind);
     status.set_type(word).set_message(message);
     status

@@ -25,6 +25,8 @@ pub struct Content<'a> {
     pub labels: Vec<String>,
     /// Series that are left out of the plots, because they were too many.
     pub left_out: usize,
+    /// Whether the series of a group are not to be added up to one curve.
+    pub apart: bool,
 }
 
 /// A phase of a bundle.
@@ -116,7 +118,7 @@ pub fn gather<'a>(inputs: &'a [ReportInput<'a>]) -> Content<'a> {
         }
     }
     set_styles(&mut lines, groups.len());
-    Content { groups, lines, labels, left_out }
+    Content { groups, lines, labels, left_out, apart: false }
 }
 
 /// Each series its own hue, or, where several groups have several series, each group.

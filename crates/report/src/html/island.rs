@@ -20,6 +20,8 @@ pub struct Island<'a> {
     scale: Scale,
     /// Whether each group is one curve at first.
     merge: bool,
+    /// Whether a group is never one curve.
+    apart: bool,
     groups: Vec<GroupData<'a>>,
     series: Vec<SeriesData<'a>>,
     recording: Data,
@@ -88,6 +90,7 @@ impl<'a> Island<'a> {
             per_decade: PER_DECADE,
             scale,
             merge: merges(content),
+            apart: content.apart,
             groups: groups.collect(),
             series: series.collect(),
             recording,
@@ -104,7 +107,7 @@ impl<'a> Island<'a> {
 
 /// Whether curves are too many to be told apart one by one.
 pub fn merges(content: &Content<'_>) -> bool {
-    content.lines.len() > 16 && content.groups.len() < content.lines.len()
+    !content.apart && content.lines.len() > 16 && content.groups.len() < content.lines.len()
 }
 
 /// All these characters can stand only inside JSON's strings, where `\u` is understood.

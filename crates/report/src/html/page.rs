@@ -23,20 +23,23 @@ const UPLOT: &str = include_str!("assets/uplot/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("assets/uplot/uPlot.min.css");
 const UPLOT_LICENSE: &str = include_str!("assets/uplot/LICENSE");
 const STYLE: &str = include_str!("assets/report.css");
-/// The report's own script, in the order in which its parts build on each other.
-const SCRIPT: [&str; 10] = [
+/// The report's own script, in the order in which its parts build on each other: what all pages with plots have, and then each.
+const PLOTS: [&str; 7] = [
     include_str!("assets/base.js"),
+    include_str!("assets/sortable.js"),
     include_str!("assets/curves.js"),
     include_str!("assets/chart.js"),
     include_str!("assets/legend.js"),
     include_str!("assets/histogram.js"),
     include_str!("assets/percentiles.js"),
+];
+const SCRIPT: [&str; 4] = [
     include_str!("assets/timeline.js"),
     include_str!("assets/picture.js"),
     include_str!("assets/intervals.js"),
     include_str!("assets/main.js"),
 ];
-const TEMPLATES: [(&str, &str); 10] = [
+const TEMPLATES: [(&str, &str); 11] = [
     ("head.html", include_str!("assets/head.html")),
     ("findings.html", include_str!("assets/findings.html")),
     ("page.html", include_str!("assets/page.html")),
@@ -47,6 +50,7 @@ const TEMPLATES: [(&str, &str); 10] = [
     ("recording.html", include_str!("assets/recording.html")),
     ("tail.html", include_str!("assets/tail.html")),
     ("comparison.html", include_str!("assets/comparison.html")),
+    ("lab.html", include_str!("assets/lab.html")),
 ];
 
 /// What the templates are given. Values that are safe already are those made here, from no text but this program's own.
@@ -102,7 +106,7 @@ pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) ->
         .to_text()
         .map_err(|why| HtmlError::Render(why.to_string()))?;
     let cut_off = |bundle: usize| inputs[bundle].bundle.completeness == Completeness::CutOff;
-    let (style, script) = (format!("{UPLOT_STYLE}\n{STYLE}"), script());
+    let (style, script) = (style(), script(&SCRIPT));
     let page = Page {
         policy: Value::from_safe_string(policy(&style, &script)),
         header: header::header(inputs, content),
@@ -151,8 +155,14 @@ pub fn templates() -> Result<Environment<'static>, minijinja::Error> {
     Ok(templates)
 }
 
-fn script() -> String {
-    let own = SCRIPT.join("\n");
+/// The style of a page with plots.
+pub fn style() -> String {
+    format!("{UPLOT_STYLE}\n{STYLE}")
+}
+
+/// The script of a page with plots, with what only this page has.
+pub fn script(page: &[&str]) -> String {
+    let own = [&PLOTS, page].concat().join("\n");
     format!("/* uPlot:\n{UPLOT_LICENSE}*/\n{UPLOT}\n(function () {{\n\"use strict\";\n{own}\n}})();\n")
 }
 
@@ -211,9 +221,9 @@ mod tests {
 
     #[test]
     fn no_asset_ends_its_element() {
-        assert!(!script().to_lowercase().contains("</script"), "the script would end in its middle");
+        assert!(!script(&SCRIPT).to_lowercase().contains("</script"), "the script would end in its middle");
         assert!(!STYLE.contains("</") && !UPLOT_STYLE.contains("</"));
         assert!(!STYLE.contains("url(") && !UPLOT_STYLE.contains("url("), "a style sheet loads nothing");
-        assert!(!SCRIPT.join("").contains("innerHTML"), "data becomes text only");
+        assert!(!script(&SCRIPT).replace(UPLOT, "").contains("innerHTML"), "data becomes text only");
     }
 }

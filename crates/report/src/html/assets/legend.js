@@ -63,7 +63,7 @@ function legend(place, highlight) {
     place.replaceChildren(...rows.map((row) => {
       const keys = row.map((curve) => curve.key);
       const title = grouped
-        ? node("button", { type: "button", class: "plain title", title: "All of this phase on or off",
+        ? node("button", { type: "button", class: "plain title", title: "All of these on or off",
             onclick: () => show(keys, !row.every((curve) => curve.shown)) }, row[0].group.name)
         : null;
       return node("div", { class: "group" }, title,
@@ -84,7 +84,7 @@ function choiceControls() {
       node("button", { type: "button", class: "plain", onclick: () => show(keys(), true) }, "All"),
       node("button", { type: "button", class: "plain", onclick: () => show(keys(), false) }, "None")));
   }
-  if (canMerge) {
+  if (canMerge && !data.apart) {
     controls.push(checkbox("one curve per phase", choice.merged, (on) => { choice.merged = on; changed(); }, (set) => {
       choice.listeners.push(() => set(choice.merged));
     }));

@@ -1,0 +1,7 @@
+//! Labs: the figures of a cell over its seeds, and the effect of each axis.
+
+mod cell;
+mod effect;
+
+pub use cell::{Measured, SeedRuns, cell, figures, pool, requiring};
+pub use effect::{CONFIDENCE, Contrast, Effect, METRICS, effects, value};

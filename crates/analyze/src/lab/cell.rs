@@ -1,0 +1,148 @@
+//! From the bundles of a cell to its figures.
+
+use crate::summary::summarize;
+use punctual_bundle::lab::{CellSeries, LabRequirement, SeriesFigures};
+use punctual_bundle::summary::{PhaseSummary, RequirementSummary, SeriesSummary, Summary, VerdictWord};
+use punctual_bundle::{Bundle, SeriesMeta};
+
+/// The first repetition of a cell with a seed.
+pub struct SeedRuns<'a> {
+    /// The seed; `None`: the experiment's own.
+    pub seed: Option<u64>,
+    /// Its bundle, with the lab's requirements ([`requiring`]).
+    pub bundle: &'a Bundle,
+}
+
+/// What came out of a cell.
+pub struct Measured {
+    /// All seeds together.
+    pub series: Vec<CellSeries>,
+    /// The figures of each seed, in their order.
+    pub seeds: Vec<(Vec<SeriesFigures>, Option<VerdictWord>)>,
+    /// The place of the seed with the largest latency of all series.
+    pub worst: usize,
+    /// The requirements of all seeds together.
+    pub verdict: Option<VerdictWord>,
+}
+
+/// Has each series of a bundle hold the lab's requirements too.
+pub fn requiring(bundle: &mut Bundle, requirements: &[LabRequirement]) {
+    for series in bundle.phases.iter_mut().flat_map(|phase| &mut phase.series) {
+        let SeriesMeta { name, measure, requirements: own, .. } = &mut series.meta;
+        for requirement in requirements {
+            let of_measure = |wanted: &String| {
+                wanted == measure
+                    || wanted == name
+                    || name.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('/'))
+            };
+            let applies = requirement.measure.as_ref().is_none_or(of_measure);
+            if applies && !own.contains(&requirement.requirement) {
+                own.push(requirement.requirement.clone());
+            }
+        }
+    }
+}
+
+/// Adds the samples of another bundle of the same cell to this one, series by series; what only one of them has stays as it is.
+pub fn pool(into: &mut Bundle, other: &Bundle) {
+    for phase in &mut into.phases {
+        let Some(same) = other.phases.iter().find(|p| p.meta.name == phase.meta.name) else { continue };
+        for series in &mut phase.series {
+            if let Some(same) = same.series.iter().find(|s| s.meta.name == series.meta.name) {
+                series.state.data.add(&same.state.data);
+            }
+        }
+    }
+}
+
+/// Figures over all seeds and of each. Seeds are of the same experiment, so their series are the same.
+pub fn cell(seeds: &[SeedRuns]) -> Measured {
+    let summaries: Vec<Summary> = seeds.iter().map(|seed| summarize(seed.bundle)).collect();
+    let all_series = |summary: &Summary| -> Vec<SeriesFigures> {
+        summary.phases.iter().flat_map(|phase| phase.series.iter().map(|series| figures(phase, series))).collect()
+    };
+    let by_seed: Vec<Vec<SeriesFigures>> = summaries.iter().map(all_series).collect();
+    let worst_of = |figures: &[SeriesFigures]| figures.iter().filter_map(|series| series.max).max();
+    // The first of equal ones.
+    let worst = (0..seeds.len()).rev().max_by_key(|k| worst_of(&by_seed[*k])).unwrap_or(0);
+    let mut pooled = seeds.first().map(|seed| seed.bundle.clone());
+    if let Some(pooled) = &mut pooled {
+        seeds[1..].iter().for_each(|seed| pool(pooled, seed.bundle));
+    }
+    let pooled = pooled.map(|bundle| summarize(&bundle));
+    let series = pooled.iter().flat_map(|summary| &summary.phases).flat_map(|phase| {
+        phase.series.iter().map(|series| over_seeds(figures(phase, series), series, seeds, &summaries, &by_seed))
+    });
+    let verdicts = summaries.iter().map(|summary| summary.verdict);
+    Measured {
+        series: series.collect(),
+        worst,
+        verdict: verdicts.clone().flatten().max_by_key(|verdict| badness(*verdict)),
+        seeds: by_seed.into_iter().zip(verdicts).collect(),
+    }
+}
+
+fn badness(verdict: VerdictWord) -> u8 {
+    match verdict {
+        VerdictWord::Met => 0,
+        VerdictWord::Undecided => 1,
+        VerdictWord::NotMet => 2,
+    }
+}
+
+fn over_seeds(
+    figures: SeriesFigures,
+    pooled: &SeriesSummary,
+    seeds: &[SeedRuns],
+    summaries: &[Summary],
+    by_seed: &[Vec<SeriesFigures>],
+) -> CellSeries {
+    let is_same = |phase: &str, series: &str| phase == figures.phase && series == figures.series;
+    let maxima: Vec<(usize, i64)> = by_seed
+        .iter()
+        .enumerate()
+        .filter_map(|(k, all)| all.iter().find(|one| is_same(&one.phase, &one.series))?.max.map(|max| (k, max)))
+        .collect();
+    let worst = maxima.iter().rev().max_by_key(|(_, max)| *max);
+    let each = |summary: &'_ Summary| -> Vec<RequirementSummary> {
+        let same = summary.phases.iter().flat_map(|phase| phase.series.iter().map(move |series| (phase, series)));
+        let same = same.filter(|(phase, series)| is_same(&phase.name, &series.name));
+        same.flat_map(|(_, series)| series.requirements.clone()).collect()
+    };
+    let mut requirements: Vec<RequirementSummary> = Vec::new();
+    for requirement in summaries.iter().flat_map(each) {
+        match requirements.iter_mut().find(|known| known.requirement == requirement.requirement) {
+            Some(known) if badness(requirement.verdict) > badness(known.verdict) => *known = requirement,
+            Some(known) if requirement.verdict == known.verdict && requirement.figure > known.figure => {
+                *known = requirement
+            }
+            Some(_) => {}
+            None => requirements.push(requirement),
+        }
+    }
+    CellSeries {
+        modes: pooled.modes.clone(),
+        worst_seed: worst.and_then(|(k, _)| seeds[*k].seed),
+        best_max: maxima.iter().map(|(_, max)| *max).min(),
+        requirements,
+        figures,
+    }
+}
+
+/// The figures of a series that a lab shows.
+pub fn figures(phase: &PhaseSummary, series: &SeriesSummary) -> SeriesFigures {
+    SeriesFigures {
+        phase: phase.name.clone(),
+        series: series.name.clone(),
+        measure: series.measure.clone(),
+        count: series.count,
+        lost: series.lost,
+        overruns: series.overruns,
+        min: series.min,
+        mean: series.mean,
+        median: series.median,
+        max: series.max,
+        stddev: series.stddev,
+        percentiles: series.percentiles.clone(),
+    }
+}

@@ -1,0 +1,243 @@
+//! `lab.json`: the cells of a lab, what was run of them and what came out. Times are in ns; absent figures are `null`, never 0. Paths are
+//! relative to the lab's directory. docs/lab.md describes it for readers in other languages.
+
+use crate::summary::{RequirementSummary, VerdictWord};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The name and version of this shape; additions keep it, changes raise it.
+pub const SCHEMA: &str = "punctual-lab/1";
+/// The file's name.
+pub const FILE: &str = "lab.json";
+/// No document is larger; a larger one is damage or an attack.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// `lab.json`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LabDocument {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The version of punctual that wrote it.
+    pub punctual: String,
+    /// The lab's name.
+    pub name: String,
+    /// When it was first run, UTC.
+    pub created: jiff::Timestamp,
+    /// Whether every cell was run to its end, or failed.
+    pub finished: bool,
+    /// The axes in order.
+    pub axes: Vec<AxisDocument>,
+    /// The seeds; empty where the experiment's own was taken.
+    pub seeds: Vec<u64>,
+    /// Runs of each cell with each seed.
+    pub repeat: u32,
+    /// What every cell must hold.
+    pub requirements: Vec<LabRequirement>,
+    /// What the figures are and what they are not, in sentences.
+    pub limits: Vec<String>,
+    /// Published figures to set beside.
+    pub published: Vec<PublishedDocument>,
+    /// The cells in order.
+    pub cells: Vec<CellDocument>,
+    /// All verdicts together; `null` where nothing was required.
+    pub verdict: Option<VerdictWord>,
+}
+
+/// An axis.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AxisDocument {
+    /// Its name.
+    pub name: String,
+    /// Its values in order.
+    pub values: Vec<String>,
+}
+
+/// A requirement of a lab.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LabRequirement {
+    /// The measure; `null`: every one.
+    pub measure: Option<String>,
+    /// As stated.
+    pub requirement: String,
+}
+
+/// A combination of the axes' values.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CellDocument {
+    /// The name of its directory under `cells`.
+    pub name: String,
+    /// The value of each axis.
+    pub axes: BTreeMap<String, String>,
+    /// Where it runs, in words: `virtual machine, virtual time`.
+    pub target: String,
+    /// How far it is.
+    pub state: CellState,
+    /// The bundle of its worst seed (first repetition); `null` until there is one.
+    pub bundle: Option<String>,
+    /// The digest of all its samples: of its only seed, or over the digests of all seeds in order.
+    pub digest: Option<String>,
+    /// The same of each repetition in order.
+    pub repeats: Vec<Option<String>>,
+    /// Whether all repetitions are equal, sample for sample; `null` where that was not asked or cannot be expected.
+    pub equal: Option<bool>,
+    /// Its requirements together; `null` where there are none.
+    pub verdict: Option<VerdictWord>,
+    /// Its series over all seeds.
+    pub series: Vec<CellSeries>,
+    /// Seed by seed.
+    pub seeds: Vec<SeedDocument>,
+    /// What went wrong, in sentences.
+    pub trouble: Vec<String>,
+}
+
+/// How far a cell is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CellState {
+    /// Not everything has been run.
+    Waiting,
+    /// Everything has been run.
+    Done,
+    /// At least one run failed.
+    Failed,
+}
+
+/// A series of a cell, over all its seeds.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CellSeries {
+    /// All samples of all seeds together (first repetitions).
+    #[serde(flatten)]
+    pub figures: SeriesFigures,
+    /// The fullest bins of the histogram.
+    pub modes: Vec<i64>,
+    /// The seed with the largest latency; `null` where there are no seeds.
+    pub worst_seed: Option<u64>,
+    /// The smallest of the seeds' largest latencies.
+    pub best_max: Option<i64>,
+    /// What was required of it, seed by seed the worst verdict.
+    pub requirements: Vec<RequirementSummary>,
+}
+
+/// The figures of a series.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SeriesFigures {
+    /// Its phase.
+    pub phase: String,
+    /// Its name.
+    pub series: String,
+    /// The measure that it belongs to.
+    pub measure: String,
+    /// Samples.
+    pub count: u64,
+    /// Samples measured and lost; `null` where not known.
+    pub lost: Option<u64>,
+    /// Missed periods; `null` where not known.
+    pub overruns: Option<u64>,
+    /// The smallest.
+    pub min: Option<i64>,
+    /// The mean.
+    pub mean: Option<f64>,
+    /// The median.
+    pub median: Option<i64>,
+    /// The largest.
+    pub max: Option<i64>,
+    /// Standard deviation of the samples as a population.
+    pub stddev: Option<f64>,
+    /// The percentiles that the count supports, by their number as text: `"99.9"`.
+    pub percentiles: BTreeMap<String, i64>,
+}
+
+/// A cell with a seed.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SeedDocument {
+    /// The seed; `null`: the experiment's own.
+    pub seed: Option<u64>,
+    /// Its experiment.
+    pub experiment: String,
+    /// The repetitions in order.
+    pub runs: Vec<RunDocument>,
+    /// Its requirements together.
+    pub verdict: Option<VerdictWord>,
+    /// Its series (first repetition).
+    pub series: Vec<SeriesFigures>,
+}
+
+/// A run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RunDocument {
+    /// Its bundle; `null` where there is none.
+    pub bundle: Option<String>,
+    /// The digest of all its samples.
+    pub digest: Option<String>,
+    /// How long it took by this machine's clock, in ns.
+    pub took: Option<i64>,
+    /// The exit code of `punctual run`.
+    pub exit_code: Option<i32>,
+    /// Why there is no bundle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+/// Published figures.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PublishedDocument {
+    /// What they show.
+    pub title: String,
+    /// The hardware, kernel and method that they are of.
+    pub setup: String,
+    /// The rows.
+    pub rows: Vec<PublishedRow>,
+}
+
+/// A row of published figures.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PublishedRow {
+    /// What it is called.
+    pub label: String,
+    /// The cells here that are set beside it: for each axis named, one of these values.
+    pub cells: BTreeMap<String, Vec<String>>,
+    /// The series that are: those of this name and those below it; empty: all.
+    pub series: String,
+    /// The smallest.
+    pub min: Option<i64>,
+    /// The mean.
+    pub mean: Option<i64>,
+    /// The largest.
+    pub max: Option<i64>,
+    /// What the figures do not say.
+    pub note: String,
+}
+
+impl PublishedRow {
+    /// Whether a cell is its counterpart.
+    pub fn is_of(&self, cell: &CellDocument) -> bool {
+        self.cells.iter().all(|(axis, values)| cell.axes.get(axis).is_some_and(|value| values.contains(value)))
+    }
+    /// Whether a series is.
+    pub fn covers(&self, series: &str) -> bool {
+        let below = series.strip_prefix(self.series.as_str());
+        self.series.is_empty() || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+/// Reads the document of a lab's directory.
+///
+/// # Errors
+/// In words: it is not there, damaged, or of a newer version.
+pub fn read(directory: &Path) -> Result<LabDocument, String> {
+    let path = directory.join(FILE);
+    let cannot = |why: &dyn std::fmt::Display| format!("cannot read {}: {why}", path.display());
+    let size = std::fs::metadata(&path).map_err(|why| cannot(&why))?.len();
+    if size > MAX_BYTES {
+        return Err(cannot(&format_args!("{size} bytes are too many")));
+    }
+    let text = std::fs::read_to_string(&path).map_err(|why| cannot(&why))?;
+    let document: LabDocument = serde_json::from_str(&text).map_err(|why| cannot(&why))?;
+    match document.schema == SCHEMA {
+        true => Ok(document),
+        false => {
+            Err(cannot(&format_args!("it is of the version `{}`, and this punctual reads {SCHEMA}", document.schema)))
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Lab files: an experiment with axes. Every combination of their values is a cell, an experiment of its own.
+//!
+//! A lab file is an experiment file with three more sections: `[lab]`, `[axes]`, and any number of `[[exclude]]` (docs/lab.md). Reading order: [`read`] the file, what a value [`change`]s, the [`cells`] that come of it.
+
+mod axis;
+mod cells;
+mod change;
+mod published;
+mod read;
+mod seeds;
+
+pub use axis::{Axis, AxisValue, Selection};
+pub use cells::{Cell, CellError};
+pub use published::{Published, PublishedRow};
+pub use seeds::{MAX_SEEDS, Seeds};
+
+use crate::context::LoadOptions;
+use crate::problem::Problems;
+use crate::text::{At, SourceText};
+use punctual_core::Requirement;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Cells of a lab.
+pub const MAX_CELLS: usize = 4_096;
+/// Axes of a lab.
+pub const MAX_AXES: usize = 16;
+/// Values of an axis.
+pub const MAX_VALUES: usize = 256;
+/// Repetitions of a cell.
+pub const MAX_REPEAT: u64 = 1_000;
+/// Cells that may run at the same time.
+pub const MAX_PARALLEL: u64 = 1_024;
+
+/// A whole lab file, from [`load_lab`].
+#[derive(Clone, Debug)]
+pub struct Lab {
+    /// The file's name and text, as read.
+    pub source: Arc<SourceText>,
+    /// Its name: `name` of `[lab]`, else of the experiment, else of the file.
+    pub name: String,
+    /// The axes, in the order of the file; without any there is one cell.
+    pub axes: Vec<Axis>,
+    /// What is left out.
+    pub excludes: Vec<Selection>,
+    /// How often each cell is run with each seed; at least once.
+    pub repeat: u32,
+    /// The seeds; `None`: that of the experiment.
+    pub seeds: Option<Seeds>,
+    /// What every cell must hold.
+    pub requirements: Vec<LabRequirement>,
+    /// Cells that may run at the same time; `None`: as many as do not disturb each other.
+    pub parallel: Option<usize>,
+    /// Published figures to set beside the measured ones.
+    pub published: Vec<Published>,
+    /// The experiment's own file, where it is not in the lab file.
+    pub experiment: Option<PathBuf>,
+    /// The experiment that the axes change.
+    base: toml::Table,
+}
+
+/// A requirement on the series of a measure, or of all.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LabRequirement {
+    /// The measure; `None`: every one.
+    pub measure: Option<String>,
+    /// What must hold.
+    pub requirement: At<Requirement>,
+}
+
+/// How the file of an experiment that a lab names is read: its path as written beside the lab file. The error says why it cannot be.
+pub type ReadFile<'a> = dyn Fn(&Path) -> Result<Vec<u8>, String> + 'a;
+
+/// Reads a lab file. `read_file` reads the experiment that it names.
+///
+/// # Errors
+/// Everything that is wrong in the file, at once.
+pub fn load_lab(path: &Path, bytes: &[u8], options: &LoadOptions, read_file: &ReadFile) -> Result<Lab, Problems> {
+    let source = crate::load::text(path, bytes)?;
+    let (lab, mut problems) = read::read(source, options, read_file);
+    problems.sort();
+    match lab.filter(|_| problems.errors() == 0) {
+        Some(lab) => Ok(lab),
+        None => Err(problems),
+    }
+}
+
+/// Whether a text is a lab file rather than an experiment: it has a `[lab]` or `[axes]`.
+pub fn is_lab(text: &str) -> bool {
+    let (document, _) = toml::de::DeTable::parse_recoverable(text);
+    let document = document.get_ref();
+    document.contains_key("lab") || document.contains_key("axes")
+}

@@ -1,0 +1,184 @@
+//! Every combination of the axes' values.
+
+use super::{Lab, MAX_CELLS};
+use crate::context::LoadOptions;
+use crate::experiment::Experiment;
+use crate::problem::Problems;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use toml::{Table, Value};
+
+/// The longest name of a cell's directory: with what is put behind it, it stays below NAME_MAX.
+const NAME_BYTES: usize = 120;
+
+/// A combination.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Cell {
+    /// Its directory's name: the values, joined; letters, digits, `.`, `-`, `_` and `+` alone. The same values have the same name.
+    pub name: String,
+    /// The value of each axis, in the order of the axes.
+    pub axes: Vec<(String, String)>,
+    experiment: Table,
+}
+
+/// Why there are no cells.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CellError {
+    /// More than anybody runs.
+    #[error("these axes make {0} cells, more than {MAX_CELLS}: leave some out")]
+    TooMany(u128),
+    /// Everything is excluded.
+    #[error("every cell is left out by an `[[exclude]]`")]
+    None,
+    /// A value does not go with the experiment.
+    #[error("the value `{value}` of the axis `{axis}` cannot be applied: {why}")]
+    Apply {
+        /// The axis.
+        axis: String,
+        /// The value.
+        value: String,
+        /// Why.
+        why: String,
+    },
+}
+
+impl Cell {
+    /// The experiment in TOML, with this seed where there is one. The same cell and seed have the same text.
+    pub fn experiment(&self, seed: Option<u64>) -> String {
+        let mut experiment = self.experiment.clone();
+        if let Some(seed) = seed {
+            let settings = experiment.entry("experiment").or_insert_with(|| Value::Table(Table::new()));
+            if let Value::Table(settings) = settings {
+                settings.insert("seed".to_owned(), Value::Integer(i64::try_from(seed).unwrap_or(i64::MAX)));
+            }
+        }
+        experiment.to_string()
+    }
+
+    /// What the cell's experiment says.
+    ///
+    /// # Errors
+    /// Everything that is wrong in it, at once.
+    pub fn check(&self, lab: &Lab, options: &LoadOptions) -> Result<Experiment, Problems> {
+        let path = PathBuf::from(format!("{}, cell {}.toml", lab.source.path.display(), self.name));
+        crate::load(&path, self.experiment(None).as_bytes(), options)
+    }
+}
+
+impl Lab {
+    /// The cells, the last axis changing fastest.
+    ///
+    /// # Errors
+    /// What does not go together.
+    pub fn cells(&self) -> Result<Vec<Cell>, CellError> {
+        let total = self.axes.iter().fold(1u128, |total, axis| total.saturating_mul(axis.values.len() as u128));
+        if total > MAX_CELLS as u128 {
+            return Err(CellError::TooMany(total));
+        }
+        let mut cells = Vec::new();
+        let mut names = BTreeSet::new();
+        for number in 0..total as usize {
+            let choice = self.choice(number);
+            let axes: Vec<(String, String)> = self
+                .axes
+                .iter()
+                .zip(&choice)
+                .map(|(axis, k)| (axis.name.clone(), axis.values[*k].label.clone()))
+                .collect();
+            if self.excludes.iter().any(|exclude| exclude.chooses(&axes)) {
+                continue;
+            }
+            let mut name = name(&axes);
+            if !names.insert(name.clone()) {
+                name = format!("{name}+{number}");
+                names.insert(name.clone());
+            }
+            cells.push(Cell { name, axes, experiment: self.applied(&choice)? });
+        }
+        if cells.is_empty() { Err(CellError::None) } else { Ok(cells) }
+    }
+
+    /// Which value each axis has in the `number`th combination.
+    fn choice(&self, mut number: usize) -> Vec<usize> {
+        let mut choice: Vec<usize> = self
+            .axes
+            .iter()
+            .rev()
+            .map(|axis| {
+                let k = number % axis.values.len();
+                number /= axis.values.len();
+                k
+            })
+            .collect();
+        choice.reverse();
+        choice
+    }
+
+    fn applied(&self, choice: &[usize]) -> Result<Table, CellError> {
+        let mut experiment = self.base.clone();
+        for late in [false, true] {
+            for (axis, k) in self.axes.iter().zip(choice) {
+                let value = &axis.values[*k];
+                for step in value.steps.iter().filter(|step| step.is_late() == late) {
+                    step.apply(&mut experiment).map_err(|why| CellError::Apply {
+                        axis: axis.name.clone(),
+                        value: value.label.clone(),
+                        why,
+                    })?;
+                }
+            }
+        }
+        Ok(experiment)
+    }
+}
+
+/// A directory's name for these values.
+fn name(axes: &[(String, String)]) -> String {
+    if axes.is_empty() {
+        return "cell".to_owned();
+    }
+    let words: Vec<String> = axes.iter().map(|(_, label)| slug(label)).collect();
+    let whole: String = axes.iter().map(|(_, label)| format!("{label}\0")).collect();
+    let mut name = words.join("_");
+    // What a name does not say whole is told apart by a sum of what it stands for.
+    if name.len() > NAME_BYTES || axes.iter().zip(&words).any(|((_, label), word)| label != word) {
+        name.truncate(NAME_BYTES);
+        name = format!("{name}+{:08x}", fnv(&whole));
+    }
+    if name.starts_with('.') { format!("_{name}") } else { name }
+}
+
+/// Only characters that stand for themselves in every shell, URL and file system.
+fn slug(label: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') { c } else { '-' };
+    let text: String = label.chars().map(safe).collect();
+    let parts: Vec<&str> = text.split('-').filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() { "x".to_owned() } else { parts.join("-") }
+}
+
+/// Fowler, Noll and Vo's hash, 32 bits, variant 1a (draft-eastlake-fnv).
+fn fnv(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(labels: &[&str]) -> String {
+        name(&labels.iter().map(|label| ("axis".to_owned(), (*label).to_owned())).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn names_are_readable_and_safe() {
+        assert_eq!(named(&["6.1", "rt", "idle"]), "6.1_rt_idle");
+        assert_eq!(named(&[]), "cell");
+        for hostile in ["../../etc", "a b", "-x", "\u{202e}", "", "x".repeat(400).as_str(), "..", "a_b"] {
+            let name = named(&[hostile, "y"]);
+            assert!(name.len() < 140 && !name.starts_with(['.', '-']), "{name}");
+            assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-+".contains(&b)), "{name}");
+        }
+        assert_ne!(named(&["a b"]), named(&["a/b"]), "what looks alike is told apart");
+        assert_ne!(named(&["a_b", "c"]), named(&["a", "b_c"]));
+    }
+}

@@ -1,0 +1,152 @@
+//! What a value of an axis does to the experiment.
+
+use crate::escape::clipped;
+use toml::{Table, Value};
+
+/// One thing that is done.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Step {
+    /// Keys are set; those of a named `[[measure]]`, `[[load]]` or `[[phase]]` by a table of its name, of all by `*`.
+    Set(Table),
+    /// The kernel's command line gets these words more.
+    CommandLine(String),
+    /// The -rt flavour of the kernel, which is named without it.
+    RealTimeKernel,
+    /// Only these loads; `None`: all of them.
+    Loads(Option<Vec<String>>),
+    /// The policy of every measure.
+    Policy(String),
+}
+
+/// The sections of which there can be several, known by their names.
+const SECTIONS: [&str; 3] = ["measure", "load", "phase"];
+
+impl Step {
+    /// Whether it looks at what other steps set, and must come after them.
+    pub(crate) fn is_late(&self) -> bool {
+        matches!(self, Step::RealTimeKernel | Step::Loads(_) | Step::Policy(_))
+    }
+
+    /// Does it. The error completes "the value … of the axis … cannot be applied: ".
+    pub(crate) fn apply(&self, experiment: &mut Table) -> Result<(), String> {
+        match self {
+            Step::Set(table) => merge(experiment, table, true),
+            Step::CommandLine(words) => append(target(experiment)?, words),
+            Step::RealTimeKernel => real_time_kernel(target(experiment)?),
+            Step::Loads(chosen) => loads(experiment, chosen.as_deref()),
+            Step::Policy(policy) => {
+                let every = Table::from_iter([("policy".to_owned(), Value::String(policy.clone()))]);
+                let every = Table::from_iter([("*".to_owned(), Value::Table(every))]);
+                merge(experiment, &Table::from_iter([("measure".to_owned(), Value::Table(every))]), true)
+            }
+        }
+    }
+}
+
+/// The table of the path `a.b.c = value`.
+pub(crate) fn nested(path: &[&str], value: Value) -> Table {
+    match path {
+        [] => Table::new(),
+        [last] => Table::from_iter([((*last).to_owned(), value)]),
+        [first, rest @ ..] => Table::from_iter([((*first).to_owned(), Value::Table(nested(rest, value)))]),
+    }
+}
+
+fn target(experiment: &mut Table) -> Result<&mut Table, String> {
+    let target = experiment.entry("target").or_insert_with(|| Value::Table(Table::new()));
+    target.as_table_mut().ok_or_else(|| "`target` of the experiment is not a table".to_owned())
+}
+
+fn append(target: &mut Table, words: &str) -> Result<(), String> {
+    let line = target.entry("cmdline").or_insert_with(|| Value::String(String::new()));
+    let Value::String(line) = line else { return Err("`cmdline` of the target is not a string".to_owned()) };
+    *line = [line.as_str(), words].map(str::trim).join(" ").trim().to_owned();
+    Ok(())
+}
+
+fn real_time_kernel(target: &mut Table) -> Result<(), String> {
+    match target.get_mut("kernel") {
+        Some(Value::String(kernel)) if kernel.contains('/') => Err(format!(
+            "which kernel is the real-time one of `{}` cannot be told: give the axis a table",
+            clipped(kernel)
+        )),
+        Some(Value::String(kernel)) if kernel.ends_with("-rt") => Ok(()),
+        Some(Value::String(kernel)) => {
+            kernel.push_str("-rt");
+            Ok(())
+        }
+        _ => Err("the target has no `kernel` to take the -rt flavour of".to_owned()),
+    }
+}
+
+/// What a section is called; the default of a measure's name is its kind.
+fn name_of(section: &Value) -> Option<&str> {
+    section.get("name").or_else(|| section.get("kind")).and_then(Value::as_str)
+}
+
+fn loads(experiment: &mut Table, chosen: Option<&[String]>) -> Result<(), String> {
+    let Some(chosen) = chosen else { return Ok(()) };
+    let all = experiment.get("load").and_then(Value::as_array).cloned().unwrap_or_default();
+    let known = |wanted: &&String| all.iter().any(|load| name_of(load) == Some(wanted));
+    if let Some(unknown) = chosen.iter().find(|wanted| !known(wanted)) {
+        return Err(format!("the experiment has no load called `{}`", clipped(unknown)));
+    }
+    let is_chosen = |load: &Value| name_of(load).is_some_and(|name| chosen.iter().any(|wanted| wanted == name));
+    let kept: Vec<Value> = all.into_iter().filter(is_chosen).collect();
+    if kept.is_empty() {
+        experiment.remove("load");
+    } else {
+        experiment.insert("load".to_owned(), Value::Array(kept));
+    }
+    for phase in experiment.get_mut("phase").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(Value::Array(names)) = phase.get_mut("loads") {
+            names.retain(|name| name.as_str().is_some_and(|name| chosen.iter().any(|wanted| wanted == name)));
+        }
+    }
+    Ok(())
+}
+
+/// Sets what the patch sets; tables are merged, words of a command line come on top, everything else takes the place of what was there.
+fn merge(into: &mut Table, patch: &Table, top: bool) -> Result<(), String> {
+    for (key, value) in patch {
+        match (into.get_mut(key), value) {
+            (Some(Value::Array(sections)), Value::Table(by_name)) if top && SECTIONS.contains(&key.as_str()) => {
+                named(key, sections, by_name)?;
+            }
+            (None, Value::Table(_)) if top && SECTIONS.contains(&key.as_str()) => {
+                return Err(format!("the experiment has no `[[{key}]]`"));
+            }
+            (Some(Value::Table(there)), Value::Table(patch)) if top && key == "target" => {
+                let mut patch = patch.clone();
+                if let Some(Value::String(words)) = patch.remove("cmdline") {
+                    append(there, &words)?;
+                }
+                merge(there, &patch, false)?;
+            }
+            (Some(Value::Table(there)), Value::Table(patch)) => merge(there, patch, false)?,
+            _ => {
+                into.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn named(key: &str, sections: &mut [Value], by_name: &Table) -> Result<(), String> {
+    for (name, patch) in by_name {
+        let Value::Table(patch) = patch else {
+            return Err(format!("`{key}.{}` must be a table of settings", clipped(name)));
+        };
+        let mut found = false;
+        for section in sections.iter_mut().filter(|section| name == "*" || name_of(section) == Some(name)) {
+            if let Value::Table(section) = section {
+                merge(section, patch, false)?;
+                found = true;
+            }
+        }
+        if !found {
+            return Err(format!("the experiment has no `[[{key}]]` called `{}`", clipped(name)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,383 @@
+//! From the text of a lab file to its parts.
+
+use super::change::{Step, nested};
+use super::published;
+use super::{
+    Axis, AxisValue, Lab, LabRequirement, MAX_AXES, MAX_CELLS, MAX_PARALLEL, MAX_REPEAT, MAX_VALUES, Published,
+    ReadFile, Seeds, Selection,
+};
+use crate::context::LoadOptions;
+use crate::escape::clipped;
+use crate::limits::MAX_FILE_BYTES;
+use crate::notes::Notes;
+use crate::problem::{Problem, ProblemKind, Problems};
+use crate::text::{At, Setting, SourceText, Span};
+use crate::toml_file::table::{Table, integer, mismatch, text};
+use crate::values::{self, Read, Wrong};
+use punctual_core::{CpuSet, Requirement};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use toml::Value;
+use toml::de::{DeTable, DeValue};
+
+/// The sections that only a lab file has.
+const OWN: [&str; 3] = ["lab", "axes", "exclude"];
+/// The axes that need no key's path, each with what its values mean.
+const KNOWN_AXES: [&str; 6] = ["kernel", "cmdline", "preemption", "isolation", "load", "policy"];
+
+/// `[lab]`.
+#[derive(Default)]
+struct Settings {
+    name: Setting<String>,
+    experiment: Setting<String>,
+    repeat: Setting<u64>,
+    seeds: Setting<Seeds>,
+    require: Vec<LabRequirement>,
+    parallel: Setting<u64>,
+    isolated: Setting<CpuSet>,
+    published: Vec<Published>,
+}
+
+/// Reads what can be read, with every problem found on the way.
+pub(super) fn read(source: Arc<SourceText>, options: &LoadOptions, read_file: &ReadFile) -> (Option<Lab>, Problems) {
+    let mut notes = Notes::new(source.clone(), options);
+    let (document, errors) = DeTable::parse_recoverable(&source.text);
+    for error in errors {
+        let span = error.span().map(Span::from);
+        notes.problems.push(Problem::error(ProblemKind::Syntax, span, error.message()));
+    }
+    // What follows from an error of syntax is not worth a word.
+    let Ok(whole) = source.text.parse::<toml::Table>() else { return (None, notes.problems) };
+    let mut file = Table::new(document.get_ref(), Span::default(), "a lab file");
+    let settings =
+        file.take_table(&mut notes, "lab", "`[lab]`").map(|table| lab(&mut notes, table)).unwrap_or_default();
+    let axes = match file.take_table(&mut notes, "axes", "`[axes]`") {
+        Some(table) => axes(&mut notes, &table, whole.get("axes"), settings.isolated.as_ref().map(|at| &at.value)),
+        None => Vec::new(),
+    };
+    let excludes = file.take_sections(&mut notes, "exclude", "`[[exclude]]`");
+    let excludes: Vec<(Span, Selection)> =
+        excludes.iter().take(MAX_CELLS).map(|table| (table.span, selection(&mut notes, table))).collect();
+    excludes.iter().for_each(|(span, exclude)| check_selection(&mut notes, *span, exclude, &axes));
+    let base = base(&mut notes, &source, whole, settings.experiment.as_ref(), read_file);
+    let lab = Lab {
+        name: name(settings.name.as_ref(), &base, &source.path),
+        source,
+        axes,
+        excludes: excludes.into_iter().map(|(_, exclude)| exclude).collect(),
+        repeat: settings.repeat.map_or(1, |at| u32::try_from(at.value).unwrap_or(u32::MAX)),
+        seeds: settings.seeds.map(|at| at.value),
+        requirements: settings.require,
+        parallel: settings.parallel.map(|at| usize::try_from(at.value).unwrap_or(1)),
+        published: settings.published,
+        experiment: settings.experiment.map(|at| PathBuf::from(at.value)),
+        base,
+    };
+    (Some(lab), notes.problems)
+}
+
+fn lab(notes: &mut Notes, mut t: Table) -> Settings {
+    let tables = t.take_sections(notes, "publication", "`[[lab.publication]]`");
+    let publications: Vec<Published> = tables.into_iter().map(|table| published::read(notes, table)).collect();
+    let mut settings = Settings {
+        name: t.take(notes, "name", |v| values::name(text(v)?)),
+        experiment: t.take(notes, "experiment", |v| values::path(text(v)?)),
+        repeat: t.take(notes, "repeat", |v| values::count(integer(v)?, 1, MAX_REPEAT)),
+        seeds: t.take(notes, "seeds", seeds),
+        require: t.take(notes, "require", requirements).map(|at| at.value).unwrap_or_default(),
+        parallel: t.take(notes, "parallel", |v| values::count(integer(v)?, 1, MAX_PARALLEL)),
+        isolated: t.take(notes, "isolated", |v| values::cpus(text(v)?)),
+        published: t.take(notes, "published", published_names).map(|at| at.value.concat()).unwrap_or_default(),
+    };
+    t.finish(notes);
+    settings.published.extend(publications);
+    settings
+}
+
+fn seeds(value: &DeValue<'_>) -> Read<Seeds> {
+    match value {
+        DeValue::Integer(_) => values::count(integer(value)?, 0, i64::MAX as u64).map(Seeds::single),
+        _ => text(value)?.parse().map_err(|why: super::seeds::SeedsError| Wrong::new(why.to_string())),
+    }
+}
+
+/// One text or an array of them.
+fn texts<'v>(value: &'v DeValue<'_>) -> Read<Vec<(&'v str, Option<Span>)>> {
+    match value {
+        DeValue::Array(items) => {
+            items.iter().map(|item| text(item.get_ref()).map(|text| (text, Some(Span::from(item.span()))))).collect()
+        }
+        other => text(other).map(|text| vec![(text, None)]),
+    }
+}
+
+fn published_names(value: &DeValue<'_>) -> Read<Vec<Vec<Published>>> {
+    let table = |(name, _): (&str, Option<Span>)| {
+        let names: Vec<&str> = published::known_names().collect();
+        let wrong = || Wrong::new(format!("no published figures are known as `{}`", clipped(name)));
+        published::known(name).ok_or_else(|| {
+            wrong().help(format!("known are {}; others go into `[[lab.publication]]`", names.join(", ")))
+        })
+    };
+    texts(value)?.into_iter().map(table).collect()
+}
+
+/// `"p100 < 100us"`, an array of such, or a table of them by measure.
+fn requirements(value: &DeValue<'_>) -> Read<Vec<LabRequirement>> {
+    let of = |measure: Option<&str>, value: &DeValue<'_>| -> Read<Vec<LabRequirement>> {
+        let one = |(text, span): (&str, Option<Span>)| -> Read<LabRequirement> {
+            let requirement: Requirement = values::requirement(text)?;
+            let requirement = At::new(span.unwrap_or_default(), requirement);
+            Ok(LabRequirement { measure: measure.map(str::to_owned), requirement })
+        };
+        texts(value)?.into_iter().map(one).collect()
+    };
+    match value {
+        DeValue::Table(table) => {
+            let each = table.iter().map(|(measure, value)| of(Some(measure.get_ref()), value.get_ref()));
+            each.collect::<Read<Vec<_>>>().map(|all| all.concat())
+        }
+        other => of(None, other),
+    }
+}
+
+/// The axes; their values come from the same document read without places.
+fn axes(notes: &mut Notes, table: &Table, plain: Option<&Value>, isolated: Option<&CpuSet>) -> Vec<Axis> {
+    let entries = table.entries();
+    if let Some((_, span, _)) = entries.get(MAX_AXES) {
+        notes.wrong(*span, Wrong::new(format!("more than {MAX_AXES} axes are too many")));
+    }
+    let mut axes = Vec::new();
+    for (name, at, value) in entries.into_iter().take(MAX_AXES) {
+        let Some(plain) = plain.and_then(|axes| axes.get(name)) else { continue };
+        let span = Span::from(value.span());
+        let values = match (value.get_ref(), plain) {
+            (DeValue::Array(places), Value::Array(items)) => {
+                let spans = places.iter().map(|item| Span::from(item.span()));
+                spans.zip(items).filter_map(|(span, item)| listed(notes, name, at, span, item, isolated)).collect()
+            }
+            (DeValue::Table(entries), Value::Table(items)) => variants(notes, entries, items),
+            (other, _) => {
+                let help = format!("write `{name} = [\"…\", \"…\"]`, or a table of named settings");
+                notes.wrong(span, mismatch(other, "an array of values").about(name).help(help));
+                continue;
+            }
+        };
+        if let Some(axis) = checked(notes, span, Axis { name: name.to_owned(), values }) {
+            axes.push(axis);
+        }
+    }
+    axes
+}
+
+fn checked(notes: &mut Notes, span: Span, axis: Axis) -> Option<Axis> {
+    if axis.values.is_empty() || axis.values.len() > MAX_VALUES {
+        let message = format!("an axis has 1 to {MAX_VALUES} values, not {}", axis.values.len());
+        notes.wrong(span, Wrong::new(message).about(&axis.name));
+        return None;
+    }
+    let twice = |k: usize| axis.values[..k].iter().any(|other| other.label == axis.values[k].label);
+    if let Some(k) = (0..axis.values.len()).find(|k| twice(*k)) {
+        let message = format!("the value `{}` stands twice", clipped(&axis.values[k].label));
+        notes.wrong(span, Wrong::new(message).about(&axis.name));
+    }
+    Some(axis)
+}
+
+/// A value in an array: of an axis that is known by its name, or of the key whose path is the axis' name.
+fn listed(
+    notes: &mut Notes,
+    axis: &str,
+    at: Span,
+    span: Span,
+    value: &Value,
+    isolated: Option<&CpuSet>,
+) -> Option<AxisValue> {
+    let label = label(value);
+    match steps(axis, value, isolated) {
+        Ok(steps) => match values::name(&label.replace('/', "-")) {
+            Ok(_) => Some(AxisValue { label, steps }),
+            Err(wrong) => {
+                notes.wrong(span, wrong.help("give it a name: `[axes.AXIS]` with `NAME = { … }`"));
+                None
+            }
+        },
+        Err(wrong) => {
+            let place = if wrong.message.starts_with("no axis") { at } else { span };
+            notes.wrong(place, wrong.about(axis));
+            None
+        }
+    }
+}
+
+fn steps(axis: &str, value: &Value, isolated: Option<&CpuSet>) -> Read<Vec<Step>> {
+    let word = || value.as_str().ok_or_else(|| Wrong::new("expected a string"));
+    let one_of = |words: &str| {
+        Wrong::new(format!("`{}` is not a value of this axis", clipped(&label(value)))).help(format!("one of {words}"))
+    };
+    match axis {
+        "kernel" => Ok(vec![Step::Set(nested(&["target", "kernel"], word()?.into()))]),
+        "cmdline" => Ok(vec![Step::CommandLine(word()?.to_owned())]),
+        "preemption" => match word()? {
+            "default" => Ok(Vec::new()),
+            "rt" => Ok(vec![Step::RealTimeKernel]),
+            model @ ("none" | "voluntary" | "full" | "lazy") => Ok(vec![Step::CommandLine(format!("preempt={model}"))]),
+            _ => Err(one_of("`default`, `none`, `voluntary`, `full`, `lazy`, `rt`")),
+        },
+        "isolation" => {
+            let cpus = || {
+                let help = "write `isolated = \"3\"` into `[lab]`";
+                isolated
+                    .map(CpuSet::to_string)
+                    .ok_or_else(|| Wrong::new("nothing says which CPUs are isolated").help(help))
+            };
+            match word()? {
+                "none" => Ok(Vec::new()),
+                "isolcpus" => Ok(vec![Step::CommandLine(format!("isolcpus={}", cpus()?))]),
+                "cpuset" => Ok(vec![Step::Set(nested(&["partition", "cpus"], cpus()?.into()))]),
+                _ => Err(one_of("`none`, `isolcpus`, `cpuset`")),
+            }
+        }
+        "load" => match value {
+            Value::String(word) if word == "idle" => Ok(vec![Step::Loads(Some(Vec::new()))]),
+            Value::String(word) if word == "loaded" => Ok(vec![Step::Loads(None)]),
+            Value::String(name) => Ok(vec![Step::Loads(Some(vec![name.clone()]))]),
+            Value::Array(names) => {
+                let name = |name: &Value| {
+                    name.as_str().map(str::to_owned).ok_or_else(|| Wrong::new("expected names of loads"))
+                };
+                Ok(vec![Step::Loads(Some(names.iter().map(name).collect::<Read<_>>()?))])
+            }
+            _ => Err(Wrong::new("expected `idle`, `loaded`, a load's name, or an array of such names")),
+        },
+        "policy" => Ok(vec![Step::Policy(word()?.to_owned())]),
+        path if path.contains('.') => {
+            let keys: Vec<&str> = path.split('.').map(str::trim).collect();
+            match keys.iter().any(|key| key.is_empty()) {
+                true => Err(Wrong::new("this is no path of keys")),
+                false => Ok(vec![Step::Set(nested(&keys, value.clone()))]),
+            }
+        }
+        _ => {
+            let help = format!(
+                "known are {}; any other is the path of a key, as in `\"measure.timer.period\"`, or a table of named settings",
+                KNOWN_AXES.join(", ")
+            );
+            Err(Wrong::new("no axis is known by this name").help(help))
+        }
+    }
+}
+
+/// `NAME = { … }`: what the experiment gets.
+fn variants(notes: &mut Notes, places: &DeTable, items: &toml::Table) -> Vec<AxisValue> {
+    let mut ordered: Vec<(Span, &str, Span)> = places
+        .iter()
+        .map(|(key, value)| (Span::from(key.span()), key.get_ref().as_ref(), Span::from(value.span())))
+        .collect();
+    ordered.sort_by_key(|(span, _, _)| span.start);
+    let mut values = Vec::new();
+    for (at, name, span) in ordered {
+        if let Err(wrong) = values::name(name) {
+            notes.wrong(at, wrong);
+            continue;
+        }
+        match items.get(name) {
+            Some(Value::Table(settings)) => {
+                values.push(AxisValue { label: name.to_owned(), steps: vec![Step::Set(settings.clone())] });
+            }
+            _ => notes.wrong(span, Wrong::new("expected a table of settings").about(name).help("write `NAME = { … }`")),
+        }
+    }
+    values
+}
+
+/// What a value is called.
+fn label(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(label).collect::<Vec<_>>().join("+"),
+        other => other.to_string(),
+    }
+}
+
+/// Values of some axes: a word or an array of words each.
+pub(super) fn selection(notes: &mut Notes, table: &Table) -> Selection {
+    let mut chosen = Vec::new();
+    for (axis, _, value) in table.entries() {
+        let span = Span::from(value.span());
+        let labels = match value.get_ref() {
+            DeValue::Array(items) => items.iter().map(|item| scalar(item.get_ref())).collect(),
+            other => scalar(other).map(|label| vec![label]),
+        };
+        match labels {
+            Ok(labels) => chosen.push((axis.to_owned(), labels)),
+            Err(wrong) => notes.wrong(span, wrong.about(axis)),
+        }
+    }
+    Selection(chosen)
+}
+
+fn scalar(value: &DeValue<'_>) -> Read<String> {
+    match value {
+        DeValue::String(text) => Ok(text.to_string()),
+        DeValue::Integer(number) => Ok(number.as_str().to_owned()),
+        DeValue::Boolean(on) => Ok(on.to_string()),
+        other => Err(mismatch(other, "a value of the axis")),
+    }
+}
+
+/// An exclusion that names what is not there leaves nothing out, which nobody would notice.
+fn check_selection(notes: &mut Notes, span: Span, selection: &Selection, axes: &[Axis]) {
+    for (name, labels) in &selection.0 {
+        match axes.iter().find(|axis| axis.name == *name) {
+            None => notes.wrong(span, Wrong::new(format!("there is no axis `{}`", clipped(name)))),
+            Some(axis) => {
+                for label in labels.iter().filter(|label| !axis.labels().any(|known| known == *label)) {
+                    notes.wrong(span, Wrong::new(format!("the axis `{name}` has no value `{}`", clipped(label))));
+                }
+            }
+        }
+    }
+}
+
+/// The experiment that the axes change: the rest of the file, or the file that it names.
+fn base(
+    notes: &mut Notes,
+    source: &SourceText,
+    whole: toml::Table,
+    file: Option<&At<String>>,
+    read_file: &ReadFile,
+) -> toml::Table {
+    let mut inline = whole;
+    OWN.iter().for_each(|own| drop(inline.remove(*own)));
+    let Some(At { span, value: path }) = file else {
+        if inline.is_empty() {
+            let help = "write the experiment's sections into this file, or `experiment = \"FILE\"` into `[lab]`";
+            notes.missing(Span::default(), "this lab has no experiment", help);
+        }
+        return inline;
+    };
+    if let Some(section) = inline.keys().next() {
+        let message = format!("the experiment is in `{path}`, and `{section}` of one stands here");
+        notes.wrong(*span, Wrong::new(message).help("leave one of them out"));
+    }
+    let directory = source.path.parent().unwrap_or(Path::new(""));
+    let read = read_file(&directory.join(path)).and_then(|bytes| match bytes.len() > MAX_FILE_BYTES {
+        true => Err("it is too large for an experiment".to_owned()),
+        false => String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned()),
+    });
+    match read.and_then(|text| text.parse::<toml::Table>().map_err(|why| why.message().to_owned())) {
+        Ok(table) => table,
+        Err(why) => {
+            notes.wrong(*span, Wrong::new(format!("the experiment `{}` cannot be read: {why}", clipped(path))));
+            toml::Table::new()
+        }
+    }
+}
+
+fn name(set: Option<&At<String>>, base: &toml::Table, path: &Path) -> String {
+    let of_experiment = || base.get("experiment").and_then(|settings| settings.get("name")).and_then(Value::as_str);
+    let of_file = || path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let candidate = set.map(|at| at.value.clone()).or_else(|| of_experiment().map(str::to_owned)).or_else(of_file);
+    candidate.filter(|name| values::name(name).is_ok()).unwrap_or_else(|| "lab".to_owned())
+}

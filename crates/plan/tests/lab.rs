@@ -1,0 +1,168 @@
+//! Lab files: what they say, what is wrong with them, and the cells that come of them.
+
+use punctual_plan::LoadOptions;
+use punctual_plan::lab::{Lab, load_lab};
+use std::path::Path;
+
+fn read(text: &str) -> Result<Lab, String> {
+    let read_file = |path: &Path| match path == Path::new("base.toml") {
+        true => Ok(b"[[measure]]\nkind = 'timer'\nduration = '1s'\n".to_vec()),
+        false => Err("no such file".to_owned()),
+    };
+    load_lab(Path::new("test.toml"), text.as_bytes(), &LoadOptions::default(), &read_file)
+        .map_err(|problems| problems.lines().replace("test.toml:", ""))
+}
+
+fn lab(text: &str) -> Lab {
+    read(text).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+const TWO_KERNELS: &str = r#"
+[lab]
+name = "two"
+seeds = "1..3"
+repeat = 2
+require = { timer = "p100 < 100us" }
+isolated = "3"
+
+[axes]
+kernel = ["6.1", "6.12"]
+preemption = ["voluntary", "rt"]
+load = ["idle", "loaded"]
+
+[[exclude]]
+kernel = "6.12"
+preemption = ["voluntary"]
+
+[target]
+kind = "vm"
+cmdline = "quiet"
+
+[[measure]]
+name = "timer"
+kind = "timer"
+duration = "1s"
+
+[[load]]
+name = "busy"
+command = "stress-ng --cpu 1"
+"#;
+
+#[test]
+fn every_combination_but_the_excluded_is_a_cell() {
+    let lab = lab(TWO_KERNELS);
+    let cells = lab.cells().unwrap();
+    let names: Vec<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "6.1_voluntary_idle",
+            "6.1_voluntary_loaded",
+            "6.1_rt_idle",
+            "6.1_rt_loaded",
+            "6.12_rt_idle",
+            "6.12_rt_loaded"
+        ]
+    );
+    assert_eq!((lab.repeat, lab.seeds.unwrap().count(), lab.requirements.len()), (2, 3, 1));
+    assert_eq!(
+        cells[0].experiment(Some(7)),
+        "[experiment]\nseed = 7\n\n[[measure]]\nduration = \"1s\"\nkind = \"timer\"\nname = \"timer\"\n\n[target]\n\
+         cmdline = \"quiet preempt=voluntary\"\nkernel = \"6.1\"\nkind = \"vm\"\n"
+    );
+    let loaded = cells[5].experiment(None);
+    assert!(
+        loaded.contains("kernel = \"6.12-rt\"") && loaded.contains("stress-ng") && !loaded.contains("seed"),
+        "{loaded}"
+    );
+}
+
+#[test]
+fn isolation_needs_the_cpus_and_sets_them_apart_in_two_ways() {
+    let text = |isolated: &str| {
+        format!("[lab]\nexperiment = 'base.toml'\n{isolated}\n[axes]\nisolation = ['none', 'isolcpus', 'cpuset']\n")
+    };
+    let cells = lab(&text("isolated = '3'")).cells().unwrap();
+    let texts: Vec<String> = cells.iter().map(|cell| cell.experiment(None)).collect();
+    assert!(!texts[0].contains('3'), "{}", texts[0]);
+    assert!(texts[1].contains("cmdline = \"isolcpus=3\""), "{}", texts[1]);
+    assert!(texts[2].contains("[partition]\ncpus = \"3\""), "{}", texts[2]);
+    assert!(read(&text("")).unwrap_err().contains("nothing says which CPUs are isolated"));
+}
+
+#[test]
+fn an_axis_is_a_path_or_a_table_of_settings() {
+    let lab = lab("[[measure]]\nname = 'a'\nkind = 'timer'\n[[measure]]\nname = 'b'\nkind = 'timer'\n\
+                   [axes]\n'measure.a.period' = ['1ms', '500us']\npolicy = ['fifo', 'rr']\n\
+                   [axes.way]\nplain = {}\ntight = { measure.'*'.stop_above = '1ms', experiment.keep_samples = 10 }\n");
+    let cells = lab.cells().unwrap();
+    assert_eq!(cells.len(), 8);
+    assert_eq!(cells[7].name, "500us_rr_tight");
+    let text = cells[7].experiment(None);
+    assert_eq!(text.matches("stop_above").count(), 2, "{text}");
+    assert_eq!((text.matches("period").count(), text.matches("policy = \"rr\"").count()), (1, 2), "{text}");
+    cells.iter().for_each(|cell| drop(cell.check(&lab, &LoadOptions::default()).unwrap()));
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    for (text, said) in [
+        ("[axes]\nkernel = '6.1'\n[[measure]]\nkind = 'timer'\n", "2:10: error: `kernel`: expected an array of values"),
+        (
+            "[axes]\nperiod = ['1ms']\n[[measure]]\nkind = 'timer'\n",
+            "2:1: error: `period`: no axis is known by this name",
+        ),
+        (
+            "[axes]\npreemption = ['none', 'some']\n[[measure]]\nkind = 'timer'\n",
+            "2:23: error: `preemption`: `some` is not a value",
+        ),
+        ("[axes]\nkernel = ['a', 'a']\n[[measure]]\nkind = 'timer'\n", "stands twice"),
+        ("[lab]\nexperiment = 'base.toml'\n[[exclude]]\nkernel = 'x'\n", "3:1: error: there is no axis `kernel`"),
+        (
+            "[lab]\nseeds = '3..1'\nexperiment = 'base.toml'\n",
+            "2:9: error: `seeds`: the range of seeds `3..1` is empty",
+        ),
+        ("[lab]\nrequire = 'p100 100'\nexperiment = 'base.toml'\n", "2:11: error: `require`: a requirement is"),
+        ("[lab]\npublished = 'P9'\nexperiment = 'base.toml'\n", "known are P2, P4"),
+        ("[lab]\nexperiment = 'gone.toml'\n", "the experiment `gone.toml` cannot be read: no such file"),
+        ("[lab]\nexperiment = 'base.toml'\n[[measure]]\nkind = 'timer'\n", "and `measure` of one stands here"),
+        (
+            "[lab]\nnaem = 'x'\nexperiment = 'base.toml'\n",
+            "2:1: error: `naem` is not known in `[lab]`; did you mean `name`?",
+        ),
+        ("[lab]\n", "this lab has no experiment"),
+        ("[lab\n", "1:"),
+        ("", "the file is empty"),
+    ] {
+        let problems = read(text).expect_err(text);
+        assert!(problems.contains(said), "{text}\n{problems}");
+    }
+}
+
+#[test]
+fn what_does_not_go_with_the_experiment_is_said() {
+    let cells = |axes: &str| {
+        lab(&format!("[lab]\nexperiment = 'base.toml'\n[axes]\n{axes}\n")).cells().unwrap_err().to_string()
+    };
+    assert!(cells("load = ['x']").contains("no load called `x`"));
+    assert!(cells("'measure.x.period' = ['1ms']").contains("no `[[measure]]` called `x`"));
+    assert!(cells("preemption = ['rt']").contains("no `kernel` to take the -rt flavour of"));
+    let many = (0..100).map(|k| format!("'{k}'")).collect::<Vec<_>>().join(",");
+    assert!(cells(&format!("'a.b' = [{many}]\n'a.c' = [{many}]")).contains("10000 cells"));
+    let all = lab("[lab]\nexperiment = 'base.toml'\n[axes]\npolicy = ['rr']\n[[exclude]]\npolicy = 'rr'\n");
+    assert!(all.cells().unwrap_err().to_string().contains("left out"));
+}
+
+mod any {
+    use super::read;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "(\\[?\\[?(lab|axes|exclude|measure|published)\\]?\\]?|[a-z.'\"=\\[\\]{}, \n0-9]{0,6}){0,12}") {
+            if let Ok(lab) = read(&text) {
+                let _ = lab.cells().map(|cells| cells.iter().map(|cell| cell.experiment(Some(1))).collect::<Vec<_>>());
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! `punctual lab`: an experiment over kernels, configurations and loads.
+
+mod exit;
+mod replay;
+mod report;
+mod run;
+
+use crate::exit::Ending;
+
+/// Run an experiment over kernels, configurations and loads, and tell what each of them does
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  punctual lab run examples/lab-quick.toml\n  punctual lab run --plan examples/p2-lab.toml\n  \
+                        punctual lab report punctual-lab-p2\n  punctual lab replay punctual-lab-p2 6.1_voluntary_loaded --seed 7"
+)]
+pub struct Args {
+    /// What to do
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    Run(run::Args),
+    Replay(replay::Args),
+    Report(report::Args),
+}
+
+/// Does it.
+pub fn run(args: Args) -> Ending {
+    match args.action {
+        Action::Run(args) => run::run(args),
+        Action::Replay(args) => replay::run(args),
+        Action::Report(args) => report::run(args),
+    }
+}

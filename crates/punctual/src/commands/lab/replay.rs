@@ -1,0 +1,127 @@
+//! `punctual lab replay`: a cell of a lab once more, with the recorder on.
+
+use super::report::inside;
+use crate::conduct::interrupt::Interrupts;
+use crate::conduct::request::shown;
+use crate::exit::{Ending, Exit, Failure};
+use crate::labs::{equality, schedule};
+use crate::output;
+use punctual_bundle::Bundle;
+use punctual_bundle::lab::{self, CellDocument, SeedDocument};
+use punctual_host::task::children;
+use punctual_report::format::{micros, plain};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+/// Run a cell and seed of a lab again with the recorder on, and say whether recording changed the timeline
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  punctual lab replay punctual-lab-p2 6.1_voluntary_loaded\n  \
+                        punctual lab replay punctual-lab-p2 6.1_voluntary_loaded --seed 7 --output worst\n  \
+                        punctual lab replay punctual-lab-p2 6.1_voluntary_loaded --seed 7 --plain\n\n\
+                        Without --seed it is the worst one. --plain runs exactly what the lab ran: in virtual time the samples must be the same.\n\n\
+                        Exit codes: 0 run; 1 it failed, or with --plain and in virtual time the samples are not the same; 2 the request was wrong.")]
+pub struct Args {
+    /// The lab's directory
+    #[arg(value_name = "LAB")]
+    directory: PathBuf,
+    /// The cell, by the name of its directory
+    #[arg(value_name = "CELL")]
+    cell: String,
+    /// The seed [default: the worst]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// The new bundle's directory; it must not exist [default: replay-<cell>-<time>]
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Without the recorder: exactly the run of the lab
+    #[arg(long)]
+    plain: bool,
+}
+
+/// Finds, runs, compares.
+pub fn run(args: Args) -> Ending {
+    let document = lab::read(&args.directory).map_err(Failure::refused)?;
+    let cell = document.cells.iter().find(|cell| cell.name == args.cell).ok_or_else(|| {
+        let names: Vec<&str> = document.cells.iter().map(|cell| cell.name.as_str()).collect();
+        Failure::refused(format!("this lab has no cell `{}`; it has {}", args.cell, names.join(", ")))
+    })?;
+    let seed = seed(cell, args.seed)?;
+    let outside = || Failure::refused("the lab's lab.json names files outside of its directory");
+    let experiment = inside(&args.directory, &seed.experiment).ok_or_else(outside)?;
+    let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S");
+    let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("replay-{}-{stamp}", plain(&cell.name))));
+    let status = replayed(&experiment, &output, args.plain)?;
+    let bundle =
+        Bundle::open(&output).map_err(|why| Failure::failed(format!("the run left no bundle ({status}): {why}")))?;
+    tell(&args, cell, seed, &bundle)
+}
+
+/// The seed asked for, or the worst.
+fn seed(cell: &CellDocument, wanted: Option<u64>) -> Result<&SeedDocument, Failure> {
+    let worst = || {
+        let max = |seed: &&SeedDocument| seed.series.iter().filter_map(|series| series.max).max();
+        cell.seeds.iter().rev().max_by_key(max)
+    };
+    match wanted {
+        None => worst().ok_or_else(|| Failure::refused("this cell has no run")),
+        Some(_) => cell.seeds.iter().find(|seed| seed.seed == wanted).ok_or_else(|| {
+            let seeds: Vec<String> =
+                cell.seeds.iter().filter_map(|seed| seed.seed).map(|seed| seed.to_string()).collect();
+            let known = if seeds.is_empty() { "none".to_owned() } else { seeds.join(", ") };
+            Failure::refused(format!("this cell was not run with that seed; it has {known}"))
+        }),
+    }
+}
+
+fn replayed(experiment: &Path, output: &Path, plain: bool) -> Result<ExitStatus, Failure> {
+    let interrupts = Interrupts::listen()?;
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["run", "--child-of", &std::process::id().to_string(), "--output"]).arg(output).arg(experiment);
+    if !plain {
+        command.arg("--explain");
+    }
+    command.stdin(Stdio::null());
+    let cannot = |why: std::io::Error| Failure::failed(format!("cannot run punctual once more: {why}"));
+    let mut child = schedule::started(command).map_err(cannot)?;
+    loop {
+        if let Some(status) = child.try_wait().map_err(cannot)? {
+            return Ok(status);
+        }
+        if interrupts.asked() {
+            let _ = children::send(-(child.id() as i32), libc::SIGTERM);
+            child.wait().map_err(cannot)?;
+            return Err(Failure::failed("interrupted"));
+        }
+        std::thread::sleep(Duration::from_millis(40));
+    }
+}
+
+/// Whether the timeline is the same, and what is to be seen of it.
+fn tell(args: &Args, cell: &CellDocument, seed: &SeedDocument, replay: &Bundle) -> Ending {
+    let recorded = seed.runs.first().and_then(|run| run.digest.as_deref());
+    let same = recorded == Some(equality::digest(replay).as_str());
+    let exact = cell.target.ends_with("virtual time");
+    let before = seed.series.iter().filter_map(|series| series.max).max();
+    let after = replay.series().filter_map(|(_, series)| series.state.data.max).max();
+    let worst =
+        |max: Option<punctual_core::Nanos>| max.map_or("nothing".to_owned(), |max| format!("{} µs", micros(max)));
+    let (before, after) = (worst(before.map(punctual_core::Nanos)), worst(after));
+    let words = match (same, exact, args.plain) {
+        (true, _, true) => format!("the same to the last sample: worst {after}"),
+        (true, _, false) => {
+            format!("recording did not change the timeline: the samples are the same to the last one, worst {after}")
+        }
+        (false, true, true) => format!("NOT the same: worst {before} in the lab, {after} now"),
+        (false, true, false) => format!(
+            "recording changed the timeline (it adds instructions to the guest): worst {before} in the lab, {after} now; what is explained is this run's own worst"
+        ),
+        (false, false, _) => {
+            format!("a run in real time is another one each time: worst {before} in the lab, {after} now")
+        }
+    };
+    let directory = shown(&replay.directory);
+    let explain = if args.plain { String::new() } else { format!("explain  punctual explain {directory}\n") };
+    output::print(&format!("{words}\n\nbundle   {directory}\n{explain}"))?;
+    Ok(if args.plain && exact && !same { Exit::Failed } else { Exit::Done })
+}

@@ -1,0 +1,81 @@
+//! `punctual lab report`: what a lab has found, as one page.
+
+use super::exit;
+use crate::commands::show::show_options;
+use crate::conduct::request::shown;
+use crate::exit::{Ending, Failure};
+use crate::output;
+use punctual_analyze::lab::{pool, requiring};
+use punctual_bundle::Bundle;
+use punctual_bundle::lab::{self, CellDocument, LabDocument};
+use punctual_report::{export, html, terminal};
+use std::path::{Path, PathBuf};
+
+/// Write the report on a lab, finished or not
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  punctual lab report punctual-lab-p2\n  punctual lab report punctual-lab-p2 -o p2.html --junit p2.xml\n\n\
+                        Exit codes: as `punctual lab run`."
+)]
+pub struct Args {
+    /// The lab's directory
+    #[arg(value_name = "LAB")]
+    directory: PathBuf,
+    /// The file to write [default: report.html in the lab's directory]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Also write the verdicts as JUnit XML to this file
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Print lab.json instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads, writes, shows.
+pub fn run(args: Args) -> Ending {
+    let document = lab::read(&args.directory).map_err(Failure::refused)?;
+    let page = write(&document, &args.directory, args.output.as_deref())?;
+    if let Some(file) = &args.junit {
+        write_junit(&document, file)?;
+    }
+    if args.json {
+        output::print_json(&document)?;
+    } else {
+        output::print(&terminal::lab(&document, &args.directory.display().to_string(), &show_options()))?;
+        output::print(&format!("\nreport  {}\n", shown(&page)))?;
+    }
+    Ok(exit::of(&document))
+}
+
+/// Writes the page and says where.
+pub fn write(document: &LabDocument, directory: &Path, file: Option<&Path>) -> Result<PathBuf, Failure> {
+    let path = file.map_or_else(|| directory.join("report.html"), Path::to_owned);
+    let pooled: Vec<Option<Bundle>> = document.cells.iter().map(|cell| pooled(document, cell, directory)).collect();
+    let page = html::lab(document, &pooled, &directory.display().to_string()).map_err(Failure::failed)?;
+    output::write_to(Some(&path), page.as_bytes())?;
+    Ok(path)
+}
+
+/// Writes the verdicts.
+pub fn write_junit(document: &LabDocument, file: &Path) -> Result<(), Failure> {
+    let mut xml = Vec::new();
+    export::write_junit_of_lab(document, &mut xml).map_err(Failure::failed)?;
+    output::write_to(Some(file), &xml)
+}
+
+/// All seeds of a cell (first repetitions) as one bundle; `None` where there is none.
+fn pooled(document: &LabDocument, cell: &CellDocument, directory: &Path) -> Option<Bundle> {
+    let bundles = cell.seeds.iter().filter_map(|seed| seed.runs.first()?.bundle.as_ref());
+    let mut bundles = bundles.filter_map(|name| inside(directory, name)).filter_map(|path| Bundle::open(&path).ok());
+    let mut all = bundles.next()?;
+    bundles.for_each(|bundle| pool(&mut all, &bundle));
+    requiring(&mut all, &document.requirements);
+    Some(all)
+}
+
+/// A path in the document, if it stays inside the lab's directory: the document may come from anywhere.
+pub fn inside(directory: &Path, name: &str) -> Option<PathBuf> {
+    let plain = Path::new(name).components().all(|part| matches!(part, std::path::Component::Normal(_)));
+    plain.then(|| directory.join(name))
+}

@@ -1,0 +1,138 @@
+//! `punctual lab run`: every cell of a lab file.
+
+use super::{exit, report};
+use crate::commands::show::show_options;
+use crate::conduct::interrupt::Interrupts;
+use crate::conduct::request::shown;
+use crate::exit::{Ending, Exit, Failure};
+use crate::labs::collect;
+use crate::labs::directory::Directory;
+use crate::labs::jobs::Planned;
+use crate::labs::lane::Lane;
+use crate::labs::request::{self, Overrides};
+use crate::labs::schedule;
+use crate::output;
+use punctual_core::Nanos;
+use punctual_plan::lab::Seeds;
+use punctual_report::format::{counted, duration, plain};
+use punctual_report::terminal;
+use std::path::PathBuf;
+
+/// Run every cell of a lab file; what is there already is not run again
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  punctual lab run examples/lab-quick.toml\n  punctual lab run --plan examples/p2-lab.toml\n  \
+                        punctual lab run examples/p2-lab.toml --seeds 1..10 --repeat 2 -j 4 --junit result.xml\n\n\
+                        A lab that was interrupted, however that came about, goes on by the same command.\n\n\
+                        Exit codes: 0 done, every requirement met; 1 a cell failed, repetitions differ, or interrupted; 2 the request was wrong, \
+                        nothing was started; 3 a requirement is not met; 4 the evidence does not decide one."
+)]
+pub struct Args {
+    /// The lab file (docs/lab.md)
+    file: PathBuf,
+    /// List the cells with their estimated time, and start nothing
+    #[arg(long)]
+    plan: bool,
+    /// The lab's directory; one that is there goes on [default: punctual-lab-<name>]
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Run each cell with each of these seeds: 1..100, 7, 1..10,42 (overrides seeds of the file)
+    #[arg(long, value_name = "SEEDS")]
+    seeds: Option<Seeds>,
+    /// Run each cell and seed so often; in virtual time the runs must be equal (overrides repeat of the file)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeat: Option<u32>,
+    /// Runs in virtual time at the same time [default: parallel of the file, else one a CPU]
+    #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Also write the verdicts as JUnit XML to this file: a suite a cell, a case a requirement and series
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Print lab.json at the end instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Reads, plans, runs, shows.
+pub fn run(args: Args) -> Ending {
+    let lab = request::load(&args.file)?;
+    let overrides = Overrides { seeds: args.seeds.clone(), repeat: args.repeat, parallel: args.jobs.map(usize::from) };
+    let planned = Planned::of(lab, &overrides)?;
+    if args.plan {
+        output::print(&described(&planned))?;
+        return Ok(Exit::Done);
+    }
+    let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-lab-{}", planned.lab.name)));
+    let interrupts = Interrupts::listen()?;
+    let directory = Directory::open(&path)?;
+    directory.prepare(&planned)?;
+    let jobs = planned.jobs();
+    if !path.join(punctual_bundle::lab::FILE).exists() {
+        directory.write(&collect::nothing_yet(&planned, &jobs, &directory)?)?;
+    }
+    let ran = schedule::run(&planned, &jobs, &directory, &interrupts, args.quiet)?;
+    let document = collect::document(&planned, &jobs, &ran, &directory)?;
+    directory.write(&document)?;
+    let page = report::write(&document, &path, None)?;
+    if let Some(file) = &args.junit {
+        report::write_junit(&document, file)?;
+    }
+    if args.json {
+        output::print_json(&document)?;
+    } else {
+        output::print(&terminal::lab(&document, &path.display().to_string(), &show_options()))?;
+        output::print(&format!("\nlab     {}\nreport  {}\n", shown(&path), shown(&page)))?;
+    }
+    if ran.interrupted {
+        return Err(Failure::failed("interrupted: the same command goes on from here"));
+    }
+    Ok(exit::of(&document))
+}
+
+/// The cells, and how long all of it takes.
+fn described(planned: &Planned) -> String {
+    let runs = planned.seeds.len() as u64 * u64::from(planned.repeat);
+    let seeds = match planned.seeds.first() {
+        Some(Some(_)) => format!("{} × ", counted(planned.seeds.len() as u64, "seed")),
+        _ => String::new(),
+    };
+    let cells = planned.cells.len() as u64;
+    let mut text = format!(
+        "lab {}: {} × {seeds}{} = {}\n\n",
+        plain(&planned.lab.name),
+        counted(cells, "cell"),
+        counted(u64::from(planned.repeat), "repetition"),
+        counted(cells * runs, "run")
+    );
+    let width = planned.cells.iter().map(|cell| cell.cell.name.len()).max().unwrap_or(0);
+    let (mut alone, mut side_by_side, mut known) = (Nanos::ZERO, Nanos::ZERO, true);
+    for (number, cell) in planned.cells.iter().enumerate() {
+        let measures = cell.measures.map_or("an unknown time".to_owned(), duration);
+        text += &format!("  {:width$}  {}, measures {measures}\n", cell.cell.name, cell.place);
+        match (planned.expected(number), &cell.lane) {
+            (None, _) => known = false,
+            (Some(time), Lane::Machine) => alone += time * i64::try_from(runs).unwrap_or(i64::MAX),
+            (Some(time), _) => side_by_side += time * i64::try_from(runs).unwrap_or(i64::MAX),
+        }
+    }
+    let together = planned.parallel.clamp(1, (cells * runs).max(1) as usize);
+    let total = alone + Nanos(side_by_side.ns() / together as i64);
+    let said = if known {
+        format!("about {}", duration(total))
+    } else {
+        "not known: a cell does not say how long it takes".to_owned()
+    };
+    text += &format!("\nestimated time  {said}");
+    if side_by_side > Nanos::ZERO {
+        text += &format!(", {} side by side", counted(together as u64, "run"));
+    }
+    text.push('\n');
+    for requirement in &planned.lab.requirements {
+        let of = requirement.measure.as_ref().map_or("every series".to_owned(), |measure| plain(measure));
+        text += &format!("requires        {} of {of}\n", requirement.requirement.value);
+    }
+    text
+}

@@ -1,0 +1,101 @@
+//! Every run of a lab.
+
+use super::lane::{Lane, limit, place};
+use super::request::{Overrides, checked};
+use crate::exit::Failure;
+use punctual_core::Nanos;
+use punctual_plan::lab::{Cell, Lab};
+
+/// A lab with everything decided.
+pub struct Planned {
+    /// The file.
+    pub lab: Lab,
+    /// Its cells.
+    pub cells: Vec<PlannedCell>,
+    /// The seeds; `None` stands for the experiment's own.
+    pub seeds: Vec<Option<u64>>,
+    /// Runs of each cell and seed.
+    pub repeat: u32,
+    /// Runs in virtual time that may go on at once.
+    pub parallel: usize,
+}
+
+/// A cell with what is known before it runs.
+pub struct PlannedCell {
+    /// The cell.
+    pub cell: Cell,
+    /// What it needs for itself.
+    pub lane: Lane,
+    /// Where it runs, in words.
+    pub place: String,
+    /// What its figures are and what they are not.
+    pub limit: Option<&'static str>,
+    /// How long one run measures, in its own time.
+    pub measures: Option<Nanos>,
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The place of the cell.
+    pub cell: usize,
+    /// The place of the seed.
+    pub seed: usize,
+    /// The repetition, from 0.
+    pub repeat: u32,
+}
+
+impl Planned {
+    /// Looks through all cells before anything starts.
+    ///
+    /// # Errors
+    /// What is wrong in the cells, or in what was asked for.
+    pub fn of(lab: Lab, overrides: &Overrides) -> Result<Planned, Failure> {
+        let cells = lab.cells().map_err(Failure::refused)?;
+        let planned = checked(&lab, cells)?;
+        let cells = planned.into_iter().map(|(cell, target, measures)| PlannedCell {
+            cell,
+            lane: Lane::of(&target),
+            place: place(&target),
+            limit: limit(&target),
+            measures,
+        });
+        let cells: Vec<PlannedCell> = cells.collect();
+        let seeds = overrides.seeds.as_ref().or(lab.seeds.as_ref());
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Planned {
+            seeds: seeds.map_or(vec![None], |seeds| seeds.iter().map(Some).collect()),
+            repeat: overrides.repeat.unwrap_or(lab.repeat),
+            parallel: overrides.parallel.or(lab.parallel).unwrap_or(cpus),
+            lab,
+            cells,
+        })
+    }
+
+    /// Every run, in the order in which they are begun: what may run side by side first, then by repetition and seed, so that
+    /// every cell has something early, and the cells of one machine alternate.
+    pub fn jobs(&self) -> Vec<Job> {
+        let repeats = 0..self.repeat;
+        let each = repeats.flat_map(|repeat| (0..self.seeds.len()).map(move |seed| (repeat, seed)));
+        let each = each.flat_map(|(repeat, seed)| (0..self.cells.len()).map(move |cell| Job { cell, seed, repeat }));
+        let mut jobs: Vec<Job> = each.collect();
+        jobs.sort_by(|a, b| self.cells[a.cell].lane.cmp(&self.cells[b.cell].lane));
+        jobs
+    }
+
+    /// Whether runs of a cell must be equal to the last sample.
+    pub fn repeats_exactly(&self, cell: usize) -> bool {
+        self.cells[cell].lane == Lane::Virtual
+    }
+
+    /// How long one run is expected to take by this machine's clock, before any has been seen; `None` where nobody knows.
+    /// In virtual time a guest boots in some seconds and then takes about as long as it measures.
+    pub fn expected(&self, cell: usize) -> Option<Nanos> {
+        let cell = &self.cells[cell];
+        let around = match cell.place.starts_with("virtual machine") {
+            true => Nanos::from_secs(10),
+            false => Nanos::SECOND,
+        };
+        cell.measures.map(|measures| measures + around)
+    }
+}

@@ -1,0 +1,49 @@
+//! The verdicts of a lab as JUnit XML: a suite a cell, a case a requirement and series. A cell that failed, and repetitions that differ,
+//! are cases with an error.
+
+use super::junit::{of_verdict, status};
+use crate::sentence::lab as words;
+use punctual_bundle::lab::{CellDocument, CellState, LabDocument};
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use std::io::{self, Write};
+
+/// The report.
+pub fn write(lab: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
+    let mut report = Report::new(lab.name.as_str());
+    for cell in &lab.cells {
+        let mut suite = TestSuite::new(cell.name.as_str());
+        suite.add_test_case(ran(cell));
+        if let Some(equal) = cell.equal {
+            let trouble = cell.trouble.join("; ");
+            let status = match equal {
+                true => TestCaseStatus::success(),
+                false => status(NonSuccessKind::Error, "not-equal", &trouble),
+            };
+            suite.add_test_case(case("repetitions are equal to the last sample", &cell.target, status));
+        }
+        for series in &cell.series {
+            let name = format!("{}/{}", series.figures.phase, series.figures.series);
+            for requirement in &series.requirements {
+                let message = words::requirement(cell, series, requirement);
+                suite.add_test_case(case(&requirement.requirement, &name, of_verdict(requirement.verdict, &message)));
+            }
+        }
+        report.add_test_suite(suite);
+    }
+    report.serialize(&mut *out).map_err(io::Error::other)
+}
+
+fn ran(cell: &CellDocument) -> TestCase {
+    let status = match cell.state {
+        CellState::Done => TestCaseStatus::success(),
+        CellState::Waiting => status(NonSuccessKind::Error, "not-run", "it was not run to its end"),
+        CellState::Failed => status(NonSuccessKind::Error, "failed", &cell.trouble.join("; ")),
+    };
+    case("runs", &cell.target, status)
+}
+
+fn case(name: &str, class: &str, status: TestCaseStatus) -> TestCase {
+    let mut case = TestCase::new(name, status);
+    case.set_classname(class);
+    case
+}

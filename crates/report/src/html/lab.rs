@@ -1,0 +1,171 @@
+//! `punctual lab report`: what a lab has found, as one page that opens without network.
+//!
+//! Reading order: the [`curves`] of all cells, the [`heat`] maps, the other [`tables`], and the page put together here.
+
+mod curves;
+mod heat;
+mod tables;
+
+use super::curve::Curve;
+use super::drawing::{self, Drawing};
+use super::gather::Content;
+use super::island::Island;
+use super::page::{policy, script, style, templates};
+use super::recording::section::Data;
+use super::scale::Scale;
+use super::table::Table;
+use super::text::{instant, name};
+use super::{HtmlError, SIZE_LIMIT, SIZES, Size};
+use crate::sentence::lab as words;
+use minijinja::Value;
+use minijinja::value::Serde;
+use punctual_bundle::Bundle;
+use punctual_bundle::lab::{CellState, LabDocument};
+use punctual_bundle::summary::{Summary, VerdictWord};
+use serde::Serialize;
+
+const SCRIPT: [&str; 1] = [include_str!("assets/lab.js")];
+/// Sentences below the verdict; the rest is counted.
+const ITEMS: usize = 12;
+
+#[derive(Serialize)]
+struct Page {
+    policy: Value,
+    title: String,
+    about: Vec<(&'static str, String)>,
+    banner: Option<Banner>,
+    /// What the figures are and what they are not.
+    limits: Vec<String>,
+    /// The same in a sentence, beside each figure.
+    caption: String,
+    heat: Vec<Table>,
+    drawing: Drawing,
+    reduced: Option<String>,
+    figures: Table,
+    published: Vec<(String, Table)>,
+    effects: Option<Table>,
+    seeds: Option<Table>,
+    cells: Table,
+    version: &'static str,
+    style: Value,
+    script: Value,
+    island: Value,
+}
+
+#[derive(Serialize)]
+struct Banner {
+    class: &'static str,
+    mark: &'static str,
+    text: String,
+    items: Vec<String>,
+}
+
+/// The page. `pooled` are the bundles of the cells in their order, all seeds as one (`None` where there is none); `directory` stands
+/// in the commands that the page names.
+///
+/// # Errors
+/// It does not fit however coarse the curves, or a template does not fit its data.
+pub fn lab(lab: &LabDocument, pooled: &[Option<Bundle>], directory: &str) -> Result<String, HtmlError> {
+    let summaries: Vec<Option<Summary>> =
+        pooled.iter().map(|bundle| bundle.as_ref().map(punctual_analyze::summarize)).collect();
+    let content = curves::content(lab, pooled, &summaries);
+    let mut smallest = usize::MAX;
+    for size in &SIZES {
+        let page = render(lab, &content, size, directory)?;
+        if page.len() < SIZE_LIMIT {
+            return Ok(page);
+        }
+        smallest = smallest.min(page.len());
+    }
+    Err(HtmlError::TooLarge { bytes: smallest, limit: SIZE_LIMIT })
+}
+
+fn render(lab: &LabDocument, content: &Content<'_>, size: &Size, directory: &str) -> Result<String, HtmlError> {
+    let curves: Vec<Curve> = content.lines.iter().map(|line| line.curve.reduced(size.bins)).collect();
+    let scale = Scale::of(content, &curves);
+    let island = Island::of(content, &curves, scale, size, Data::of(&[], 0, 0))
+        .to_text()
+        .map_err(|why| HtmlError::Render(why.to_string()))?;
+    // Without a script there is no choice of the series: the first is drawn.
+    let (first, first_curves) = curves::of_first_group(content, &curves);
+    let (style, script) = (style(), script(&SCRIPT));
+    let page = Page {
+        policy: Value::from_safe_string(policy(&style, &script)),
+        title: name(&lab.name),
+        about: about(lab),
+        banner: banner(lab),
+        limits: lab.limits.iter().map(|limit| name_whole(limit)).collect(),
+        caption: caption(lab),
+        heat: heat::tables(lab),
+        drawing: drawing::draw(&first, &first_curves, &scale),
+        reduced: (content.left_out > 0)
+            .then(|| format!("{} more curves are not shown: too many for one page.", content.left_out)),
+        figures: tables::figures(lab),
+        published: tables::published(lab),
+        effects: tables::effects(lab),
+        seeds: tables::seeds(lab, directory),
+        cells: tables::cells(lab, directory),
+        version: env!("CARGO_PKG_VERSION"),
+        style: Value::from_safe_string(style),
+        script: Value::from_safe_string(script),
+        island: Value::from_safe_string(island),
+    };
+    let failed = |why: minijinja::Error| HtmlError::Render(format!("{why:#}"));
+    templates().and_then(|all| all.get_template("lab.html")?.render(Serde(&page))).map_err(failed)
+}
+
+/// A sentence of bounded length.
+fn name_whole(text: &str) -> String {
+    super::text::clip(&crate::format::plain(text), 1_000)
+}
+
+/// The first sentence of each limit.
+fn caption(lab: &LabDocument) -> String {
+    let first = |limit: &String| limit.split_inclusive(". ").next().map(|sentence| name_whole(sentence.trim()));
+    lab.limits.iter().filter_map(first).collect::<Vec<_>>().join(" ")
+}
+
+fn about(lab: &LabDocument) -> Vec<(&'static str, String)> {
+    let axis = |axis: &punctual_bundle::lab::AxisDocument| {
+        let values: Vec<String> = axis.values.iter().map(|value| name(value)).collect();
+        format!("{}: {}", name(&axis.name), values.join(", "))
+    };
+    let mut targets: Vec<String> = lab.cells.iter().map(|cell| name(&cell.target)).collect();
+    targets.dedup();
+    targets.truncate(6);
+    let axes: Vec<String> = lab.axes.iter().map(axis).collect();
+    vec![
+        ("Extent", words::extent(lab)),
+        ("Axes", if axes.is_empty() { "none".to_owned() } else { axes.join("; ") }),
+        ("Run on", targets.join(", ")),
+        ("First run", instant(lab.created)),
+        ("Made with", format!("punctual {}", name(&lab.punctual))),
+    ]
+}
+
+fn banner(lab: &LabDocument) -> Option<Banner> {
+    let mut items: Vec<String> = Vec::new();
+    let bad = lab.cells.iter().flat_map(|cell| cell.series.iter().map(move |series| (cell, series)));
+    for (cell, series) in bad {
+        let not_met = series.requirements.iter().filter(|r| r.verdict != VerdictWord::Met);
+        items.extend(not_met.map(|requirement| name_whole(&words::requirement(cell, series, requirement))));
+    }
+    items.extend(
+        lab.cells.iter().flat_map(|cell| cell.trouble.iter().map(|text| name_whole(&format!("{}: {text}", cell.name)))),
+    );
+    if items.len() > ITEMS {
+        let more = items.len() - ITEMS;
+        items.truncate(ITEMS);
+        items.push(format!("and {more} more"));
+    }
+    let failed = lab.cells.iter().any(|cell| cell.state == CellState::Failed || cell.equal == Some(false));
+    let (class, mark, text) = match lab.verdict {
+        Some(VerdictWord::NotMet) => ("bad", "✗", "A requirement is not met."),
+        _ if failed => ("bad", "✗", "Not every cell can be trusted."),
+        _ if !lab.finished => ("warn", "…", "Not every cell was run to its end."),
+        Some(VerdictWord::Undecided) => ("warn", "?", "The evidence does not decide every requirement."),
+        Some(VerdictWord::Met) => ("good", "✓", "Every requirement is met in every cell."),
+        None => return None,
+    };
+    Some(Banner { class, mark, text: text.to_owned(), items })
+}

@@ -1,0 +1,107 @@
+//! The curves of all cells: a group is a series, its members are the cells.
+
+use crate::html::MAX_SERIES;
+use crate::html::curve::Curve;
+use crate::html::gather::{Content, Group, Line};
+use crate::html::over_time::Source;
+use crate::html::percentiles;
+use crate::html::style::Style;
+use crate::html::text;
+use crate::sentence::lab as words;
+use punctual_analyze::{Distribution, Timeline};
+use punctual_bundle::lab::{CellDocument, LabDocument};
+use punctual_bundle::summary::Summary;
+use punctual_bundle::{Bundle, Phase, Series};
+use punctual_core::ClockNs;
+
+/// All series of all cells.
+pub fn content<'a>(
+    lab: &'a LabDocument,
+    pooled: &'a [Option<Bundle>],
+    summaries: &'a [Option<Summary>],
+) -> Content<'a> {
+    let all = words::series(lab);
+    let phases = all.iter().map(|(phase, _)| phase).collect::<std::collections::BTreeSet<_>>().len();
+    let (mut groups, mut lines, mut left_out) = (Vec::new(), Vec::new(), 0);
+    for (number, (phase, series)) in all.iter().enumerate() {
+        let name = if phases > 1 { format!("{phase} · {series}") } else { series.clone() };
+        let name = text::name(&name);
+        for (k, cell) in lab.cells.iter().enumerate() {
+            let bundle = pooled.get(k).and_then(Option::as_ref).zip(summaries.get(k).and_then(Option::as_ref));
+            let Some(line) = bundle.and_then(|(b, s)| line(number, k, &name, cell, b, s, (phase, series))) else {
+                continue;
+            };
+            if lines.len() < MAX_SERIES {
+                lines.push(line);
+            } else {
+                left_out += 1;
+            }
+        }
+        groups.push(Group {
+            name,
+            bundle: 0,
+            style: Style::nth(number),
+            together: Vec::new(),
+            together_corrected: Vec::new(),
+        });
+    }
+    Content { groups, lines, labels: Vec::new(), left_out, apart: true }
+}
+
+fn line<'a>(
+    group: usize,
+    number: usize,
+    group_name: &str,
+    cell: &CellDocument,
+    bundle: &'a Bundle,
+    summary: &'a Summary,
+    (phase_name, series_name): (&str, &str),
+) -> Option<Line<'a>> {
+    let phase: &Phase = bundle.phases.iter().find(|phase| phase.meta.name == phase_name)?;
+    let series: &Series = phase.series.iter().find(|series| series.meta.name == series_name)?;
+    let of_phase = summary.phases.iter().find(|phase| phase.name == phase_name)?;
+    let figures = of_phase.series.iter().find(|series| series.name == series_name)?;
+    let data = &series.state.data;
+    let short = text::name(&cell.name);
+    Some(Line {
+        group,
+        full: format!("{short} · {group_name}"),
+        short,
+        style: Style::nth(number),
+        phase,
+        series,
+        summary: figures,
+        curve: Curve::of(data),
+        percentiles: percentiles::points(&Distribution::of(data)),
+        corrected: Distribution::corrected(data).map(|d| percentiles::points(&d)).unwrap_or_default(),
+        timeline: Timeline::default(),
+        source: Source::Nothing,
+        trouble: None,
+        zero: ClockNs::default(),
+        since_phase: false,
+    })
+}
+
+/// The first series alone, for the drawing that needs no script.
+pub fn of_first_group<'a>(content: &Content<'a>, curves: &[Curve]) -> (Content<'a>, Vec<Curve>) {
+    let first = content.lines.iter().take_while(|line| line.group == content.lines[0].group).count();
+    let lines = content.lines[..first].iter().map(|line| Line {
+        group: 0,
+        short: line.short.clone(),
+        full: line.full.clone(),
+        style: line.style,
+        phase: line.phase,
+        series: line.series,
+        summary: line.summary,
+        curve: line.curve.clone(),
+        percentiles: line.percentiles.clone(),
+        corrected: line.corrected.clone(),
+        timeline: line.timeline.clone(),
+        source: line.source,
+        trouble: None,
+        zero: line.zero,
+        since_phase: line.since_phase,
+    });
+    let content = Content { groups: Vec::new(), lines: lines.collect(), labels: Vec::new(), left_out: 0, apart: true };
+    (content, curves[..first].to_vec())
+}

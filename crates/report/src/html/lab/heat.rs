@@ -1,0 +1,157 @@
+//! Heat maps: for each series, the worst case and the percentiles over the axes.
+
+use crate::format::micros_f64;
+use crate::html::table::{Cell, Column, Table};
+use crate::html::text::name;
+use crate::sentence::lab as words;
+use punctual_analyze::lab::value;
+use punctual_bundle::lab::{AxisDocument, CellDocument, CellState, LabDocument};
+use punctual_bundle::summary::VerdictWord;
+
+/// Figures of a map, the worst case first.
+const METRICS: [(&str, &str); 5] =
+    [("max", "worst"), ("p99.9", "p99.9"), ("p99", "p99"), ("p50", "median"), ("min", "min")];
+/// An axis with more values than this stands in rows.
+const COLUMNS: usize = 6;
+const CLASSES: [&str; 10] = ["heat0", "heat1", "heat2", "heat3", "heat4", "heat5", "heat6", "heat7", "heat8", "heat9"];
+
+/// A map for each series.
+pub fn tables(lab: &LabDocument) -> Vec<Table> {
+    let (rows, across) = arrangement(&lab.axes);
+    words::series(lab).iter().map(|series| table(lab, series, rows, across)).collect()
+}
+
+/// The axes down and, where there are several and it is short, the last one across.
+fn arrangement(axes: &[AxisDocument]) -> (&[AxisDocument], Option<&AxisDocument>) {
+    match axes {
+        [rows @ .., last] if !rows.is_empty() && last.values.len() <= COLUMNS => (rows, Some(last)),
+        all => (all, None),
+    }
+}
+
+fn table(lab: &LabDocument, series: &(String, String), rows: &[AxisDocument], across: Option<&AxisDocument>) -> Table {
+    let values: Vec<Option<&String>> = across.map_or(vec![None], |axis| axis.values.iter().map(Some).collect());
+    let mut columns = vec![Column::text(&rows.iter().map(|axis| name(&axis.name)).collect::<Vec<_>>().join(" · "))];
+    let shown: Vec<(&str, &str)> = METRICS
+        .into_iter()
+        .filter(|(metric, _)| lab.cells.iter().any(|cell| figure(cell, series, metric).is_some()))
+        .collect();
+    for (_, title) in &shown {
+        columns.extend(values.iter().map(|value| match value {
+            Some(value) => Column::figures(&format!("{title}, {}", name(value))),
+            None => Column::figures(title),
+        }));
+    }
+    let row_keys = keys(lab, rows);
+    let row = |key: &Vec<String>| {
+        let words: Vec<String> = key.iter().map(|value| name(value)).collect();
+        let mut cells = vec![Cell::text(if words.is_empty() { "all".to_owned() } else { words.join(" · ") })];
+        for (metric, _) in &shown {
+            let scale = Scale::of(lab, series, metric);
+            cells.extend(values.iter().map(|value| {
+                let found = cell_of(lab, rows, key, across, *value);
+                found.map_or(Cell::default(), |cell| of_cell(cell, series, metric, &scale))
+            }));
+        }
+        cells
+    };
+    Table {
+        caption: format!(
+            "{}: latency in µs; within each figure the colour goes from its smallest to its largest, by factors.",
+            name(&format!("{}/{}", series.0, series.1))
+        ),
+        columns,
+        rows: row_keys.iter().map(row).collect(),
+        sortable: true,
+    }
+}
+
+/// The combinations of these axes' values that cells have, in the order of the cells.
+fn keys(lab: &LabDocument, rows: &[AxisDocument]) -> Vec<Vec<String>> {
+    let mut keys: Vec<Vec<String>> = Vec::new();
+    for cell in &lab.cells {
+        let key: Vec<String> = rows.iter().map(|axis| cell.axes.get(&axis.name).cloned().unwrap_or_default()).collect();
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    keys
+}
+
+fn cell_of<'a>(
+    lab: &'a LabDocument,
+    rows: &[AxisDocument],
+    key: &[String],
+    across: Option<&AxisDocument>,
+    value: Option<&String>,
+) -> Option<&'a CellDocument> {
+    lab.cells.iter().find(|cell| {
+        rows.iter().zip(key).all(|(axis, wanted)| cell.axes.get(&axis.name).is_some_and(|own| own == wanted))
+            && across.is_none_or(|axis| cell.axes.get(&axis.name) == value)
+    })
+}
+
+fn figure(cell: &CellDocument, series: &(String, String), metric: &str) -> Option<i64> {
+    let found = cell.series.iter().find(|one| (&one.figures.phase, &one.figures.series) == (&series.0, &series.1));
+    found.and_then(|one| value(&one.figures, metric))
+}
+
+fn of_cell(cell: &CellDocument, series: &(String, String), metric: &str, scale: &Scale) -> Cell {
+    let Some(ns) = figure(cell, series, metric) else {
+        return match cell.state {
+            CellState::Failed => Cell::missing("failed"),
+            CellState::Waiting => Cell::missing("not run"),
+            CellState::Done => Cell::missing("–"),
+        };
+    };
+    let mut made = Cell {
+        class: scale.class(ns),
+        exact: Some(format!("{ns} ns, {}", cell.name)),
+        ..Cell::figure(micros_f64(ns as f64), ns as f64)
+    };
+    if metric == "max" && verdict_of(cell, series) == Some(VerdictWord::NotMet) {
+        made = made.badge("not met", "bad");
+    }
+    made
+}
+
+/// The worst verdict on a series of a cell.
+fn verdict_of(cell: &CellDocument, series: &(String, String)) -> Option<VerdictWord> {
+    let found = cell.series.iter().find(|one| (&one.figures.phase, &one.figures.series) == (&series.0, &series.1))?;
+    found.requirements.iter().map(|r| r.verdict).find(|verdict| *verdict == VerdictWord::NotMet)
+}
+
+/// Colours by the logarithm of a latency, from the smallest to the largest of all cells.
+struct Scale {
+    low: f64,
+    high: f64,
+}
+
+impl Scale {
+    fn of(lab: &LabDocument, series: &(String, String), metric: &str) -> Scale {
+        let logs = lab.cells.iter().filter_map(|cell| figure(cell, series, metric)).map(|ns| (ns.max(1) as f64).ln());
+        let (low, high) =
+            logs.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), log| (low.min(log), high.max(log)));
+        Scale { low, high }
+    }
+
+    fn class(&self, ns: i64) -> &'static str {
+        // A factor of 2 or less from end to end deserves no alarming colours.
+        let span = (self.high - self.low).max(2f64.ln());
+        let share = ((ns.max(1) as f64).ln() - self.low) / span;
+        CLASSES[((share * 10.0) as usize).min(9)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_go_by_factors() {
+        let scale = Scale { low: 10_000f64.ln(), high: 10_000_000f64.ln() };
+        assert_eq!([scale.class(10_000), scale.class(300_000), scale.class(10_000_000)], ["heat0", "heat4", "heat9"]);
+        let narrow = Scale { low: 10_000f64.ln(), high: 10_100f64.ln() };
+        assert_eq!(narrow.class(10_100), "heat0");
+    }
+}
