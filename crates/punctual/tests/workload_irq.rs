@@ -161,9 +161,12 @@ fn row(interrupts: &str, handler: &str) -> u64 {
     row.split_whitespace().skip(1).map_while(|word| word.parse::<u64>().ok()).sum()
 }
 
+/// At boot the kernel looks whether timer interrupts come in time, and gives up where a busy machine does not let QEMU run.
+const BOOT: &str = "no_timer_check";
+
 /// P2's interrupt response, its interrupts raised by a device: on a kernel of Debian 12.
 fn a_device_interrupts(kernel: &str) {
-    let Some(mut guest) = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), kernel, "", 2) else { return };
+    let Some(mut guest) = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), kernel, BOOT, 2) else { return };
     guest.job = Job::Script(include_str!("guests/irq.sh").into());
     guest.modules = vec!["uio_pci_generic".into()];
     guest.qemu_args = vec!["-device".into(), "edu".into()];
@@ -184,6 +187,28 @@ fn a_device_interrupts(kernel: &str) {
         assert!(notes(&summary)["absent"].as_array().is_none_or(Vec::is_empty), "{source} on {kernel}: {summary:#}");
         whole_and_counted(&summary, hops, 200);
     }
+    // A device that raises its own: nobody knows when.
+    let uio = summary("uio");
+    let named = |name: &str| {
+        uio["phases"][0]["series"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|one| one["name"].to_string().contains(name))
+            .count()
+    };
+    // It raises the next as soon as it may, which can be before the thread has woken.
+    let measured = series(&uio, "/handler-to-thread")["count"].as_f64().unwrap();
+    let told_apart = figure(&uio, "mixed") + figure(&uio, "unstamped");
+    assert_eq!((measured + told_apart, named("to-handler"), named("whole")), (200.0, 0, 0));
+    assert!(measured >= 100.0, "{uio}");
+    assert!(series(&uio, "/handler-to-thread")["min"].as_i64().unwrap() > 0);
+    let validation = &notes(&uio)["validations"][0];
+    assert_eq!(
+        (validation["agrees"].as_bool(), validation["counted"]["known"].as_u64() >= Some(200)),
+        (Some(true), true),
+        "{validation}"
+    );
     // Counted from outside of punctual, too: those measured, those of warming up, and the one of the trial.
     let counted = row(told(&result, "after-edu"), "uio_pci_generic");
     assert!((200..300).contains(&counted), "{counted}");
@@ -200,4 +225,23 @@ fn a_device_interrupts_a_standard_kernel() {
 #[test]
 fn a_device_interrupts_a_real_time_kernel() {
     a_device_interrupts("debian:6.1-rt");
+}
+
+#[test]
+fn a_gpio_loop_is_followed() {
+    let Some(mut guest) = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), "debian:7.2", BOOT, 2) else {
+        return;
+    };
+    guest.job = Job::Script(include_str!("guests/gpio.sh").into());
+    guest.modules = vec!["gpio-sim".into()];
+    let Some(result) = testing::or_skip(guest.run()) else { return };
+    let finished = result.outcome == Outcome::Finished && result.problems.is_empty();
+    assert!(finished && result.exit_status == Some(0), "{}", testing::story(&result));
+    for (name, expected) in [("unwired", "are the two lines wired together?"), ("beyond", "there is no in_line 8")] {
+        let said = format!("{} {}", told(&result, name), told(&result, &format!("said-{name}")));
+        assert!(told(&result, &format!("status-{name}")) == "1" && said.contains(expected), "{said}");
+    }
+    let summary: Value = serde_json::from_str(told(&result, "gpio")).unwrap();
+    whole_and_counted(&summary, &["/to-handler", "/handler-to-thread"], 20);
+    assert!(notes(&summary)["absent"].as_array().is_none_or(Vec::is_empty), "the kernel stamps the edge: {summary:#}");
 }

@@ -32,6 +32,8 @@ use watch::{Source, Watch};
 
 /// Interrupts for nothing before the first sample.
 const WARM_UP: u64 = 8;
+/// The longest distance of those of a device.
+const PATIENT: Nanos = Nanos::from_millis(100);
 /// Times in a row that the CPU to be interrupted may not be ready.
 const VAIN_MAX: u64 = 1_000;
 
@@ -199,17 +201,10 @@ impl Waiter {
                 let alone = source.sharers <= 1;
                 let skipped = raiser.run(go, stop, |came| {
                     let book = &mut lanes.book;
-                    let handler = match came.entries {
-                        Some(2..) if alone => {
-                            book.mixed += 1;
-                            None
-                        }
-                        Some(0) => {
-                            book.unstamped += 1;
-                            None
-                        }
-                        _ => came.handler,
-                    };
+                    let mixed = alone && matches!(came.entries, Some(2..));
+                    let handler = came.handler.filter(|_| !mixed && came.entries != Some(0));
+                    book.mixed += u64::from(mixed);
+                    book.unstamped += u64::from(stamps.is_some() && !mixed && handler.is_none());
                     let raiser::Came { raised, woke, handled_on, .. } = came;
                     lanes.take(Passed { raised, handler, expiry: None, woke, handled_on }, stop);
                     lanes.left() > 0
@@ -222,16 +217,23 @@ impl Waiter {
         }
     }
 
-    /// Interrupts that are not measured, from now on.
+    /// Interrupts that are not measured, from now on, no further apart than this.
     fn spare(&mut self, count: u64, period: Nanos) -> io::Result<Lanes> {
         let Some(lanes) = &self.lanes else { return Err(io::Error::other("it has not ended")) };
         let mut scratch = lanes.scratch(count);
-        let start = Monotonic.now() + 100_000;
-        // None for a device that raises its own when it pleases.
-        if matches!(&self.way, Way::Raised { line, .. } if !line.is_raised()) {
-            return Ok(scratch);
+        // What is slow to come back, as a line through an opto-coupler, is given the time that it will have.
+        let period = if self.source.own { self.period.min(PATIENT) } else { self.period.min(period) };
+        let start = Monotonic.now() + period.ns().max(100_000);
+        // A device that raises its own when it pleases is not waited for; the code is gone through all the same.
+        let comes = !matches!(&self.way, Way::Raised { line, .. } if !line.is_raised());
+        let end = if comes { i64::MAX } else { start };
+        self.measure(&mut scratch, Go { start, period, count, end }, &Arc::default())?;
+        if !comes {
+            scratch.take(Passed { handler: Some(0), handled_on: Some(0), ..Passed::default() }, &Stop::default());
         }
-        self.measure(&mut scratch, Go { start, period, count, end: i64::MAX }, &Arc::default())?;
+        if self.source.own {
+            Monotonic.sleep_until(Monotonic.now() + period.ns());
+        }
         Ok(scratch)
     }
 }
@@ -344,7 +346,7 @@ impl Task for Waiter {
             }
         }
         // What can never come is told before anything starts.
-        let why = self.spare(1, self.period).err();
+        let why = self.spare(1, Nanos::MILLI).err();
         why.map_or(Ok(()), |why| Err(format!("{why} ({})", self.source.doubt)))
     }
 
@@ -354,7 +356,7 @@ impl Task for Waiter {
 
     fn warm_up(&mut self) {
         // What fails here fails again, and is told, in the real loop.
-        let _ = self.spare(WARM_UP, self.period.min(Nanos::MILLI));
+        let _ = self.spare(WARM_UP, Nanos::MILLI);
     }
 
     fn run(&mut self, start: i64) -> io::Result<()> {

@@ -29,5 +29,18 @@ sleep 3
 kill -9 $!
 wait $! 2>/dev/null
 measured again --set source=edu
-cat /sys/bus/pci/devices/*/uio/uio0/name >/results/uio-name
+# Somebody else raises it, and acknowledges it some time later.
+base=$(sed -n '1s/ .*//p' /sys/bus/pci/devices/*/uio/uio0/device/resource)
+raise() {
+    while :; do
+        devmem $((base + 0x60)) 32 1
+        usleep 2000
+        devmem $((base + 0x64)) 32 1
+        usleep 10000
+    done
+}
+raise &
+raiser=$!
+measured uio --set source=uio --set device=/dev/uio0
+kill $raiser
 exit $status

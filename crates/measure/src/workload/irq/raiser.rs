@@ -34,6 +34,10 @@ pub trait Line: Send + Sync {
     }
     /// Waits for it, in the measuring thread; `false`: a signal came.
     fn wait(&self) -> io::Result<bool>;
+    /// Forgets what came while nobody waited, in the measuring thread.
+    fn settle(&self) -> io::Result<()> {
+        Ok(())
+    }
     /// Lets the next one come, in the measuring thread, after the sample.
     fn rearm(&self) -> io::Result<()> {
         Ok(())
@@ -151,10 +155,8 @@ impl Raiser {
         shared.answered.store(self.raised(), Ordering::Release);
         shared.skipped.store(0, Ordering::Release);
         let gone = || io::Error::other("the thread that raises interrupts has ended");
-        self.line.rearm()?;
-        if !self.line.is_raised() {
-            self.arm();
-        }
+        self.line.settle()?;
+        self.let_come()?;
         self.orders.as_ref().ok_or_else(gone)?.send((go, Arc::clone(stop))).map_err(|_| gone())?;
         let mut result = Ok(());
         while !shared.over.load(Ordering::Acquire) && !stop.is_asked() {
@@ -167,12 +169,9 @@ impl Raiser {
                 }
             }
             let goes_on = take(self.came());
-            if let Err(why) = self.line.rearm() {
+            if let Err(why) = self.let_come() {
                 result = Err(why);
                 break;
-            }
-            if !self.line.is_raised() {
-                self.arm();
             }
             shared.answered.store(self.raised(), Ordering::Release);
             if !goes_on {
@@ -192,11 +191,14 @@ impl Raiser {
         Ok(shared.skipped.load(Ordering::Acquire))
     }
 
-    fn arm(&self) {
-        if let Some(stamps) = &self.stamps {
+    /// Lets the next one come.
+    fn let_come(&self) -> io::Result<()> {
+        // One that nobody here raises may come at once.
+        if let Some(stamps) = self.stamps.as_ref().filter(|_| !self.line.is_raised()) {
             self.shared.entries.store(stamps.entries(), Ordering::Relaxed);
             stamps.arm(1);
         }
+        self.line.rearm()
     }
 
     /// Directly after the wait.

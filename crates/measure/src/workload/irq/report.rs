@@ -143,7 +143,6 @@ fn by_perf(waiter: &mut Waiter) -> Option<Validation> {
         Way::Raised { .. } if waiter.source.own => return None,
         Way::Raised { .. } => waiter.cpu?,
     };
-    let period = waiter.period.clamp(Nanos::from_micros(100), Nanos::MILLI);
     let mut entries = 0;
     let counted = (|| {
         let tracepoints = stamps.tracepoints().iter();
@@ -151,7 +150,7 @@ fn by_perf(waiter: &mut Waiter) -> Option<Validation> {
         let counters = counters.collect::<Result<Vec<Counter>, String>>()?;
         counters.iter().for_each(Counter::enable);
         let before = stamps.entries();
-        let outcome = waiter.spare(COUNTED, period);
+        let outcome = waiter.spare(COUNTED, Nanos::MILLI);
         entries = stamps.entries() - before;
         counters.iter().for_each(Counter::disable);
         outcome.map_err(|why| why.to_string())?;

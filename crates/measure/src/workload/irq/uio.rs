@@ -116,11 +116,6 @@ impl Uio {
         // What somebody killed may have left.
         uio.quiet();
         uio.unmask().map_err(|why| format!("{at}: its interrupt cannot be let in: {why}"))?;
-        // What was pending comes at once.
-        while ready(uio.file.as_raw_fd(), 10).map_err(|why| why.to_string())? {
-            uio.wait().map_err(|why| why.to_string())?;
-            uio.rearm().map_err(|why| why.to_string())?;
-        }
         Ok(uio)
     }
 
@@ -183,6 +178,12 @@ impl Line for Uio {
             return Ok(true);
         }
         interrupted(io::Error::last_os_error())
+    }
+    fn settle(&self) -> io::Result<()> {
+        while ready(self.file.as_raw_fd(), 0)? {
+            self.wait()?;
+        }
+        Ok(())
     }
     fn rearm(&self) -> io::Result<()> {
         self.quiet();
