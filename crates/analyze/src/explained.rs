@@ -114,6 +114,7 @@ impl Explanations {
         ExplainedPart {
             cause: part.cause.word().to_owned(),
             who: part.cause.who(&self.names),
+            tid: part.cause.task().map(|tid| tid.0),
             ns: part.span().ns(),
             from: part.from.ns(),
             cpu: part.cpu,

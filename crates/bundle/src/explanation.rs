@@ -72,6 +72,8 @@ pub struct ExplainedPart {
     pub cause: String,
     /// Who or what is responsible, by name; `null` where the cause says it all, or nobody knows.
     pub who: Option<String>,
+    /// The task that is responsible, where one is.
+    pub tid: Option<u32>,
     /// How long it took.
     pub ns: i64,
     /// Its beginning.

@@ -128,15 +128,6 @@ impl Flight {
     /// Writes what was copied since the last call.
     pub fn save(&mut self) {
         let Some(taken) = self.shelf.lock().ok().and_then(|mut shelf| shelf.take()) else { return };
-        let mut outcome = Ok(());
-        for (number, window) in &taken.fresh {
-            let records: Vec<&[u8]> = window.records.iter().map(Vec::as_slice).collect();
-            outcome = outcome.and_then(|()| self.writer.put(*number, &window.head, &records));
-        }
-        // Only now: at no instant are there fewer windows than before.
-        for number in &taken.gone {
-            outcome = outcome.and_then(|()| self.writer.remove(*number));
-        }
         self.document.series = taken.series;
         let names = &mut self.document.names;
         (names.tasks, names.stacks) = (taken.tasks, taken.stacks);
@@ -146,7 +137,15 @@ impl Flight {
                 names.symbols = symbols;
             }
         }
-        outcome = outcome.and_then(|()| self.writer.renew(&self.document));
+        // In this order: whatever occurs in a window has a name, and at no instant are there fewer windows than before.
+        let mut outcome = self.writer.renew(&self.document);
+        for (number, window) in &taken.fresh {
+            let records: Vec<&[u8]> = window.records.iter().map(Vec::as_slice).collect();
+            outcome = outcome.and_then(|()| self.writer.put(*number, &window.head, &records));
+        }
+        for number in &taken.gone {
+            outcome = outcome.and_then(|()| self.writer.remove(*number));
+        }
         if let (Err(why), None) = (outcome, &self.trouble) {
             self.trouble = Some(why);
         }

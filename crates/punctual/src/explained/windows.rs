@@ -5,10 +5,10 @@ use punctual_analyze::explain::{Kind, Late};
 use punctual_analyze::threads::Coverage;
 use punctual_analyze::{Explained, Explanations};
 use punctual_bundle::explanation::EventSource;
-use punctual_bundle::windows::{SavedWindow, Waited, WindowHead};
-use punctual_bundle::{Bundle, BundleError};
+use punctual_bundle::windows::{KeptRule, SavedWindow, Waited, WindowHead};
+use punctual_bundle::{Bundle, BundleError, Series};
 use punctual_core::event::Tid;
-use punctual_core::{Event, Finding, Severity, What};
+use punctual_core::{Event, Finding, Nanos, Sample, Severity, What};
 use punctual_record::merge::{Batches, Merge};
 use punctual_record::wire::{self, WireError};
 use std::collections::HashMap;
@@ -44,6 +44,12 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
         }
     }
     findings.extend(trouble.findings());
+    findings.extend(
+        bundle
+            .series()
+            .filter(|(phase, series)| wanted.wants(phase, &series.meta.name))
+            .filter_map(|(phase, series)| worst_without(document.rule, &windows.windows, phase, series)),
+    );
     let wants = |series: &&punctual_bundle::windows::SeriesWindows| wanted.wants(&series.phase, &series.series);
     Some(Explanations {
         source: EventSource::Windows,
@@ -54,6 +60,22 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
         samples,
         findings,
     })
+}
+
+/// Samples among the worst that the statistics hold and that have no window: the recorder counts what it missed, and this counts again.
+fn worst_without(rule: KeptRule, windows: &[SavedWindow], phase: &str, series: &Series) -> Option<Finding> {
+    let of = |window: &&SavedWindow| window.head.phase == phase && window.head.series == series.meta.name;
+    let kept: Vec<Nanos> = windows.iter().filter(of).map(|window| window.head.latency()).collect();
+    let least = rule.above.unwrap_or(Nanos(1));
+    let worst = series.state.data.worst.iter().map(Sample::latency).filter(|latency| *latency >= least);
+    let without = |(place, latency): (usize, Nanos)| {
+        (place + 1).saturating_sub(kept.iter().filter(|kept| **kept >= latency).count())
+    };
+    let missing = worst.take(rule.worst as usize).enumerate().map(without).max().filter(|missing| *missing > 0)?;
+    let message = format!("of the {} worst samples {missing} have no window", rule.worst);
+    let finding =
+        Finding::new("worst-without-window", Severity::Warning, format!("{phase}/{}", series.meta.name), message);
+    Some(finding.remedy("the counts of the series say why: missed_overwritten, missed_room, unseen"))
 }
 
 /// At most so many of each series.

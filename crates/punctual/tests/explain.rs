@@ -1,0 +1,11 @@
+//! `--explain` and `punctual explain`: samples that this test made late are blamed on what it did.
+
+#[path = "explain/affinity.rs"]
+mod affinity;
+mod common;
+#[path = "explain/hog.rs"]
+mod hog;
+#[path = "explain/injected.rs"]
+mod injected;
+#[path = "explain/kept.rs"]
+mod kept;

@@ -1,0 +1,164 @@
+//! Causes that a test makes, and what explanations must say of the samples that they made late.
+
+use crate::common::{Place, is_root, text};
+use punctual_core::{CpuSet, MonotonicNs, Policy, Priority};
+use punctual_host::files::{Files, Root};
+use punctual_host::journal::{Directory, Lock, Store};
+use punctual_host::task::attributes::{self, Scheduling};
+use punctual_host::task::clock;
+use serde_json::Value;
+use std::process::Output;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A CPU of one's own among the tests of this and of other processes that disturb CPUs on purpose. `None`: the test is skipped, as it said.
+pub struct Arena {
+    /// The CPU: never the first, where the system does its own work.
+    pub cpu: usize,
+    pub place: Place,
+    _turn: Lock,
+}
+
+pub fn arena(test: &str) -> Option<Arena> {
+    if !is_root(test) {
+        return None;
+    }
+    let online: CpuSet = Root::system().read_trimmed("/sys/devices/system/cpu/online").unwrap().parse().unwrap();
+    let Some(cpu) = online.iter().last().filter(|_| online.len() > 1) else {
+        println!("SKIPPED: {test} lacks a second CPU");
+        return None;
+    };
+    // The same lock as of tests that change the machine.
+    let turns = Directory::at("/run/punctual-tests");
+    let turn = (0..3000).find_map(|_| {
+        let turn = turns.lock().expect("a lock under /run");
+        if turn.is_none() {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        turn
+    });
+    Some(Arena { cpu, place: Place::with(""), _turn: turn.expect("a turn within five minutes") })
+}
+
+impl Arena {
+    /// `punctual ARGS… --explain` into `bundle`; `None` where kernel events cannot be had.
+    pub fn measure(&self, test: &str, arguments: &[&str]) -> Option<Output> {
+        let all = [arguments, &["--explain", "--quiet", "--output", "bundle"]].concat();
+        let output = self.place.punctual(&all);
+        if text(&output).contains("late samples cannot be explained here") {
+            println!("SKIPPED: {test} lacks kernel events: {}", text(&output).trim());
+            return None;
+        }
+        Some(output)
+    }
+
+    /// `punctual explain bundle --json ARGS…`. Whatever they are, parts add up and follow one another.
+    pub fn explained(&self, arguments: &[&str]) -> Value {
+        let output = self.place.punctual(&[&["explain", "bundle", "--json"], arguments].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        for sample in document["samples"].as_array().unwrap() {
+            let mut at = sample["at"].as_i64().unwrap();
+            for part in sample["parts"].as_array().unwrap() {
+                assert_eq!(part["from"].as_i64(), Some(at), "{sample}");
+                at += part["ns"].as_i64().unwrap();
+            }
+            assert_eq!(at - sample["at"].as_i64().unwrap(), sample["latency_ns"].as_i64().unwrap(), "{sample}");
+        }
+        document
+    }
+}
+
+/// How many of these samples are attributed to what is right for at least nine tenths, with less than a twentieth unknown.
+pub fn right<'s>(samples: &[&'s Value], is_right: impl Fn(&Value) -> bool) -> (usize, Vec<&'s Value>) {
+    let (mut count, mut wrong) = (0, Vec::new());
+    for sample in samples {
+        let latency = sample["latency_ns"].as_i64().unwrap();
+        let sum = |wanted: &dyn Fn(&Value) -> bool| -> i64 {
+            let parts = sample["parts"].as_array().unwrap().iter();
+            parts.filter(|part| wanted(part)).map(|part| part["ns"].as_i64().unwrap()).sum()
+        };
+        let (blamed, unknown) = (sum(&is_right), sum(&|part| part["cause"] == "unknown"));
+        if blamed * 10 >= latency * 9 && unknown * 20 < latency { count += 1 } else { wrong.push(*sample) }
+    }
+    (count, wrong)
+}
+
+/// At least nine tenths of the samples, and at least so many, are attributed to what made them late.
+pub fn assert_right(samples: &[&Value], at_least: usize, is_right: impl Fn(&Value) -> bool) {
+    assert!(samples.len() >= at_least, "only {} samples were late by what the test did", samples.len());
+    let (count, wrong) = right(samples, is_right);
+    let brief = |sample: &&Value| {
+        let parts = sample["parts"].as_array().unwrap().iter();
+        let parts: Vec<String> =
+            parts.map(|part| format!("{} {} {}", part["ns"], part["cause"], part["who"])).collect();
+        format!("{} at {}: {}; {}", sample["latency_ns"], sample["at"], parts.join(", "), sample["doubts"])
+    };
+    let wrong: Vec<String> = wrong.iter().map(brief).collect();
+    assert!(
+        count * 10 >= samples.len() * 9,
+        "{count} of {} are right; these are not:\n{}",
+        samples.len(),
+        wrong.join("\n")
+    );
+}
+
+/// A thread of this test that disturbs a CPU.
+pub struct Disturber {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<(MonotonicNs, MonotonicNs)>>>,
+}
+
+impl Disturber {
+    /// Called `name`, on this CPU, SCHED_FIFO at `priority` or SCHED_OTHER: `busy`, then `idle`, over and over.
+    pub fn start(name: &str, cpu: usize, priority: Option<u8>, busy: Duration, idle: Duration) -> Disturber {
+        let stop = Arc::<AtomicBool>::default();
+        let its_stop = Arc::clone(&stop);
+        let body = move || {
+            attributes::set_affinity(0, &CpuSet::single(cpu)).unwrap();
+            if let Some(priority) = priority {
+                attributes::set_scheduling(0, &Scheduling::new(Policy::Fifo, Priority::new(priority))).unwrap();
+            }
+            let mut bursts = Vec::new();
+            while !its_stop.load(Ordering::Relaxed) {
+                let from = clock::monotonic();
+                let until = from.0 + busy.as_nanos() as i64;
+                while clock::monotonic().0 < until && !its_stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+                bursts.push((from, clock::monotonic()));
+                if !idle.is_zero() {
+                    std::thread::sleep(idle);
+                }
+            }
+            bursts
+        };
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(body).unwrap();
+        Disturber { stop, thread: Some(thread) }
+    }
+
+    /// Ends it; when it was busy.
+    pub fn stop(mut self) -> Vec<(MonotonicNs, MonotonicNs)> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+impl Drop for Disturber {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The samples of which at least nine tenths fell into one of these stretches.
+pub fn within<'d>(document: &'d Value, stretches: &[(MonotonicNs, MonotonicNs)]) -> Vec<&'d Value> {
+    let samples = document["samples"].as_array().unwrap().iter();
+    let falls = |sample: &&Value| {
+        let (at, latency) = (sample["at"].as_i64().unwrap(), sample["latency_ns"].as_i64().unwrap());
+        let overlap = |(from, to): &(MonotonicNs, MonotonicNs)| (to.0.min(at + latency) - from.0.max(at)).max(0);
+        stretches.iter().map(overlap).max().unwrap_or(0) * 10 >= latency * 9
+    };
+    samples.filter(falls).collect()
+}
