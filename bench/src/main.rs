@@ -2,6 +2,7 @@
 //! Side by side: punctual and cyclictest on the same CPU, in interleaved rounds of equal length. Every ratio comes with all its rounds.
 
 mod cost;
+mod explain;
 mod figures;
 mod heap;
 mod points;
@@ -52,7 +53,7 @@ fn compare(args: &Args) -> Result<(), String> {
     let mut results = serde_json::Map::new();
     results.insert("machine".into(), write::machine());
     results.insert("quick".into(), args.quick.into());
-    let parts: [Part; 11] = [
+    let parts: [Part; 12] = [
         ("cost_of_the_loop", |args| cost::measure(args.quick)),
         ("one_millisecond", rounds::one_millisecond),
         ("twenty_microseconds", rounds::twenty_microseconds),
@@ -64,6 +65,7 @@ fn compare(args: &Args) -> Result<(), String> {
         ("spin", spin::measure),
         ("heap", heap::measure),
         ("points", points::measure),
+        ("explain", explain::measure),
     ];
     if let Some(unknown) = args.only.iter().find(|part| !parts.iter().any(|(name, _)| name == part)) {
         return Err(format!("there is no part {unknown}"));

@@ -8,7 +8,6 @@ mod cause;
 mod classify;
 mod culprits;
 mod evidence;
-mod holes;
 mod parts;
 mod scene;
 mod subject;

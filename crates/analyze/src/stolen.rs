@@ -8,6 +8,8 @@ use punctual_core::{CpuSet, Event, MonotonicNs, Nanos, What};
 
 /// A timer that waited less may have waited for an idle CPU to wake up: the deepest idle states take some hundred microseconds.
 const LATE: Nanos = Nanos::from_millis(1);
+/// No shorter hole is found.
+pub const SHORTEST: Nanos = LATE;
 /// So many events of a CPU after the silence are looked through for the timers that waited.
 const NEARBY: usize = 32;
 /// A CPU that takes longer to come back has reasons of its own.

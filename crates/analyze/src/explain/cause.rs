@@ -27,7 +27,9 @@ pub const GROUPS: &[Group] = &[
 pub enum Mode {
     /// In the kernel, in this system call.
     Syscall(u32),
-    /// In user mode: all system calls were recorded, and it was in none.
+    /// In a page fault.
+    Fault,
+    /// In user mode, as far as recorded: it was in no system call and in no page fault.
     User,
     /// The events do not tell.
     Unknown,

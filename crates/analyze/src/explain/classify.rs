@@ -91,7 +91,7 @@ fn running(scene: &Scene, stretch: &Stretch, cpu: u16, at: MonotonicNs) -> Judge
     } else if subject.faults_at(at) {
         Cause::PageFault
     } else {
-        Cause::Itself { mode: scene.mode(subject.tid, at) }
+        Cause::Itself { mode: scene.mode(subject.tid, cpu, at) }
     };
     Judged::on(cpu, cause)
 }
@@ -124,7 +124,7 @@ fn ready(scene: &Scene, stretch: &Stretch, cpu: u16, preempted: bool, at: Monoto
             (Some(own), Some(prio)) if prio < own && prio < REAL_TIME => Cause::Preempted { by: running, prio },
             (Some(own), Some(prio)) if prio > own && own < REAL_TIME && decided => Cause::Throttled { running, budget },
             (Some(own), Some(prio)) if prio > own && own < REAL_TIME => {
-                Cause::NotSwitched { running, mode: scene.mode(running, at) }
+                Cause::NotSwitched { running, mode: scene.mode(running, cpu, at) }
             }
             // Among time-sharing tasks numbers do not decide who runs.
             _ => Cause::Runqueue { behind: running },
@@ -198,7 +198,7 @@ fn before_the_timer(scene: &Scene, cpu: u16, at: MonotonicNs) -> Judged {
     let span = scene.on_cpu(cpu, at);
     let cause = match span.and_then(|span| span.tid) {
         Some(Tid::IDLE) => Cause::IdleExit { state: scene.idle_state(cpu, at) },
-        Some(running) => Cause::TimerLate { running, mode: scene.mode(running, at) },
+        Some(running) => Cause::TimerLate { running, mode: scene.mode(running, cpu, at) },
         None => return Judged::anywhere(Cause::Unknown),
     };
     Judged { cause, cpu: Some(cpu), prio: span.and_then(|span| span.prio) }

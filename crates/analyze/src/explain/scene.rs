@@ -1,9 +1,9 @@
 //! Everything that happened around a late sample, ready to be asked by instant.
 
-use super::holes::{self, Hole};
 use super::subject::Subject;
 use super::{Late, Mode};
 use crate::gaps::Gaps;
+use crate::stolen::{self, Hole};
 use crate::threads::{Coverage, CpuLane, CpuSpan, Interrupt, Lanes, Tracker, Windows};
 use punctual_core::event::{StackId, Tid};
 use punctual_core::{Event, MonotonicNs, What};
@@ -14,6 +14,8 @@ use std::rc::Rc;
 
 /// At most so many threads of a scene are looked at closely: the one that was late, and those that it waited for.
 const SUBJECTS: usize = 32;
+/// A page fault is looked for in so many events of its CPU.
+const FAULT_WITHIN: usize = 64;
 /// A stack is taken within so many events of its CPU after the interrupt that asked for it.
 const STACK_WITHIN: usize = 4;
 
@@ -50,21 +52,19 @@ impl<'e> Scene<'e> {
         let (windows, doubts) = tracker.finish();
         let lanes = windows.finish().into_iter().next().unwrap_or_default();
         let interrupts = lanes.cpus.iter().map(|(cpu, lane)| (*cpu, flattened(lane))).collect();
-        let mut scene = Scene {
+        Scene {
             late,
             events,
             contradictions: doubts.contradictions,
             lanes,
             until,
-            holes: Vec::new(),
+            holes: holes(late, events),
             interrupts,
             places: places(events),
             began,
             calls: calls(events),
             subjects: RefCell::default(),
-        };
-        scene.holes = holes::of(&scene);
-        scene
+        }
     }
 
     /// A thread, looked at closely; `None` where too many were.
@@ -83,12 +83,6 @@ impl<'e> Scene<'e> {
     /// The places of a CPU's events, ascending.
     pub fn on(&self, cpu: u16) -> &[u32] {
         self.places.get(usize::from(cpu)).map_or(&[], Vec::as_slice)
-    }
-
-    /// CPUs of which there are events, with the places of these.
-    pub fn cpus(&self) -> impl Iterator<Item = (u16, &[u32])> {
-        let all = self.places.iter().enumerate().filter(|(_, places)| !places.is_empty());
-        all.map(|(cpu, places)| (cpu as u16, places.as_slice()))
     }
 
     /// Who had a CPU at this instant.
@@ -111,13 +105,33 @@ impl<'e> Scene<'e> {
         covering(&self.lanes.cpus.get(&cpu)?.idle, at, |span| (span.from, span.to)).map(|span| span.state)
     }
 
-    /// Where a task was.
-    pub fn mode(&self, tid: Tid, at: MonotonicNs) -> Mode {
-        let Some(first) = self.calls.get(&tid) else { return Mode::Unknown };
+    /// Where a task was that ran on this CPU.
+    pub fn mode(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Mode {
+        let first = self.calls.get(&tid);
         let lane = self.lanes.threads.get(&tid);
         let within = lane.and_then(|lane| covering(&lane.syscalls, at, |span| (span.from, span.to)));
-        let left = || first.filter(|(to, _)| at < *to).map(|(_, number)| number);
-        within.map(|span| span.number).or_else(left).map_or(Mode::User, Mode::Syscall)
+        let left = || first.copied().flatten().filter(|(to, _)| at < *to).map(|(_, number)| number);
+        match within.map(|span| span.number).or_else(left) {
+            Some(number) => Mode::Syscall(number),
+            None if self.is_in_fault(tid, cpu, at) => Mode::Fault,
+            None if first.is_some() => Mode::User,
+            None => Mode::Unknown,
+        }
+    }
+
+    /// Whether the last that was heard of a task on its CPU, beside interrupts, is a page fault, or what is done in one.
+    fn is_in_fault(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> bool {
+        let places = self.on(cpu);
+        let end = places.partition_point(|place| self.events[*place as usize].at <= at);
+        let before = places[..end].iter().rev().take(FAULT_WITHIN).map(|place| &self.events[*place as usize]);
+        for event in before.take_while(|event| event.tid == tid) {
+            match event.what {
+                What::PageFault { .. } => return true,
+                What::SyscallEnter { .. } | What::SyscallExit { .. } | What::Switch { .. } => return false,
+                _ => {}
+            }
+        }
+        false
     }
 
     /// Whether events of this CPU are missing at this instant.
@@ -161,6 +175,18 @@ impl<'e> Scene<'e> {
     pub fn begins_late(&self) -> bool {
         self.began > self.late.due || self.events.is_empty()
     }
+}
+
+/// When the machine stood still within the sample; ends of neighbours do not overlap.
+fn holes(late: Late, events: &[Event]) -> Vec<Hole> {
+    // Shorter ones are none.
+    if late.woke - late.due < stolen::SHORTEST {
+        return Vec::new();
+    }
+    let mut holes: Vec<Hole> = stolen::holes(events);
+    holes.retain(|hole| hole.to > late.due && hole.from < late.woke && hole.from < hole.to);
+    holes.dedup_by(|next, last| next.from < last.to);
+    holes
 }
 
 /// The span that holds this instant, of spans that do not overlap and come in the order of time.

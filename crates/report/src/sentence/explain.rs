@@ -129,6 +129,7 @@ pub fn who(cause: Cause, prio: Option<i16>, names: &Names) -> String {
 fn place(mode: Mode, names: &Names) -> String {
     match mode {
         Mode::Syscall(number) => format!(" in {}()", plain(&names.syscall(number))),
+        Mode::Fault => " in a page fault".to_owned(),
         Mode::User => " in user mode".to_owned(),
         Mode::Unknown => String::new(),
     }
@@ -219,7 +220,9 @@ impl Teller<'_> {
     fn timer_late(&self, running: &str, mode: Mode) -> String {
         let place = place(mode, self.names);
         match mode {
-            Mode::Syscall(_) => format!("the timer's interrupt did not come: {running} ran{place} with interrupts off"),
+            Mode::Syscall(_) | Mode::Fault => {
+                format!("the timer's interrupt did not come: {running} ran{place} with interrupts off")
+            }
             Mode::User => format!(
                 "the timer's interrupt did not come although {running} ran{place}, where interrupts are never off: the timer's hardware, or a hypervisor, was late"
             ),
@@ -242,10 +245,12 @@ impl Teller<'_> {
     fn not_switched(&self, running: &str, mode: Mode) -> String {
         let place = place(mode, self.names);
         match mode {
-            Mode::Syscall(_) => {
+            Mode::Syscall(_) | Mode::Fault => {
                 format!("{running} ran on{place} with preemption disabled, or where this kernel cannot be preempted")
             }
-            Mode::User => format!("{running} ran on{place} until the switch came"),
+            Mode::User => format!(
+                "{running} had the CPU outside of any system call and the switch did not come: it was in an exception, or a hypervisor had the CPU"
+            ),
             Mode::Unknown => format!(
                 "{running} ran on although it goes second: preemption was disabled, or this kernel cannot be preempted there"
             ),
