@@ -8,6 +8,7 @@
 //! Reading order: [`gather`] what there is, make the tables ([`figures`], [`doubts`], [`environment`], …) and the data for the
 //! script ([`island`]), put them together ([`page`]).
 
+pub mod anatomy;
 mod checks;
 mod comparison;
 mod curve;
@@ -65,6 +66,8 @@ pub struct ReportInput<'a> {
     pub check: Option<serde_json::Value>,
     /// What its recording holds, where it has one.
     pub recording: Option<&'a recording::Digest>,
+    /// What its late samples went to, where they can be explained.
+    pub anatomy: Option<&'a anatomy::Anatomy>,
 }
 
 impl<'a> ReportInput<'a> {
@@ -82,6 +85,7 @@ impl<'a> ReportInput<'a> {
             environment: document("environment"),
             check: document("check"),
             recording: None,
+            anatomy: None,
         }
     }
 }

@@ -3,10 +3,12 @@
 use super::show::open;
 use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
+use crate::explained::{self, Wanted};
 use crate::{output, recorded};
 use punctual_analyze::pairs::Request;
 use punctual_bundle::Bundle;
 use punctual_core::Names;
+use punctual_report::html::anatomy::Anatomy;
 use punctual_report::html::recording::{Digest, RecordingSource};
 use punctual_report::html::{self, ReportInput};
 use std::path::{Path, PathBuf};
@@ -80,14 +82,27 @@ fn render(bundles: &[Bundle], intervals: &Intervals) -> Result<String, Failure> 
     let summaries: Vec<_> = bundles.iter().map(punctual_analyze::summarize).collect();
     let digests: Vec<Option<Digest>> =
         bundles.iter().map(|bundle| digest(bundle, intervals)).collect::<Result<_, _>>()?;
-    let inputs = bundles.iter().zip(&summaries).zip(&digests);
+    let anatomies: Vec<Option<Anatomy>> = bundles.iter().map(anatomy).collect();
+    let inputs = bundles.iter().zip(&summaries).zip(digests.iter().zip(&anatomies));
     let inputs: Vec<_> = inputs
-        .map(|((bundle, summary), digest)| ReportInput {
+        .map(|((bundle, summary), (digest, anatomy))| ReportInput {
             recording: digest.as_ref(),
+            anatomy: anatomy.as_ref(),
             ..ReportInput::of(bundle, summary)
         })
         .collect();
     html::report(&inputs).map_err(Failure::failed)
+}
+
+/// Late samples of each series that are explained in a page.
+const EXPLAINED: usize = 20;
+
+/// Where the time of a bundle's late samples went, where it holds what explains them.
+fn anatomy(bundle: &Bundle) -> Option<Anatomy> {
+    let wanted = Wanted { worst: Some(EXPLAINED), ..Wanted::default() };
+    let explanations = explained::open(bundle, &wanted).ok()?;
+    let check: Option<serde_json::Value> = bundle.document("check").unwrap_or_default();
+    Anatomy::of(&explanations, check.as_ref())
 }
 
 /// What the page needs of a bundle's recording.

@@ -7,8 +7,8 @@ use super::recording::section::{self, Section};
 use super::scale::Scale;
 use super::table::Table;
 use super::{
-    HtmlError, ReportInput, Size, checks, documents, doubts, drawing, environment, figures, header, loads, notes,
-    published, text, worst,
+    HtmlError, ReportInput, Size, anatomy, checks, documents, doubts, drawing, environment, figures, header, loads,
+    notes, published, text, worst,
 };
 use base64::prelude::{BASE64_STANDARD, Engine};
 use minijinja::syntax::SyntaxConfig;
@@ -46,6 +46,7 @@ const TEMPLATES: [(&str, &str); 11] = [
     ("header.html", include_str!("assets/header.html")),
     ("doubts.html", include_str!("assets/doubts.html")),
     ("table.html", include_str!("assets/table.html")),
+    ("anatomy.html", include_str!("assets/anatomy.html")),
     ("drawing.html", include_str!("assets/drawing.html")),
     ("recording.html", include_str!("assets/recording.html")),
     ("tail.html", include_str!("assets/tail.html")),
@@ -67,6 +68,7 @@ struct Page {
     worst: Option<Table>,
     /// Whether there are series to be shown, or nothing else.
     has_series: bool,
+    anatomies: Vec<anatomy::Section>,
     recordings: Vec<Section>,
     violated: Vec<String>,
     plots: Plots,
@@ -95,12 +97,31 @@ struct Plots {
     values: usize,
 }
 
+/// The anatomies of the page's bundles, and their pictures.
+struct Anatomies<'a> {
+    sections: Vec<anatomy::Section>,
+    pictures: Vec<(&'a str, &'a super::picture::Picture)>,
+}
+
+fn anatomies<'a>(inputs: &[ReportInput<'a>], labels: &'a [String], pictures: usize) -> Anatomies<'a> {
+    let mut all = Anatomies { sections: Vec::new(), pictures: Vec::new() };
+    let several = inputs.iter().filter(|input| input.anatomy.is_some()).count() > 1;
+    for (input, label) in inputs.iter().zip(labels) {
+        let Some(of) = input.anatomy else { continue };
+        let title = if several { label.as_str() } else { "" };
+        all.sections.push(anatomy::Section::of(of, title.to_owned(), all.pictures.len(), pictures));
+        all.pictures.extend(of.pictures().iter().take(pictures).map(|picture| (title, picture)));
+    }
+    all
+}
+
 /// The page in one size.
 pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) -> Result<String, HtmlError> {
     let curves: Vec<Curve> = content.lines.iter().map(|line| line.curve.reduced(size.bins)).collect();
     let scale = Scale::of(content, &curves);
     let recorded = section::recordings(inputs, &content.labels);
-    let of_recordings = section::Data::of(&recorded, size.pictures, size.items);
+    let taken = anatomies(inputs, &content.labels, size.pictures);
+    let of_recordings = section::Data::of(&taken.pictures, &recorded, size.pictures, size.items);
     let (pictures, intervals, values) = of_recordings.plots();
     let island = Island::of(content, &curves, scale, size, of_recordings)
         .to_text()
@@ -118,6 +139,7 @@ pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) ->
         has_corrected: content.lines.iter().any(|line| !line.corrected.is_empty()),
         worst: worst::table(content, size.worst_rows, size.worst),
         has_series: !content.lines.is_empty() || recorded.is_empty(),
+        anatomies: taken.sections,
         recordings: section::sections(&recorded, size.details.min(MAX_THREAD_ROWS)),
         violated: recorded.iter().flat_map(|(_, digest)| digest.violated()).collect(),
         plots: Plots { pictures, intervals, values },

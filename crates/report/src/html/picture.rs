@@ -99,6 +99,31 @@ impl Picture {
         build.finish(limit)
     }
 
+    /// The number of a word of this program's own, for items that are put into it.
+    pub fn word(&mut self, text: &str) -> usize {
+        let known = self.words.iter().position(|word| word == text);
+        known.unwrap_or_else(|| {
+            self.words.push(text.to_owned());
+            self.words.len() - 1
+        })
+    }
+
+    /// Puts a lane above the others.
+    pub fn put_first(&mut self, lane: Lane, limit: usize) {
+        self.lanes.insert(0, lane);
+        self.arrows.iter_mut().for_each(|arrow| (arrow.from, arrow.to) = (arrow.from + 1, arrow.to + 1));
+        self.own = self.own.map(|own| own + 1);
+        *self = self.thinned(limit);
+    }
+
+    /// With its bundle's label before its title, where there is one.
+    pub fn labelled(mut self, label: &str) -> Picture {
+        if !label.is_empty() {
+            self.title = format!("{label} · {}", self.title);
+        }
+        self
+    }
+
     fn items(&self) -> usize {
         self.lanes.iter().map(Lane::len).sum()
     }

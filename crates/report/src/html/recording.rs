@@ -10,6 +10,8 @@ mod marks;
 pub(super) mod section;
 mod tables;
 
+pub(super) use marks::InWindows;
+
 use super::picture::{Material, Picture, Subject};
 use crate::format::count;
 use punctual_analyze::Tally;

@@ -43,6 +43,8 @@ pub struct Cell {
     pub exact: Option<String>,
     /// `missing` for what is not known.
     pub class: &'static str,
+    /// The number of a colour in pictures that stands before it.
+    pub swatch: Option<u8>,
     /// A share, 0 to 1, drawn as a bar.
     pub bar: Option<f64>,
     /// Shares that add up to 1 at most, each with the class of its colour, drawn as one bar.

@@ -2,7 +2,7 @@
 
 use crate::format::{self, counted, micros, plain};
 use crate::sentence::listed;
-use punctual_analyze::explain::{Budget, Cause, Confidence, Explanation, Kind, Mode, Part, device_name};
+use punctual_analyze::explain::{Budget, Cause, Confidence, Culprit, Explanation, Kind, Mode, Part, device_name};
 use punctual_analyze::threads::Interrupt;
 use punctual_core::{Event, MonotonicNs, Names, Nanos, Tid, What};
 
@@ -122,6 +122,14 @@ pub fn who(cause: Cause, prio: Option<i16>, names: &Names) -> String {
             (Some(tid), None) => task(tid, prio, names),
             (None, _) => cause.who(names).map(|who| plain(&who)).unwrap_or_default(),
         },
+    }
+}
+
+/// By whom, over many samples: the name alone.
+pub fn blamed(culprit: &Culprit, names: &Names) -> String {
+    match culprit.who.as_deref() {
+        Some(who) => plain(who),
+        None => who(culprit.cause, None, names),
     }
 }
 

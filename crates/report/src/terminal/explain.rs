@@ -5,7 +5,7 @@ use super::paint::{Page, Tone};
 use super::table::{self, Cell, Column};
 use crate::format::{clipped, count, counted, percent, plain};
 use crate::sentence::advice::{self, Matching, Rules};
-use crate::sentence::explain::{Reason, paragraph, reasons, share, title, who};
+use crate::sentence::explain::{Reason, blamed, paragraph, reasons, share, title, who};
 use punctual_analyze::explain::{Culprit, Explanation, Ranking, rank};
 use punctual_analyze::{Explained, Explanations};
 use punctual_core::{Names, Nanos};
@@ -174,14 +174,6 @@ fn culprits(out: &mut Page, ranking: &Ranking, names: &Names) {
     if let Some(more) = ranking.culprits.len().checked_sub(LISTED).filter(|more| *more > 0) {
         let rest: f64 = ranking.culprits.iter().skip(LISTED).map(|culprit| culprit.share).sum();
         out.line(&format!("  {} with {} together are not listed.", counted(more as u64, "culprit"), percent(rest)));
-    }
-}
-
-/// By whom, over many samples: the name alone.
-pub fn blamed(culprit: &Culprit, names: &Names) -> String {
-    match culprit.who.as_deref() {
-        Some(who) => plain(who),
-        None => who(culprit.cause, None, names),
     }
 }
 

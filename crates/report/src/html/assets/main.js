@@ -10,7 +10,13 @@ function leads(time) {
 
 /** What there is of recordings. */
 function recordings({ pictures: all, intervals, values }) {
-  if (all.length) pictures(byId("picture-plot"), all);
+  if (all.length) {
+    const shown = pictures(byId("picture-plot"), all);
+    document.querySelectorAll("[data-picture]").forEach((button) => button.addEventListener("click", () => {
+      shown.select(Number(button.dataset.picture));
+      byId("picture").scrollIntoView();
+    }));
+  }
   if (intervals.length) intervalHistograms(intervals);
   if (values.length) valueCurves(values);
 }

@@ -43,6 +43,8 @@ pub enum Look {
     Lost,
     /// Several things, each too short to be shown.
     Mixed,
+    /// A part of a late sample, by the kind of its cause: 0 to 11.
+    Cause(u8),
 }
 
 impl Look {
@@ -66,6 +68,7 @@ impl Look {
             Look::Request => 21,
             Look::Lost => 22,
             Look::Mixed => 23,
+            Look::Cause(kind) => 24 + kind,
         }
     }
 }

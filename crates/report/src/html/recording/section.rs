@@ -87,13 +87,14 @@ struct Values {
 const MAX_CURVES: usize = 48;
 
 impl Data {
-    /// Of the recordings of a page, each with its bundle's label.
-    pub fn of(digests: &[(&str, &Digest)], pictures: usize, items: usize) -> Data {
+    /// Of the pictures of explained samples, which come first, and of the recordings of a page, each with its bundle's label.
+    pub fn of(explained: &[(&str, &Picture)], digests: &[(&str, &Digest)], pictures: usize, items: usize) -> Data {
         let several = digests.len() > 1;
         let titled = |label: &str, title: &str| {
             if several { format!("{label} · {}", name(title)) } else { name(title) }
         };
         let mut data = Data { pictures: Vec::new(), intervals: Vec::new(), values: Vec::new() };
+        data.pictures.extend(explained.iter().map(|(label, picture)| picture.thinned(items).labelled(label)));
         for (label, digest) in digests {
             data.pictures.extend(digest.pictures.iter().take(pictures).map(|picture| picture.thinned(items)));
             data.intervals.extend(histograms(&digest.intervals, |title| titled(label, title)));
