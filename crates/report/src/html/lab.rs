@@ -83,7 +83,7 @@ pub fn lab(lab: &LabDocument, pooled: &[Option<Bundle>], directory: &str) -> Res
 fn render(lab: &LabDocument, content: &Content<'_>, size: &Size, directory: &str) -> Result<String, HtmlError> {
     let curves: Vec<Curve> = content.lines.iter().map(|line| line.curve.reduced(size.bins)).collect();
     let scale = Scale::of(content, &curves);
-    let island = Island::of(content, &curves, scale, size, Data::of(&[], 0, 0))
+    let island = Island::of(content, &curves, scale, size, Data::of(&[], &[], 0, 0))
         .to_text()
         .map_err(|why| HtmlError::Render(why.to_string()))?;
     // Without a script there is no choice of the series: the first is drawn.

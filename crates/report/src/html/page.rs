@@ -39,7 +39,7 @@ const SCRIPT: [&str; 4] = [
     include_str!("assets/intervals.js"),
     include_str!("assets/main.js"),
 ];
-const TEMPLATES: [(&str, &str); 11] = [
+const TEMPLATES: [(&str, &str); 12] = [
     ("head.html", include_str!("assets/head.html")),
     ("findings.html", include_str!("assets/findings.html")),
     ("page.html", include_str!("assets/page.html")),
