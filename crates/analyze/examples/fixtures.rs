@@ -113,7 +113,7 @@ impl Maker {
             writer.append(second)?;
             writer.append_window(&window(second))?;
         }
-        let mut state = State { data: SeriesData::new(shape), usage, samples_kept: 0, log_bytes: 0 };
+        let mut state = State { data: SeriesData::new(shape), usage, digest: None, samples_kept: 0, log_bytes: 0 };
         // As a run does it: a checkpoint before the first sample, one later, and statistics for good at the end.
         writer.checkpoint(&state)?;
         state = State { data, samples_kept: writer.kept(), log_bytes: writer.log_bytes(), ..state };

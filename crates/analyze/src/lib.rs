@@ -12,6 +12,7 @@ pub mod gaps;
 pub mod lab;
 pub mod occupancy;
 pub mod pairs;
+pub mod parting;
 pub mod percentiles;
 pub mod probes;
 pub mod published;

@@ -85,6 +85,7 @@ pub fn summarize_run(manifest: &Manifest, phases: &[PhaseView], found: &[Finding
         experiment: manifest.experiment.clone(),
         created: manifest.created,
         target: manifest.target.clone(),
+        digest: digest(&summaries),
         ending: manifest.ending.clone(),
         verdict: overall(requirements, found, whole),
         mechanisms: mechanisms(&summaries),
@@ -118,6 +119,12 @@ fn mechanisms(phases: &[PhaseSummary]) -> Vec<MechanismSummary> {
         }
     };
     points.map(of).collect()
+}
+
+/// The digest of the run.
+fn digest(phases: &[PhaseSummary]) -> Option<String> {
+    let series = phases.iter().flat_map(|phase| phase.series.iter().map(move |series| (phase, series)));
+    punctual_core::digest::of_run(series.map(|(phase, s)| (phase.name.as_str(), s.name.as_str(), s.digest.as_ref())))
 }
 
 fn failed(manifest: &Manifest) -> bool {
@@ -204,6 +211,7 @@ fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary 
         negative: data.exact.below,
         resolution: data.exact.resolution.ns(),
         period: meta.period.map(Nanos::ns),
+        digest: state.digest.clone(),
         usage: state.usage.clone(),
         worst: data.worst.iter().map(worst_sample).collect(),
         requirements: meta.requirements.iter().map(|text| requirements::evaluate(text, &evidence)).collect(),

@@ -20,7 +20,7 @@ pub fn series(latencies: &[i64]) -> SeriesData {
 pub fn state(latencies: &[i64]) -> State {
     let data = series(latencies);
     let samples_kept = data.count();
-    State { data, usage: Fact::NotAsked, samples_kept, log_bytes: 8 }
+    State { data, usage: Fact::NotAsked, digest: None, samples_kept, log_bytes: 8 }
 }
 
 pub fn meta(requirements: &[&str]) -> SeriesMeta {

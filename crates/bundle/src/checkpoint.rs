@@ -220,7 +220,7 @@ fn take_state(from: &mut Cursor) -> Taken<State> {
     let state = || {
         let (whole, corrected) = (whole?, corrected.transpose()?);
         let data = SeriesData { period, exact, whole, corrected, min, max, sum, sum_squares, worst, losses };
-        Ok(State { data, usage: usage?, samples_kept, log_bytes })
+        Ok(State { data, usage: usage?, digest: None, samples_kept, log_bytes })
     };
     Some(state())
 }

@@ -17,6 +17,9 @@ pub struct RanOn {
     /// What it was made of, in order: (`kernel`, `6.1.…`), (`command line`, `…`), (`QEMU`, `10.0.…`).
     #[serde(default)]
     pub facts: Vec<(String, String)>,
+    /// The digests of all repeats, this run's first; empty where it was not repeated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repeats: Vec<String>,
     /// What figures from there do not say, in sentences to be shown beside every figure.
     #[serde(default)]
     pub limits: Vec<String>,

@@ -272,7 +272,7 @@ mod tests {
             series.append(&[sample]).unwrap();
         }
         let (samples_kept, log_bytes) = (series.kept(), series.log_bytes());
-        let state = State { data, usage: Fact::NotAsked, samples_kept, log_bytes };
+        let state = State { data, usage: Fact::NotAsked, digest: None, samples_kept, log_bytes };
         series.checkpoint(&state).unwrap();
         (series, state)
     }

@@ -2,7 +2,7 @@
 //! is kept in a [`checkpoint`](crate::checkpoint).
 
 use crate::hdr::{Counts, Pairs};
-use punctual_core::{ClockNs, Fact, LinearHistogram, Losses, Nanos, Sample, SeriesData};
+use punctual_core::{ClockNs, Digest, Fact, LinearHistogram, Losses, Nanos, Sample, SeriesData};
 use serde::{Deserialize, Serialize, Serializer};
 use std::io::{self, Write};
 
@@ -29,6 +29,8 @@ pub struct State {
     pub data: SeriesData,
     /// The kernel's counts for the thread; known once it ended.
     pub usage: Fact<ThreadUsage>,
+    /// The digest of all samples; there once the series ended.
+    pub digest: Option<Digest>,
     /// How many samples are in the log; the rest is in the statistics alone.
     pub samples_kept: u64,
     /// The length of the log that belongs to this state, in bytes.
@@ -51,6 +53,8 @@ struct StateDoc<E, H> {
     worst: Vec<(u64, i64, i64, u32)>,
     losses: Losses,
     usage: Fact<ThreadUsage>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: Option<Digest>,
     samples_kept: u64,
     log_bytes: u64,
 }
@@ -110,6 +114,7 @@ impl State {
             worst: d.worst.iter().map(|s| (s.seq, s.due.ns(), s.woke.ns(), s.cpu)).collect(),
             losses: d.losses,
             usage: self.usage.clone(),
+            digest: self.digest.clone(),
             samples_kept: self.samples_kept,
             log_bytes: self.log_bytes,
         };
@@ -140,7 +145,7 @@ impl State {
         };
         check(&data)?;
         let (samples_kept, log_bytes) = (doc.samples_kept, doc.log_bytes);
-        Ok(State { data, usage: doc.usage, samples_kept, log_bytes })
+        Ok(State { data, usage: doc.usage, digest: doc.digest, samples_kept, log_bytes })
     }
 }
 
@@ -190,7 +195,7 @@ mod tests {
                 let sample = Sample { seq: k as u64, due: ClockNs(due), woke: ClockNs(due + latency), cpu: 3 };
                 data.record(&sample, (latency / 1_000_000).max(0) as u64);
             }
-            let state = State { data, usage: Fact::NotAsked, samples_kept: 7, log_bytes: 99 };
+            let state = State { data, usage: Fact::NotAsked, digest: None, samples_kept: 7, log_bytes: 99 };
             let back = State::decode(&encoded(&state)).unwrap();
             prop_assert_eq!(&back.data.exact, &state.data.exact);
             prop_assert_eq!(&back.data.whole, &state.data.whole);

@@ -6,7 +6,7 @@ use crate::load::CpuLoad;
 use crate::meta::MeasureMeta;
 use crate::state::ThreadUsage;
 use punctual_core::event::Recorded;
-use punctual_core::{Fact, Finding};
+use punctual_core::{Digest, Fact, Finding};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -25,6 +25,9 @@ pub struct Summary {
     /// Where it took place, where that is not the system that asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<RanOn>,
+    /// The digest of all samples of all series (SHA-256 in hexadecimal digits); absent where a series has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
     /// How it ended; `null` when it was cut off.
     pub ending: Option<Ending>,
     /// The phases in order.
@@ -214,6 +217,9 @@ pub struct SeriesSummary {
     pub resolution: i64,
     /// The period, in ns.
     pub period: Option<i64>,
+    /// The digest of all samples; absent where the series was cut off, and in bundles of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
     /// Page faults and context switches of the measuring thread.
     pub usage: Fact<ThreadUsage>,
     /// The worst samples, the latest first.

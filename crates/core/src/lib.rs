@@ -6,6 +6,7 @@
 pub mod account;
 pub mod bytes;
 pub mod cpuset;
+pub mod digest;
 pub mod event;
 pub mod fact;
 pub mod finding;
@@ -24,6 +25,7 @@ pub mod words;
 pub use account::{Account, AccountBucket, AccountCost, MAIN_PARTS, MainPart, Split};
 pub use bytes::Bytes;
 pub use cpuset::CpuSet;
+pub use digest::{Digest, DigestOf};
 pub use event::{Event, Names, Tid, What};
 pub use fact::Fact;
 pub use finding::{Finding, Severity};

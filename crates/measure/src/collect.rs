@@ -2,6 +2,7 @@
 
 use crate::ring::{Consumer, MISSED_MANY};
 use crate::sink::Feed;
+use punctual_core::digest::{Digest, SampleDigest};
 use punctual_core::{ClockNs, Nanos, Sample, SeriesData, Tally, Window};
 
 /// The length of the windows in which samples over time are kept.
@@ -26,6 +27,7 @@ pub struct Collector {
     keep_pending: bool,
     /// The worst of those that were only counted, since they were last taken away; `None` where nobody wants them.
     worst: Option<Vec<Sample>>,
+    digest: SampleDigest,
     window: Option<Window>,
     /// Windows that have ended since they were last taken away: one a second.
     ended_windows: Vec<Window>,
@@ -38,11 +40,13 @@ impl Collector {
     /// A collector for the series at the other end of the feed. Without `keep_samples` nothing but statistics is kept; of a tally there
     /// is nothing else.
     pub fn new(feed: Feed, keep_samples: bool) -> Collector {
+        let digest = SampleDigest::default();
         Collector {
             feed,
             pending: Vec::new(),
             keep_pending: keep_samples,
             worst: None,
+            digest,
             window: None,
             ended_windows: Vec::new(),
         }
@@ -51,10 +55,11 @@ impl Collector {
     /// Takes what has come; `None` when there was nothing.
     pub fn drain(&mut self, data: &mut SeriesData) -> Option<Recent> {
         let mut recent = None;
-        let (pending, keep) = (&mut self.pending, self.keep_pending);
+        let (pending, keep, digest) = (&mut self.pending, self.keep_pending, &mut self.digest);
         let (window, ended, worst) = (&mut self.window, &mut self.ended_windows, &mut self.worst);
         match &mut self.feed {
             Feed::Ring(consumer) => drain_ring(consumer, data, |sample| {
+                digest.add(sample);
                 if keep && pending.len() < Collector::PENDING {
                     pending.push(*sample);
                 }
@@ -82,6 +87,14 @@ impl Collector {
             data.losses.dropped += consumer.dropped_when_ended();
         }
         self.ended_windows.extend(self.window.take());
+    }
+
+    /// The digest of all that came; of a tally, of its counts in `data`.
+    pub fn digest(&self, data: &SeriesData) -> Digest {
+        match &self.feed {
+            Feed::Ring(_) => self.digest.value(),
+            Feed::Tally(_) => Digest::of_counts(data),
+        }
     }
 
     /// Hands out the windows that ended since the last call, for the log.

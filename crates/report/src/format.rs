@@ -63,6 +63,11 @@ pub fn duration(span: Nanos) -> String {
     }
 }
 
+/// Of a digest, enough digits to tell runs apart.
+pub fn short_digest(digest: &str) -> String {
+    plain(digest).chars().take(12).collect()
+}
+
 /// A name from outside, safe on a terminal and on one line: control characters, and those that reorder or hide text (bidirectional
 /// controls, zero-width characters), are written as `\u{…}`.
 pub fn plain(name: &str) -> String {

@@ -19,7 +19,7 @@ fn state_of(latencies: &[i64], usage: Fact<ThreadUsage>) -> State {
         let sample = Sample { seq: k as u64, due: ClockNs(due), woke: ClockNs(due + latency), cpu: 3 };
         data.record(&sample, (latency / 1_000_000).max(0) as u64);
     }
-    State { data, usage, samples_kept: 7, log_bytes: latencies.len() as u64 }
+    State { data, usage, digest: None, samples_kept: 7, log_bytes: latencies.len() as u64 }
 }
 
 fn any_usage() -> impl Strategy<Value = Fact<ThreadUsage>> {

@@ -39,6 +39,7 @@ pub fn write(
         let state = State {
             data: thread.data(recorded.unit),
             usage: Fact::Unavailable("cyclictest does not tell".into()),
+            digest: None,
             samples_kept: 0,
             log_bytes: series.log_bytes(),
         };

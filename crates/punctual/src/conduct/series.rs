@@ -36,7 +36,7 @@ impl SeriesRun {
         let data = punctual_core::SeriesData::new(shape);
         SeriesRun {
             meta,
-            state: State { data, usage: Fact::NotAsked, samples_kept: 0, log_bytes: 0 },
+            state: State { data, usage: Fact::NotAsked, digest: None, samples_kept: 0, log_bytes: 0 },
             recent: None,
             collector: None,
             writer,
@@ -124,6 +124,7 @@ impl SeriesRun {
     pub fn finish(&mut self, usage: Option<Usage>) {
         if let Some(collector) = &mut self.collector {
             collector.finish(&mut self.state.data);
+            self.state.digest = Some(collector.digest(&self.state.data));
         }
         self.keep();
         if let Some(usage) = usage {

@@ -14,6 +14,9 @@ pub fn write(out: &mut Page, summary: &Summary) {
     }
     let (tone, text) = how_it_ended(summary);
     out.paragraph("", "", tone, &text);
+    if let Some(digest) = &summary.digest {
+        out.paragraph("", "", Tone::Plain, &digest_line(summary, digest));
+    }
     if let Some((tone, text)) = not_real_time(summary) {
         out.paragraph("", "", tone, &text);
     }
@@ -29,6 +32,17 @@ pub fn name(out: &mut Page, summary: &Summary) {
     let name = out.paint(Tone::Strong, &name);
     let when = summary.created.strftime("%Y-%m-%d %H:%M:%S UTC");
     out.line(&format!("{name}  {when}"));
+}
+
+/// Enough of it to tell runs apart, and whether repeats agree.
+fn digest_line(summary: &Summary, digest: &str) -> String {
+    let repeats = summary.target.as_ref().map_or(&[][..], |target| &target.repeats);
+    let agree = match repeats {
+        [] => String::new(),
+        all if all.iter().all(|one| one == digest) => format!(", the same in all {} repeats", all.len()),
+        all => format!(", NOT the same in all {} repeats", all.len()),
+    };
+    format!("digest of all samples: {}{agree}", format::short_digest(digest))
 }
 
 fn how_it_ended(summary: &Summary) -> (Tone, String) {

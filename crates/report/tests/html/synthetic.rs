@@ -216,6 +216,7 @@ fn series(writer: &BundleWriter, recipe: &Recipe, phase: usize, cpu: u32, load: 
         voluntary_switches: recipe.samples,
         involuntary_switches: u64::from(load != Load::Idle),
     };
-    let state = State { data, usage: Fact::Known(usage), samples_kept: out.kept(), log_bytes: out.log_bytes() };
+    let state =
+        State { data, usage: Fact::Known(usage), digest: None, samples_kept: out.kept(), log_bytes: out.log_bytes() };
     out.finish(&state).unwrap();
 }

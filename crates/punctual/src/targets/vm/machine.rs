@@ -111,7 +111,15 @@ impl Machine {
         };
         facts.push(("time".to_owned(), time.to_owned()));
         let limits = vec![limit.to_owned()];
-        RanOn { kind: "vm".to_owned(), name: self.title.clone(), started, elapsed: Some(elapsed), facts, limits }
+        RanOn {
+            kind: "vm".to_owned(),
+            name: self.title.clone(),
+            started,
+            elapsed: Some(elapsed),
+            facts,
+            repeats: Vec::new(),
+            limits,
+        }
     }
 }
 
