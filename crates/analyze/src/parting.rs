@@ -50,8 +50,11 @@ pub fn first_parting(first: &Bundle, second: &Bundle) -> Result<Option<Parting>,
     Ok(earliest.map(|(_, parting)| parting).or(beyond).or(unmatched))
 }
 
+/// The samples at one place of two series.
+type Pair = (Option<Sample>, Option<Sample>);
+
 /// The first pair of kept samples that differ.
-fn first_sample(one: &Series, two: &Series) -> Result<Option<(Option<Sample>, Option<Sample>)>, BundleError> {
+fn first_sample(one: &Series, two: &Series) -> Result<Option<Pair>, BundleError> {
     let (ours, theirs) = (one.log()?.samples, two.log()?.samples);
     let same = |a: &Sample, b: &Sample| (a.seq, a.due, a.woke) == (b.seq, b.due, b.woke);
     let place = ours.iter().zip(&theirs).take_while(|(a, b)| same(a, b)).count();

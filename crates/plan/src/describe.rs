@@ -49,7 +49,8 @@ impl Plan {
             let count = published.results.len();
             page.fact(1, "published", format!("{} ({count} results)", published.source));
         }
-        self.phases.iter().for_each(|plan| phase(&mut page, plan));
+        // With what the seed adds to each start.
+        self.seeded().phases.iter().for_each(|plan| phase(&mut page, plan));
         page.text
     }
 }

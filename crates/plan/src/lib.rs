@@ -16,6 +16,7 @@ pub mod plan;
 pub mod problem;
 mod render;
 mod resolve;
+pub mod seeding;
 mod systress;
 pub mod target;
 pub mod text;

@@ -20,7 +20,7 @@ pub struct Plan {
     pub memory_lock: bool,
     /// What /dev/cpu_dma_latency is held at; `None`: it is not touched.
     pub dma_latency: Option<Nanos>,
-    /// The seed of everything random: see [`Plan::seeding`]. `None`: loads and timers start as written.
+    /// The seed of everything random: see [`Plan::seeded`]. `None`: loads and timers start as written.
     pub seed: Option<u64>,
     /// The bundle's directory.
     pub output: PathBuf,

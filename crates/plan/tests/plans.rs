@@ -131,8 +131,8 @@ loads = ["sh-2", "sh"]
         lasts            60s
         histogram        0 to 1ms in steps of 1us: 1001 bins, 8008 B
         thread       CPUs  policy               starts
-        others/cpu0  0     SCHED_BATCH, nice 0  +0s
-        others/cpu1  1     SCHED_BATCH, nice 0  +0s
+        others/cpu0  0     SCHED_BATCH, nice 0  +425744ns
+        others/cpu1  1     SCHED_BATCH, nice 0  +425744ns
       no load
 
     phase worked (90s)
@@ -144,32 +144,32 @@ loads = ["sh-2", "sh"]
         requires         p99.9 < 60us
         requires         overruns == 0
         thread   CPUs  policy       starts
-        timer/0  2     SCHED_RR 42  +0s
-        timer/1  2     SCHED_RR 42  +10us
+        timer/0  2     SCHED_RR 42  +12594ns
+        timer/1  2     SCHED_RR 42  +22594ns
       measure others: timer, nanosleep-absolute on CLOCK_MONOTONIC, period 1ms
         lasts            90s
         histogram        0 to 1ms in steps of 1us: 1001 bins, 8008 B
         thread       CPUs  policy               starts
-        others/cpu0  0     SCHED_BATCH, nice 0  +0s
-        others/cpu1  1     SCHED_BATCH, nice 0  +0s
+        others/cpu0  0     SCHED_BATCH, nice 0  +897153ns
+        others/cpu1  1     SCHED_BATCH, nice 0  +897153ns
       measure timer-2: timer, deadline on CLOCK_MONOTONIC, period 10ms
         lasts            90s
         histogram        0 to 1ms in steps of 1us: 1001 bins, 8008 B
         systress file    result.csv (csv, index 4)
         thread   CPUs  policy                                     starts
-        timer-2  2     SCHED_DEADLINE, 1ms of each 10ms, by 10ms  +0s
+        timer-2  2     SCHED_DEADLINE, 1ms of each 10ms, by 10ms  +9578861ns
       load sh-2: /usr/bin/sh 'a b' ''
         program          /usr/bin/sh
         CPUs             0-1
         policy           SCHED_BATCH, nice -5
-        starts           +0s
+        starts           +2104333ns
         output           /dev/null, errors /dev/null
         at its end       respawn on success, stop on failure
       load sh: sh -c 'stress-ng --fork 2; exit 1'
         program          /usr/bin/sh
         CPUs             1
         policy           SCHED_FIFO 3
-        starts           +100ms
+        starts           +101577256ns
         output           out\u{1b}.txt, errors /dev/null
         at its end       stop on success, ignore on failure
     ");

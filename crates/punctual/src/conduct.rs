@@ -55,6 +55,7 @@ pub struct Run<'a> {
 
 /// Does what the plan says and leaves a bundle. An error means that there is nothing to show.
 pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Result<Conducted, Failure> {
+    let seeded = plan.seeded();
     memory::release_setup();
     let files = Root::system();
     let interrupts = Interrupts::listen()?;
@@ -71,8 +72,17 @@ pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Resul
     memory::release_setup();
     let guard = guard_for(plan)?;
     let findings = found.unwrap_or_default();
-    let mut run =
-        Run { plan, writer, findings, guard, partition, preparation: None, recording: None, flight: None, interrupts };
+    let mut run = Run {
+        plan: &seeded,
+        writer,
+        findings,
+        guard,
+        partition,
+        preparation: None,
+        recording: None,
+        flight: None,
+        interrupts,
+    };
     check_host(&mut run, &files)?;
     let directory = run.writer.directory().to_owned();
     let start = |record| recording::Recording::start(&directory, recording::Wanted::of(record, &plan.conductor_cpus));

@@ -177,6 +177,7 @@ fn spawn(spec: &LoadSpec, first: bool) -> io::Result<i32> {
     let (name, arguments) = spec.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(&spec.program);
     command.arg0(name).args(arguments).process_group(0).stdin(Stdio::null());
+    command.envs(spec.environment.iter().map(|(name, value)| (name, value)));
     command.stdout(output(spec.stdout.as_deref(), first)?).stderr(output(spec.stderr.as_deref(), first)?);
     let cgroup = spec.joins.as_deref().map(cgroup).transpose()?;
     let become_load = move || {

@@ -24,6 +24,8 @@ pub struct LoadSpec {
     pub program: PathBuf,
     /// All arguments, the program's own name first.
     pub argv: Vec<String>,
+    /// Variables beside those of punctual's own environment.
+    pub environment: Vec<(String, String)>,
     /// The file of a cgroup that takes it in (`tasks`, `cgroup.procs`); `None`: it stays in the guard's.
     pub joins: Option<PathBuf>,
     /// Where it may run.

@@ -79,6 +79,9 @@ pub struct Common {
     /// The seed of what is random: load starts, load seeds, timer phase (overrides seed of the file)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
+    /// Run it so many times on a target in virtual time and prove that every sample is the same each time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
     #[command(flatten)]
     pub elsewhere: targets::ssh::Options,
 }
@@ -99,6 +102,7 @@ impl Common {
             explain,
             force,
             target: _,
+            repeat: _,
             seed,
             elsewhere: _,
         } = self;
@@ -113,6 +117,10 @@ impl Common {
         words
     }
 }
+
+/// Why `--repeat` is refused.
+pub const NO_REPEATS: &str = "only virtual time repeats to the last digit: --repeat is for --target vm:KERNEL with accel = \"virtual-time\"; to \
+                              compare runs elsewhere, see punctual compare";
 
 /// Reads, plans, measures, shows.
 pub fn run(args: Args) -> Ending {
@@ -134,6 +142,9 @@ pub fn measured(args: &Common, asked: &Asked) -> Ending {
 }
 
 fn here(args: &Common, asked: &Asked) -> Ending {
+    if args.repeat > 1 {
+        return Err(Failure::refused(NO_REPEATS));
+    }
     let (loaded, plan) = asked.resolve()?;
     if plan.phases.is_empty() {
         return Err(Failure::refused("there is nothing to measure"));

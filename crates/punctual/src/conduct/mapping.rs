@@ -11,13 +11,11 @@ use punctual_measure::stop::Stop;
 use punctual_measure::thread::{Prepared, ThreadPlan};
 use punctual_measure::workload::{Order, SeriesOrder};
 use punctual_plan as plan;
+use punctual_plan::seeding::SEED_VARIABLE;
 use punctual_plan::{Length, MeasurePlan, TimerMethod, Word, Workload};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// What workloads draw their random choices from where the experiment has no seed.
-const DEFAULT_SEED: u64 = 1;
 
 /// How the kernel is asked for a policy.
 pub fn scheduling(asked: plan::Scheduling) -> Scheduling {
@@ -62,7 +60,7 @@ pub fn order(measure: &MeasurePlan, first: usize, plan: &plan::Plan, stop: &Arc<
         samples,
         stop_above: measure.stop_above,
         lock_memory: plan.memory_lock,
-        seed: plan.seed.unwrap_or(DEFAULT_SEED),
+        seed: plan.seed_or_default(),
         stop: Arc::clone(stop),
     }
 }
@@ -149,8 +147,8 @@ fn on_exit(what: plan::OnExit) -> OnExit {
     }
 }
 
-/// A load as its guard wants it; `joins` is the entrance of the partition that it runs in.
-pub fn load(load: &plan::LoadPlan, joins: Option<PathBuf>) -> LoadSpec {
+/// A load as its guard wants it; `joins` is the entrance of the partition that it runs in, `seed` the experiment's.
+pub fn load(load: &plan::LoadPlan, joins: Option<PathBuf>, seed: u64) -> LoadSpec {
     let file = |output: &plan::Output| match output {
         plan::Output::Null => None,
         plan::Output::File(path) => Some(path.clone()),
@@ -160,6 +158,7 @@ pub fn load(load: &plan::LoadPlan, joins: Option<PathBuf>) -> LoadSpec {
         name: load.name.clone(),
         program: load.program.clone(),
         argv: load.argv.clone(),
+        environment: vec![(SEED_VARIABLE.to_owned(), seed.to_string())],
         joins,
         cpus: load.cpus.clone(),
         policy: asked.policy,

@@ -18,6 +18,7 @@ use punctual_measure::load::{Event, OnExit};
 use punctual_measure::preparation;
 use punctual_measure::stop::Stop;
 use punctual_plan::PhasePlan;
+use punctual_plan::limits::MAX_SEED_DELAY;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -226,7 +227,9 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
         let Some(guard) = self.run.guard.as_mut() else { return Ok(None) };
         for (number, load) in self.phase.loads.iter().enumerate() {
             let joins = self.run.partition.as_ref().and_then(|partition| partition.entrance(&load.cpus));
-            guard.start_load(number, &mapping::load(load, joins)).map_err(|why| why.to_string())?;
+            guard
+                .start_load(number, &mapping::load(load, joins, self.run.plan.seed_or_default()))
+                .map_err(|why| why.to_string())?;
         }
         let until = clock::monotonic() + LOAD_START;
         while self.waits_for_loads() && clock::monotonic() < until {
@@ -240,7 +243,9 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
 
     fn waits_for_loads(&self) -> bool {
         let mut both = self.phase.loads.iter().zip(&self.tallies);
-        both.any(|(load, tally)| load.start_delay == Nanos::ZERO && tally.starts == 0)
+        // With a seed none starts at once; those that it alone delays are waited for too.
+        let soon = self.run.plan.seed.map_or(Nanos::ZERO, |_| MAX_SEED_DELAY);
+        both.any(|(load, tally)| load.start_delay <= soon && tally.starts == 0)
     }
 
     /// What the loads did; an outcome when one of them ends the run.

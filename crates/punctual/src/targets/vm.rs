@@ -4,6 +4,7 @@ mod findings;
 mod machine;
 mod programs;
 mod progress;
+mod repeats;
 
 use super::{Errand, parent, returned};
 use crate::commands::run;
@@ -16,7 +17,7 @@ use progress::Progress;
 use punctual_bundle::Bundle;
 use punctual_core::{CpuSet, Nanos};
 use punctual_lab::{GuestResult, LabError, Outcome};
-use punctual_plan::{Plan, VmPlan};
+use punctual_plan::{Acceleration, Plan, VmPlan};
 use std::fs;
 use std::path::Path;
 
@@ -29,20 +30,23 @@ pub fn carry_out(vm: &VmPlan, errand: &Errand) -> Result<Exit, Failure> {
         output::print(&plan.describe())?;
         return Ok(Exit::Done);
     }
+    if errand.args.repeat > 1 && vm.accel != Acceleration::VirtualTime {
+        return Err(Failure::refused(run::NO_REPEATS));
+    }
     let interrupts = Interrupts::listen()?;
-    let mut progress = Progress::new(errand.args.quiet, plan.estimated_time());
+    let progress = Progress::new(errand.args.quiet, errand.args.repeat, plan.estimated_time());
     progress.say("preparing");
     let machine = Machine::of(vm, &plan, errand)?;
-    let run = Run { vm, plan: &plan, errand };
     // What comes back lies beside its place until it is whole: one file system, one name when it is there.
     let place = tempfile::Builder::new().prefix(".punctual-vm-").tempdir_in(parent(&errand.output));
     let place =
         place.map_err(|why| Failure::failed(format!("cannot create a directory for what comes back: {why}")))?;
     let started = jiff::Timestamp::now();
-    let result =
-        machine.run(place.path(), &mut |seen| progress.look(seen, &interrupts)).map_err(|why| refused(&why))?;
+    let runs = repeats::run(&machine, errand.args.repeat, place.path(), &progress, &interrupts)?;
     progress.end();
-    run.bring_back(&machine, &result, started, place.path())
+    let run = Run { vm, plan: &plan, errand };
+    let exit = run.bring_back(&machine, &runs[0].result, started, &runs[0].place)?;
+    if runs.len() > 1 { repeats::compare(errand, &runs, exit) } else { Ok(exit) }
 }
 
 /// What the lab refuses was asked for wrongly, or cannot be had here; nothing was started.

@@ -1,10 +1,11 @@
-//! What is known of a machine while it runs: how far it is and how long it took so far. Its own time goes at another speed, and
-//! asking it would change what it measures.
+//! What is known of machines while they run: how far they are and how long it took so far. Their own time goes at another speed, and
+//! asking it would change what they measure.
 
 use crate::conduct::interrupt::Interrupts;
 use punctual_core::Nanos;
 use punctual_lab::{Phase, Wish};
 use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often the line on a terminal is renewed.
@@ -17,49 +18,89 @@ pub struct Progress {
     quiet: bool,
     in_place: bool,
     planned: Option<Nanos>,
+    repeats: u32,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Where each repeat is that runs or ran.
+    seen: Vec<(u32, Phase)>,
+    over: u32,
+    began: Option<Instant>,
     shown: Option<(String, Instant)>,
     asked: Option<Instant>,
 }
 
 impl Progress {
-    pub fn new(quiet: bool, planned: Option<Nanos>) -> Progress {
-        Progress { quiet, in_place: io::stderr().is_terminal(), planned, shown: None, asked: None }
+    /// Of so many runs of what takes so long by its own clock.
+    pub fn new(quiet: bool, repeats: u32, planned: Option<Nanos>) -> Progress {
+        Progress { quiet, in_place: io::stderr().is_terminal(), planned, repeats, state: Mutex::default() }
     }
 
-    /// A step before the machine runs.
-    pub fn say(&mut self, step: &str) {
-        self.show(step, "");
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the machine, shows it, and passes on what the user wishes of it.
-    pub fn look(&mut self, seen: punctual_lab::Progress, interrupts: &Interrupts) -> Wish {
-        if interrupts.asked() && self.asked.is_none() {
-            self.asked = Some(Instant::now());
+    /// A step before a machine runs.
+    pub fn say(&self, step: &str) {
+        self.show(&mut self.state(), step);
+    }
+
+    /// Looks at the machine of a repeat, shows all of them, and passes on what the user wishes of it.
+    pub fn look(&self, repeat: u32, seen: punctual_lab::Progress, interrupts: &Interrupts) -> Wish {
+        let mut state = self.state();
+        if interrupts.asked() && state.asked.is_none() {
+            state.asked = Some(Instant::now());
         }
-        let planned = self.planned.map(|time| format!(" (about {time} of its own time)")).unwrap_or_default();
-        let step = match (seen.phase, self.asked) {
-            (Phase::Results, _) => "sending the results".to_owned(),
-            (_, Some(_)) => "ending".to_owned(),
-            (Phase::Booting, None) => "booting".to_owned(),
-            (Phase::Job, None) => format!("running{planned}"),
-        };
-        self.show(&step, &format!(", {} s", seen.elapsed.as_secs()));
-        match self.asked {
+        match state.seen.iter_mut().find(|(known, _)| *known == repeat) {
+            Some((_, phase)) => *phase = seen.phase,
+            None => state.seen.push((repeat, seen.phase)),
+        }
+        state.began.get_or_insert_with(Instant::now);
+        let step = self.step(&state);
+        self.show(&mut state, &step);
+        match state.asked {
             None => Wish::GoOn,
             Some(asked) if asked.elapsed() < PATIENCE => Wish::End,
             Some(_) => Wish::Kill,
         }
     }
 
-    fn show(&mut self, step: &str, since: &str) {
+    /// The machine of a repeat is gone.
+    pub fn ended(&self, repeat: u32) {
+        let mut state = self.state();
+        state.seen.retain(|(known, _)| *known != repeat);
+        state.over += 1;
+    }
+
+    fn step(&self, state: &State) -> String {
+        let planned = self.planned.map(|time| format!(" (about {time} of its own time)")).unwrap_or_default();
+        let word = |phase: Phase| match phase {
+            Phase::Results => "sending the results".to_owned(),
+            _ if state.asked.is_some() => "ending".to_owned(),
+            Phase::Booting => "booting".to_owned(),
+            Phase::Job => format!("running{planned}"),
+        };
+        match (self.repeats, state.seen.as_slice()) {
+            (1, [(_, phase), ..]) => word(*phase),
+            (all, seen) => {
+                let count = |phase: Phase| seen.iter().filter(|(_, other)| *other == phase).count();
+                let steps = [Phase::Booting, Phase::Job, Phase::Results].map(|phase| (count(phase), phase));
+                let steps = steps.into_iter().filter(|(count, _)| *count > 0);
+                let steps = steps.map(|(count, phase)| format!("{count} {}", word(phase))).collect::<Vec<_>>();
+                format!("{} of {all} repeats over, {}", state.over, steps.join(", "))
+            }
+        }
+    }
+
+    fn show(&self, state: &mut State, step: &str) {
         let now = Instant::now();
-        let same = self
-            .shown
-            .as_ref()
-            .is_some_and(|(shown, at)| shown == step && (!self.in_place || now.duration_since(*at) < EVERY));
-        if self.quiet || same {
+        let fresh = |at: &Instant| !self.in_place || now.duration_since(*at) < EVERY;
+        if self.quiet || state.shown.as_ref().is_some_and(|(shown, at)| shown == step && fresh(at)) {
             return;
         }
+        let since = state.began.map(|began| format!(", {} s", began.elapsed().as_secs())).unwrap_or_default();
         let line = match self.in_place {
             true => format!("\r\u{1b}[Kvirtual machine: {step}{since}"),
             false => format!("virtual machine: {step}\n"),
@@ -67,11 +108,11 @@ impl Progress {
         let mut stderr = io::stderr().lock();
         // A terminal that went away does not end the measurement.
         let _ = stderr.write_all(line.as_bytes()).and_then(|()| stderr.flush());
-        self.shown = Some((step.to_owned(), now));
+        state.shown = Some((step.to_owned(), now));
     }
 
     /// Takes the line away.
-    pub fn end(&mut self) {
+    pub fn end(&self) {
         if self.in_place && !self.quiet {
             let _ = write!(io::stderr(), "\r\u{1b}[K");
         }
