@@ -111,6 +111,7 @@ pub fn conclude(
         started: started.unwrap_or(bundle.manifest.created),
         elapsed: elapsed.and_then(|elapsed| i64::try_from(elapsed).ok()).map(Nanos),
         facts: facts(brought),
+        repeats: Vec::new(),
         limits: Vec::new(),
     };
     let closed = returned::close(output, target, findings(brought), trouble.as_deref())?;
