@@ -17,6 +17,7 @@ fn no_figures(bundle: &Bundle) -> Summary {
         experiment: bundle.manifest.experiment.clone(),
         created: bundle.manifest.created,
         target: None,
+        digest: None,
         ending: bundle.manifest.ending.clone(),
         phases: Vec::new(),
         mechanisms: Vec::new(),
