@@ -10,6 +10,7 @@ pub mod heap;
 mod io_uring;
 mod irq;
 mod mutex;
+mod netio;
 pub mod perf;
 pub mod raw;
 mod spin;
@@ -28,7 +29,7 @@ use crate::thread::{self, Prepared, Task, ThreadError, ThreadPlan};
 use punctual_core::{Clock, CpuSet, Fact, Nanos, Notes, SeriesShape};
 use punctual_host::task::clock;
 use punctual_host::task::usage::Usage;
-use punctual_plan::{Word, Workload, WorkloadKind};
+use punctual_plan::Workload;
 use std::io;
 use std::sync::Arc;
 
@@ -150,12 +151,8 @@ fn parts(order: &Order) -> Result<Parts, PrepareError> {
         Workload::TestpointCost(plan) => Ok(testpoint_cost::parts(order, plan)),
         Workload::Storage(plan) => storage::parts(order, plan),
         Workload::Heap(plan) => heap::parts(order, plan),
-        other => Err(not_built(other.kind())),
+        Workload::Netio(plan) => netio::parts(order, plan),
     }
-}
-
-fn not_built(kind: WorkloadKind) -> PrepareError {
-    PrepareError::Needs(format!("the workload `{}` is not part of this build", kind.word()))
 }
 
 /// Prepares everything: memory, files, devices, threads. What is missing is said here, before anything starts.

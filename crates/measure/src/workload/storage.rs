@@ -3,11 +3,11 @@
 //! The file has no name, so nothing is left of it, however this ends. Every period it is opened anew, through the process's own name for it
 //! under /proc, written to and closed; or records are collected, and a thread with time-sharing scheduling writes them, a batch at a time.
 
-mod basket;
-mod file;
-mod place;
-mod report;
-mod writer;
+pub(super) mod basket;
+pub(super) mod file;
+pub(super) mod place;
+pub(super) mod report;
+pub(super) mod writer;
 
 use super::course::{Course, Monotonic, Pace, Taken};
 use super::{Order, Outside, Parts, PrepareError, clock_cost};
@@ -56,7 +56,8 @@ pub(super) fn parts(order: &Order, plan: &StoragePlan) -> Result<Parts, PrepareE
         let bytes = plan.record.get() as usize * plan.batch as usize;
         let last = order.series.last().map_or(first.number, |series| series.number);
         let (limit, stop) = (course.limit, Arc::clone(&order.stop));
-        let writer = Writer { sheet, batches, bytes, series: last, subject: subject.clone(), limit, stop };
+        let (subject, records) = (subject.clone(), Arc::default());
+        let writer = Writer { sheet, batches, bytes, series: last, subject, limit, stop, records };
         let producer = producers.pop();
         let start =
             |producer| Running::start(writer, producer).map_err(|why| needs(format!("no writer thread: {why}")));
@@ -69,9 +70,7 @@ pub(super) fn parts(order: &Order, plan: &StoragePlan) -> Result<Parts, PrepareE
     } else {
         None
     };
-    let in_memory = plan.mode == StorageMode::Forced && place.is_memory();
-    let watch =
-        Watch { place, before: Err("it did not start".to_owned()), forced: tells, in_memory, subject: subject.clone() };
+    let watch = Watch::new(place, tells, plan.mode == StorageMode::Forced, subject.clone());
     let storage = Storage {
         subject,
         course,
@@ -219,22 +218,7 @@ impl Task for Storage {
             }
             Work::Collects { filler, writer, held } => {
                 notes = writer.take().map(Running::join).unwrap_or_default();
-                let message = "safe-write is the writer's, with time-sharing scheduling; CPU and scheduling in the table are the task's";
-                notes.findings.push(Finding::new("storage-writer", Severity::Note, &*self.subject, message));
-                let title = "records of the last batch, which was not full and not written";
-                notes.figures.push(Figure::new("unwritten-records", title, *held as f64, "count"));
-                if filler.dropped > 0 {
-                    let message = "records were dropped: the writer was slower than the task";
-                    let finding = Finding::new("storage-dropped", Severity::Warning, &*self.subject, message);
-                    notes.findings.push(
-                        finding
-                            .evidence(format!("{} records found no room", filler.dropped))
-                            .remedy("set a longer `period` or a larger `batch`, or a faster disk"),
-                    );
-                }
-                let figure =
-                    Figure::new("dropped-records", "records that found no room", filler.dropped as f64, "count");
-                notes.figures.push(figure);
+                report::collected(&mut notes, &self.subject, *held, filler.dropped);
             }
         }
         notes.clock_cost = Fact::Known(clock_cost(&Monotonic));
@@ -257,13 +241,21 @@ impl Drop for Storage {
 }
 
 /// Looks at the device.
-struct Watch {
+pub(super) struct Watch {
     place: Place,
     before: Result<DeviceCounts, String>,
     /// Records each of which must have reached the device, where that is so.
     forced: Option<Arc<AtomicU64>>,
     in_memory: bool,
     subject: String,
+}
+
+impl Watch {
+    /// Over a place; `records` are those each of which must have reached the device, where that is so.
+    pub fn new(place: Place, records: Option<Arc<AtomicU64>>, forced: bool, subject: String) -> Watch {
+        let in_memory = forced && place.is_memory();
+        Watch { place, before: Err("it did not start".to_owned()), forced: records, in_memory, subject }
+    }
 }
 
 impl Outside for Watch {

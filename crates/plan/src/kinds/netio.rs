@@ -68,6 +68,9 @@ parameters! {
     }
 }
 
+/// Several of them wait in memory.
+const LARGEST_BATCH: Bytes = Bytes::mib(64);
+
 impl Kind for NetioPlan {
     fn parts(&self) -> Vec<String> {
         let mut parts = vec!["whole", "send", "recv"];
@@ -104,6 +107,9 @@ impl NetioSpec {
         }
         if !matches!(plan.writing, Writing::Buffered | Writing::Forced) {
             doubts.unused("batch", &self.batch, &usual.batch, "nothing is collected");
+        } else if plan.message.get().saturating_mul(plan.batch.into()) > LARGEST_BATCH.get() {
+            let message = format!("a batch would be larger than {LARGEST_BATCH}");
+            doubts.wrong(&self.batch, message, "choose a smaller `batch`, or a smaller `message`");
         }
         if plan.writing == Writing::None {
             doubts.unused("directory", &self.directory, &usual.directory, "nothing is written");

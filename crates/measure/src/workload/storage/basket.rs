@@ -1,5 +1,6 @@
 //! Records on their way from the task to the writer: a ring of batches, filled by one thread and emptied by the other, without a lock.
 
+use super::file::Record;
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 const BATCHES: usize = 8;
 
 struct Shared {
-    batches: Box<[UnsafeCell<Vec<u8>>]>,
+    batches: Box<[UnsafeCell<Record>]>,
     /// Batches filled; the task's alone to change.
     filled: AtomicUsize,
     /// Batches emptied; the writer's alone to change.
@@ -38,8 +39,7 @@ pub struct Emptier(Arc<Shared>);
 
 /// For batches of so many records of this size.
 pub fn basket(record: usize, batch: usize) -> (Filler, Emptier) {
-    // Filled with something, so that every page is there.
-    let batches = (0..BATCHES).map(|_| UnsafeCell::new(vec![1; record * batch])).collect();
+    let batches = (0..BATCHES).map(|_| UnsafeCell::new(Record::new(record * batch))).collect();
     let (filled, emptied, closed) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     let shared = Arc::new(Shared { batches, filled, emptied, closed });
     (Filler { shared: Arc::clone(&shared), record, held: 0, dropped: 0 }, Emptier(shared))
@@ -55,7 +55,7 @@ impl Filler {
             return false;
         }
         // SAFETY: this batch is emptied and not yet filled: it is the task's.
-        let batch = unsafe { &mut *self.shared.batches[filled % BATCHES].get() };
+        let batch = unsafe { &mut *self.shared.batches[filled % BATCHES].get() }.bytes_mut();
         if let Some(place) = batch.get_mut(self.held..self.held + self.record) {
             place.copy_from_slice(record);
         }
@@ -83,7 +83,7 @@ impl Emptier {
             return None;
         }
         // SAFETY: this batch is filled and not yet emptied: it is the writer's.
-        let result = write(unsafe { &*self.0.batches[emptied % BATCHES].get() });
+        let result = write(unsafe { &*self.0.batches[emptied % BATCHES].get() }.bytes());
         self.0.emptied.store(emptied + 1, Ordering::Release);
         Some(result)
     }

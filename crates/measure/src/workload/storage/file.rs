@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 /// What aligns memory for O_DIRECT on every device.
@@ -208,6 +208,13 @@ impl Sheet {
         Some([begin, opened, written, safe, closed])
     }
 
+    /// The last bytes that were written.
+    pub fn read_last(&self, length: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        self.file.read_exact_at(&mut bytes, self.offset.saturating_sub(length as u64))?;
+        Ok(bytes)
+    }
+
     /// One record to begin with: says what does not work here before anything is measured.
     pub fn try_once(&mut self, ticks: &impl Ticks, record: &[u8]) -> Result<(), String> {
         self.write(ticks, record);
@@ -274,6 +281,11 @@ impl Record {
     #[inline(always)]
     pub fn bytes(&self) -> &[u8] {
         &self.memory[self.begin..self.begin + self.length]
+    }
+
+    #[inline(always)]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.begin..self.begin + self.length]
     }
 }
 

@@ -48,6 +48,25 @@ pub fn of(sheet: &mut Sheet, subject: &str, before: Result<u64, String>, after: 
     notes
 }
 
+/// Of records that a task has collected for the writer: those of the last batch, which nobody wrote, and those without room.
+pub fn collected(notes: &mut Notes, subject: &str, held: u64, dropped: u64) {
+    let message =
+        "safe-write is the writer's, with time-sharing scheduling; CPU and scheduling in the table are the task's";
+    notes.findings.push(Finding::new("storage-writer", Severity::Note, subject, message));
+    let title = "records of the last batch, which was not full and not written";
+    notes.figures.push(Figure::new("unwritten-records", title, held as f64, "count"));
+    if dropped > 0 {
+        let message = "records were dropped: the writer was slower than the task";
+        let finding = Finding::new("storage-dropped", Severity::Warning, subject, message);
+        notes.findings.push(
+            finding
+                .evidence(format!("{dropped} records found no room"))
+                .remedy("set a longer `period` or a larger `batch`, or a faster disk"),
+        );
+    }
+    notes.figures.push(Figure::new("dropped-records", "records that found no room", dropped as f64, "count"));
+}
+
 /// More records, while the kernel counts this thread's calls: counting slows every call, so it is not done while anything is measured.
 pub fn calls(sheet: &mut Sheet, record: &Record) -> Vec<Validation> {
     let source = |call: &str| format!("perf_event_open: tracepoint syscalls:sys_enter_{call}, this thread");

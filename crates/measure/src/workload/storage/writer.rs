@@ -10,6 +10,7 @@ use punctual_core::{Notes, Policy};
 use punctual_host::task::attributes::{self, Scheduling, current_cpu};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle, Thread};
 
 /// What the writer needs.
@@ -22,6 +23,8 @@ pub struct Writer {
     pub subject: String,
     pub limit: i64,
     pub stop: Arc<Stop>,
+    /// Where it says how many batches it has written.
+    pub records: Arc<AtomicU64>,
 }
 
 /// A writer that runs.
@@ -72,6 +75,8 @@ impl Writer {
                 None => std::thread::park(),
             }
         }
+        let count = self.sheet.count;
+        self.records.store(count.records - count.failed, Ordering::Release);
         // The series ends here; what follows takes its time.
         drop(producer);
         let after = written_by_this_thread();

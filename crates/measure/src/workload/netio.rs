@@ -1,0 +1,507 @@
+//! `netio`: a periodic task that asks a server for a message, receives it, encrypts it, and writes it to a file or leaves that to another thread.
+//!
+//! The file, the collecting of batches, and the thread that writes them are those of `storage`.
+
+mod line;
+
+use super::course::{Course, Monotonic, Pace, Taken, Ticks};
+use super::perf::Counter;
+use super::storage::basket::{self, Filler};
+use super::storage::file::{self, Record, Sheet};
+use super::storage::place::Place;
+use super::storage::writer::{Running, Writer};
+use super::storage::{Watch, report};
+use super::{Nobody, Order, Outside, Parts, PrepareError, clock_cost};
+use crate::ring::{Producer, ring};
+use crate::sink::{self, Sink};
+use crate::stop::Stop;
+use crate::thread::Task;
+use aes::Aes128;
+use ctr::Ctr128BE;
+use ctr::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
+use line::{Line, Missing};
+use punctual_core::{Bytes, Fact, Figure, Finding, Notes, Severity, Validation};
+use punctual_host::task::attributes::current_cpu;
+use punctual_host::task::memory;
+use punctual_plan::kinds::{Cipher, NetioPlan, StorageMode, StoragePlan, Writing};
+use std::cell::Cell;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// Messages for nothing before the first sample.
+const WARM_UP: u64 = 8;
+/// Messages while the kernel counts the calls.
+const COUNTED: u64 = 64;
+/// The file begins again at this size.
+const FILE_MAX: Bytes = Bytes::mib(256);
+
+pub(super) fn parts(order: &Order, plan: &NetioPlan) -> Result<Parts, PrepareError> {
+    let Some(first) = order.series.first() else {
+        return Err(PrepareError::Needs("netio has no series".to_owned()));
+    };
+    let (mut producers, mut feeds) = (Vec::new(), Vec::new());
+    for _ in &order.series {
+        let (producer, feed) = sink::ring(plan.period);
+        producers.push(producer);
+        feeds.push(feed);
+    }
+    let course = Course::of(order, first, Pace::Periodic(plan.period));
+    let (work, outside) = work(order, plan, &course, &mut producers).map_err(PrepareError::Needs)?;
+    let line = Line::open(plan).map_err(PrepareError::Needs)?;
+    let netio = Netio {
+        subject: order.name.clone(),
+        plan: plan.clone(),
+        course,
+        hands: Hands {
+            line,
+            cipher: encryption(plan, order.seed),
+            message: Record::new(plan.message.get() as usize),
+            work,
+            came: 0,
+        },
+        producers,
+        stop: Arc::clone(&order.stop),
+        before: Err("it did not start".to_owned()),
+        done: Done::default(),
+    };
+    Ok(Parts { tasks: vec![Box::new(netio)], feeds, outside })
+}
+
+/// Where messages go, and who looks on from without.
+fn work(
+    order: &Order,
+    plan: &NetioPlan,
+    course: &Course,
+    producers: &mut Vec<Producer>,
+) -> Result<(Work, Box<dyn Outside>), String> {
+    if plan.writing == Writing::None {
+        return Ok((Work::Nothing, Box::new(Nobody)));
+    }
+    let (direct, forced) = (plan.writing == Writing::Direct, plan.writing == Writing::Forced);
+    let file = file::opened(&plan.directory)?;
+    let place = Place::of(&file, &plan.directory);
+    let on = |why: String| format!("on {} in {}: {why}", place.kind(), plan.directory.display());
+    let as_storage = StoragePlan {
+        mode: if forced { StorageMode::Forced } else { StorageMode::Direct },
+        forcing: plan.forcing,
+        directory: plan.directory.clone(),
+        record: plan.message,
+        file_max: FILE_MAX,
+        ..StoragePlan::default()
+    };
+    let mut sheet = Sheet::new(file, &as_storage).map_err(on)?;
+    let at_once = plan.message.get() as usize * if direct { 1 } else { plan.batch as usize };
+    sheet.try_once(&Monotonic, Record::new(at_once).bytes()).map_err(on)?;
+    let records = Arc::new(AtomicU64::new(0));
+    // What sync(2) finds written already needs no write of its own.
+    let tells = forced && plan.forcing != punctual_plan::kinds::Forcing::Sync;
+    let watch = Watch::new(place, tells.then(|| Arc::clone(&records)), forced, order.name.clone());
+    if direct {
+        return Ok((Work::Writes(sheet), Box::new(watch)));
+    }
+    let (filler, batches) = basket::basket(plan.message.get() as usize, plan.batch as usize);
+    let last = order.series.last().map_or(course.series, |series| series.number);
+    let (subject, stop) = (order.name.clone(), Arc::clone(&order.stop));
+    let writer = Writer { sheet, batches, bytes: at_once, series: last, subject, limit: course.limit, stop, records };
+    let start = |producer| Running::start(writer, producer).map_err(|why| format!("no writer thread: {why}"));
+    let writer = producers.pop().map(start).transpose()?;
+    Ok((Work::Collects { filler, writer, held: 0 }, Box::new(watch)))
+}
+
+type Encryption = Ctr128BE<Aes128>;
+
+/// The key is the experiment's seed: what is measured is time, and nothing is kept secret.
+fn encryption(plan: &NetioPlan, seed: u64) -> Option<Encryption> {
+    let key = (u128::from(seed) | 1 << 127).to_le_bytes();
+    (plan.cipher == Cipher::Aes128).then(|| Encryption::new(&key.into(), &[0; 16].into()))
+}
+
+/// What is done with a message.
+enum Work {
+    Writes(Sheet),
+    Collects {
+        filler: Filler,
+        /// Until the task has ended.
+        writer: Option<Running>,
+        /// Messages that were collected and not written, because the last batch was not full.
+        held: u64,
+    },
+    Nothing,
+}
+
+/// The parts of one message, in the order of their series after `whole`: at most send, recv, encrypt, open, write, close.
+#[derive(Clone, Copy, Default)]
+struct Spans {
+    spans: [[i64; 2]; 6],
+    used: usize,
+}
+
+impl Spans {
+    #[inline(always)]
+    fn add(&mut self, span: [i64; 2]) {
+        if let Some(place) = self.spans.get_mut(self.used) {
+            *place = span;
+            self.used += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn hand_on(&self, producers: &mut [Producer]) {
+        let cpu = current_cpu();
+        for (producer, [begin, end]) in producers.iter_mut().zip(&self.spans[..self.used]) {
+            producer.push(*begin, *end, 0, cpu);
+        }
+    }
+}
+
+/// What the task works with.
+struct Hands {
+    line: Line,
+    cipher: Option<Encryption>,
+    message: Record,
+    work: Work,
+    /// The number of the last message that came.
+    came: u64,
+}
+
+impl Hands {
+    /// One message, a reading of the clock between its parts.
+    #[inline(always)]
+    fn one(&mut self, stop: &Stop) -> Result<Spans, Missing> {
+        let Hands { line, cipher, message, work, came } = self;
+        let mut spans = Spans::default();
+        let begin = Monotonic.now();
+        line.send()?;
+        let sent = Monotonic.now();
+        spans.add([begin, sent]);
+        line.receive(message.bytes_mut(), || stop.is_asked())?;
+        let received = Monotonic.now();
+        *came = line.number;
+        spans.add([sent, received]);
+        if let Some(cipher) = cipher {
+            cipher.apply_keystream(message.bytes_mut());
+            spans.add([received, Monotonic.now()]);
+        }
+        match work {
+            Work::Writes(sheet) => {
+                if let Some([begin, opened, written, _, closed]) = sheet.write(&Monotonic, message.bytes()) {
+                    spans.add([begin, opened]);
+                    spans.add([opened, written]);
+                    spans.add([written, closed]);
+                }
+            }
+            Work::Collects { filler, writer, .. } => {
+                if filler.put(message.bytes())
+                    && let Some(writer) = writer
+                {
+                    writer.thread().unpark();
+                }
+            }
+            Work::Nothing => {}
+        }
+        Ok(spans)
+    }
+
+    /// System calls of the calling thread so far.
+    fn calls(&self) -> u64 {
+        // Open, write, close.
+        let written = if let Work::Writes(sheet) = &self.work { 3 * sheet.count.records } else { 0 };
+        self.line.calls + written
+    }
+
+    /// Lets batches go nowhere: the writer is left alone.
+    fn swap_filler(&mut self, other: &mut Filler) {
+        if let Work::Collects { filler, .. } = &mut self.work {
+            std::mem::swap(filler, other);
+        }
+    }
+
+    /// A basket that nobody empties.
+    fn spare_filler(&self) -> Filler {
+        basket::basket(self.message.bytes().len(), 2).0
+    }
+}
+
+/// What the task did.
+#[derive(Default)]
+struct Done {
+    taken: Taken,
+    lost: u64,
+    broken: Option<io::Error>,
+    /// Bytes, of those before the run.
+    sent_before: u64,
+    received_before: u64,
+    tcp_before: Option<u64>,
+    /// As of those, after it.
+    sent: u64,
+    received: u64,
+}
+
+/// What a message that came is a sample of.
+struct Came<'a, S> {
+    sink: &'a mut S,
+    came: &'a Cell<bool>,
+}
+
+impl<S: Sink> Sink for Came<'_, S> {
+    #[inline(always)]
+    fn put(&mut self, begin: i64, end: i64, cpu: u32) {
+        if self.came.get() {
+            self.sink.put(begin, end, cpu);
+        }
+    }
+}
+
+struct Netio {
+    subject: String,
+    plan: NetioPlan,
+    course: Course,
+    hands: Hands,
+    /// Of `whole`, then of the task's parts. Dropped at the end, which ends the series.
+    producers: Vec<Producer>,
+    stop: Arc<Stop>,
+    /// What the kernel says this thread had read and written before the first message.
+    before: Result<Moved, String>,
+    done: Done,
+}
+
+impl Netio {
+    fn work(&mut self, course: &Course, start: i64, producers: &mut [Producer], stop: &Stop) -> Done {
+        let mut done = Done::default();
+        let Some((whole, parts)) = producers.split_first_mut() else { return done };
+        let (last, came) = (Cell::new(None::<Spans>), Cell::new(false));
+        let hands = &mut self.hands;
+        let (mut lost, mut broken) = (0, None);
+        let before = || {
+            if let Some(spans) = last.take() {
+                spans.hand_on(parts);
+            }
+        };
+        let act = || {
+            let one = hands.one(stop);
+            came.set(one.is_ok());
+            match one {
+                Ok(spans) => last.set(Some(spans)),
+                Err(Missing::Lost) => lost += 1,
+                Err(Missing::Stopped) => {}
+                Err(Missing::Broken(why)) => {
+                    // Nothing more will come.
+                    broken = Some(why);
+                    stop.ask();
+                }
+            }
+        };
+        done.taken = course.run(start, &Monotonic, &mut Came { sink: whole, came: &came }, stop, before, act);
+        if let Some(spans) = last.take() {
+            spans.hand_on(parts);
+        }
+        (done.lost, done.broken) = (lost, broken);
+        done
+    }
+
+    /// The last record of the file, decrypted, against what the server sent.
+    fn read_back(&mut self) -> Option<Validation> {
+        let Work::Writes(sheet) = &mut self.hands.work else { return None };
+        if sheet.count.records == 0 || sheet.count.failed > 0 {
+            return None;
+        }
+        let length = self.hands.message.bytes().len();
+        let read = sheet.read_last(length).map_err(|why| why.to_string()).and_then(|mut bytes| {
+            if let Some(cipher) = &mut self.hands.cipher {
+                let end: u64 = cipher.try_current_pos().map_err(|why| why.to_string())?;
+                cipher.try_seek(end - length as u64).map_err(|why| why.to_string())?;
+                cipher.try_apply_keystream(&mut bytes).map_err(|why| why.to_string())?;
+            }
+            let mut expected = line::pattern(length);
+            line::number(&mut expected, self.hands.came);
+            Ok(bytes.iter().zip(&expected).filter(|(have, wanted)| have == wanted).count() as u64)
+        });
+        let what = "bytes of the last record as the server sent them";
+        Some(Validation::compare(what, length as u64, Fact::from(read), "the file, read back and decrypted", 0))
+    }
+
+    /// More messages, while the kernel counts this thread's calls.
+    fn count_calls(&mut self) -> Validation {
+        let (course, mut claimed) = (self.course.short(COUNTED), 0);
+        let mut scratch: Vec<Producer> = self.producers.iter().map(|_| ring(COUNTED as usize).0).collect();
+        // The producers of the run are gone: as many as there were do not matter, one must be.
+        scratch.push(ring(COUNTED as usize).0);
+        let mut other = self.hands.spare_filler();
+        self.hands.swap_filler(&mut other);
+        let counted = Counter::system_calls(|| {
+            let before = self.hands.calls();
+            self.work(&course, 0, &mut scratch, &Stop::default());
+            claimed = self.hands.calls() - before;
+        });
+        self.hands.swap_filler(&mut other);
+        let source = "perf_event_open: tracepoint raw_syscalls:sys_enter, this thread";
+        // The call that switches the counter off is counted too.
+        Validation::compare("system calls of the task", claimed, Fact::from(counted), source, 1).explain(format!(
+            "{COUNTED} messages more, after the measured ones; the call that ends the counting is one more"
+        ))
+    }
+
+    fn received(&self, moved: &Result<Moved, String>) -> Vec<Validation> {
+        let claimed = self.done.received - self.done.received_before;
+        let what = "bytes received";
+        let read = moved.as_ref().map(|moved| moved.read).map_err(Clone::clone);
+        let mut all = vec![Validation::compare(what, claimed, Fact::from(read), "/proc/thread-self/io: rchar", 0)];
+        if let Some((before, now)) = self.done.tcp_before.zip(self.hands.line.tcp_counts()) {
+            let counted = Fact::Known(now.received - before);
+            all.push(Validation::compare(what, claimed, counted, "getsockopt(2): TCP_INFO, tcpi_bytes_received", 0));
+        }
+        all
+    }
+}
+
+/// What the kernel says a thread has read and written, with read(2), write(2) and their like, sockets included (proc_pid_io(5)).
+#[derive(Clone, Copy, Debug)]
+struct Moved {
+    read: u64,
+    written: u64,
+}
+
+impl Moved {
+    /// So far. Reading this is reading, too: what comes after it holds its `length`.
+    fn now() -> Result<(Moved, u64), String> {
+        let path = "/proc/thread-self/io";
+        let text = std::fs::read_to_string(path).map_err(|why| format!("{path}: {why}"))?;
+        let field = |name: &str| {
+            let field = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+            field.ok_or_else(|| format!("{path} has no {name}"))
+        };
+        Ok((Moved { read: field("rchar:")?, written: field("wchar:")? }, text.len() as u64))
+    }
+}
+
+impl Task for Netio {
+    fn lock_memory(&self) -> io::Result<()> {
+        self.producers.iter().try_for_each(|producer| memory::lock(producer.memory()))?;
+        memory::lock(self.hands.message.bytes())
+    }
+
+    fn warm_up(&mut self) {
+        let mut scratch: Vec<Producer> = self.producers.iter().map(|_| ring(WARM_UP as usize).0).collect();
+        let course = self.course.short(WARM_UP);
+        // Collected in a basket of its own: the writer finds nothing.
+        let mut other = self.hands.spare_filler();
+        self.hands.swap_filler(&mut other);
+        self.work(&course, 0, &mut scratch, &Stop::default());
+        self.hands.swap_filler(&mut other);
+        if let Work::Writes(sheet) = &mut self.hands.work {
+            sheet.forget();
+        }
+        // Giving memory back may read: glibc looks at /proc/sys/vm/overcommit_memory then.
+        drop((scratch, other));
+        self.done.tcp_before = self.hands.line.tcp_counts().map(|counts| counts.received);
+        // Here and not in the run, because page faults in the run would be told of.
+        self.before = Moved::now().map(|(moved, length)| Moved { read: moved.read + length, ..moved });
+    }
+
+    fn run(&mut self, start: i64) -> io::Result<()> {
+        let mut producers = std::mem::take(&mut self.producers);
+        let (course, stop) = (self.course.clone(), Arc::clone(&self.stop));
+        let (sent_before, received_before) = (self.hands.line.sent, self.hands.line.received);
+        let tcp_before = self.done.tcp_before;
+        let done = self.work(&course, start, &mut producers, &stop);
+        let (sent, received) = (self.hands.line.sent, self.hands.line.received);
+        self.done = Done { sent_before, received_before, tcp_before, sent, received, ..done };
+        drop(producers);
+        if let Work::Collects { filler, writer, held } = &mut self.hands.work {
+            *held = filler.close();
+            // It writes what is there and ends its series; waiting for it is no part of the run.
+            if let Some(writer) = writer {
+                writer.thread().unpark();
+            }
+        }
+        match self.done.broken.take() {
+            Some(why) => Err(io::Error::new(why.kind(), format!("the connection with the server is gone: {why}"))),
+            None => Ok(()),
+        }
+    }
+
+    fn notes(&mut self) -> Notes {
+        let mut notes = Notes { tables: vec![self.hands.line.table(&self.plan)], ..Notes::default() };
+        let after = Moved::now();
+        let moved = self.before.clone().and_then(|before| {
+            after.map(|(after, _)| Moved {
+                read: after.read.saturating_sub(before.read),
+                written: after.written - before.written,
+            })
+        });
+        let sent = self.done.sent - self.done.sent_before;
+        notes.validations = self.received(&moved);
+        notes.validations.extend(self.read_back());
+        let written = moved.map(|moved| moved.written.saturating_sub(sent));
+        match &mut self.hands.work {
+            Work::Writes(sheet) => merge(&mut notes, report::of(sheet, &self.subject, Ok(0), written)),
+            Work::Collects { filler, writer, held } => {
+                merge(&mut notes, writer.take().map(Running::join).unwrap_or_default());
+                report::collected(&mut notes, &self.subject, *held, filler.dropped);
+            }
+            Work::Nothing => {}
+        }
+        notes.validations.push(self.count_calls());
+        let Done { taken, lost, received, received_before, .. } = &self.done;
+        let bytes = (received - received_before) as f64;
+        notes.figures.push(Figure::new("received-bytes", "bytes received", bytes, "bytes").of(taken.samples));
+        if *lost > 0 {
+            let figure =
+                Figure::new("lost-datagrams", "answers that did not come within a second", *lost as f64, "count");
+            notes.figures.push(figure.of(taken.samples));
+            let message = "datagrams were lost, or their sender did not get a CPU for a second";
+            let finding = Finding::new("netio-lost", Severity::Warning, &*self.subject, message);
+            let finding = finding.evidence(format!("{lost} of {}; no sample has been taken of them", taken.samples));
+            notes.findings.push(finding.remedy("leave the server a CPU on which nothing real-time runs"));
+        }
+        if taken.skipped > 0 {
+            let title = "periods that passed while a message took longer than one";
+            notes.figures.push(Figure::new("skipped-periods", title, taken.skipped as f64, "count"));
+        }
+        notes.clock_cost = Fact::Known(clock_cost(&Monotonic));
+        notes
+    }
+}
+
+fn merge(all: &mut Notes, more: Notes) {
+    all.validations.extend(more.validations);
+    all.figures.extend(more.figures);
+    all.tables.extend(more.tables);
+    all.findings.extend(more.findings);
+}
+
+impl Drop for Netio {
+    fn drop(&mut self) {
+        // Where it never ran, the writer still waits.
+        if let Work::Collects { filler, writer, .. } = &mut self.hands.work {
+            filler.close();
+            writer.take().map(Running::join);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cipher_is_that_of_the_standard() {
+        // NIST SP 800-38A, F.5.1: CTR-AES128.Encrypt, the first two blocks.
+        let bytes = |text: &str| -> Vec<u8> {
+            (0..text.len() / 2).map(|k| u8::from_str_radix(&text[2 * k..2 * k + 2], 16).unwrap()).collect()
+        };
+        let key: [u8; 16] = bytes("2b7e151628aed2a6abf7158809cf4f3c").try_into().unwrap();
+        let counter: [u8; 16] = bytes("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff").try_into().unwrap();
+        let mut message = bytes("6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e51");
+        Encryption::new(&key.into(), &counter.into()).apply_keystream(&mut message);
+        assert_eq!(message, bytes("874d6191b620e3261bef6864990db6ce9806f66b7970fdff8617187bb9fffdff"));
+    }
+
+    #[test]
+    fn reading_the_count_is_in_the_next_one() {
+        let (before, length) = Moved::now().unwrap();
+        let (after, _) = Moved::now().unwrap();
+        assert_eq!(after.read - before.read, length);
+    }
+}

@@ -1,0 +1,328 @@
+//! The connection: a server in a thread of its own that answers each request with a message, and the task's end of it.
+
+use punctual_core::{Cell, Column, Table};
+use punctual_host::task::attributes::{self, Scheduling};
+use punctual_plan::kinds::{NetioPlan, Transport};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// A request is a number, which the answer begins with.
+pub const REQUEST: usize = 8;
+/// How long the task waits for an answer before it looks whether it shall stop; a datagram that has not come by then is lost.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often the server looks whether the task has gone, where a connection does not tell.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What the kernel says of a TCP connection (tcp(7), TCP_INFO).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TcpCounts {
+    /// Bytes that came in order.
+    pub received: u64,
+}
+
+/// The task's end, and the server.
+pub struct Line {
+    file: File,
+    is_tcp: bool,
+    is_stream: bool,
+    /// System calls made so far.
+    pub calls: u64,
+    /// Bytes so far.
+    pub sent: u64,
+    /// As `sent`.
+    pub received: u64,
+    /// Of the last request.
+    pub number: u64,
+    addresses: [String; 2],
+    ended: Arc<AtomicBool>,
+    server: Option<JoinHandle<u64>>,
+}
+
+/// Why there is no message.
+#[derive(Debug)]
+pub enum Missing {
+    /// A datagram did not come.
+    Lost,
+    /// It shall stop.
+    Stopped,
+    /// The connection is gone.
+    Broken(io::Error),
+}
+
+impl Line {
+    /// Starts the server and connects with it. The error says what is in the way.
+    pub fn open(plan: &NetioPlan) -> Result<Line, String> {
+        let (ours, theirs, addresses) = match plan.transport {
+            Transport::Tcp => tcp(plan.port)?,
+            Transport::Udp => udp(plan.port)?,
+            Transport::Unix => {
+                let told = |why| format!("a pair of Unix sockets: {why}");
+                let (ours, theirs) = UnixStream::pair().map_err(told)?;
+                ours.set_read_timeout(Some(PATIENCE)).map_err(told)?;
+                (ours.into(), theirs.into(), ["unnamed".to_owned(), "unnamed".to_owned()])
+            }
+        };
+        let (is_tcp, is_stream) = (plan.transport == Transport::Tcp, plan.transport != Transport::Udp);
+        let ended = Arc::new(AtomicBool::new(false));
+        let server = Server {
+            file: File::from(theirs),
+            is_stream,
+            answer: pattern(plan.message.get() as usize),
+            ended: Arc::clone(&ended),
+        };
+        let body = move || {
+            // It may have the caller's real-time policy; to give that up needs no right.
+            let _ = attributes::set_scheduling(0, &Scheduling::new(punctual_core::Policy::Other, None));
+            server.serve()
+        };
+        let server =
+            Builder::new().name("server".into()).spawn(body).map_err(|why| format!("no server thread: {why}"))?;
+        let (file, server) = (File::from(ours), Some(server));
+        Ok(Line { file, is_tcp, is_stream, calls: 0, sent: 0, received: 0, number: 0, addresses, ended, server })
+    }
+
+    /// Asks for the next message.
+    #[inline(always)]
+    pub fn send(&mut self) -> Result<(), Missing> {
+        self.number += 1;
+        let request = self.number.to_ne_bytes();
+        loop {
+            self.calls += 1;
+            match self.file.write(&request) {
+                Ok(REQUEST) => break,
+                Ok(_) => return Err(Missing::Broken(ErrorKind::WriteZero.into())),
+                Err(why) if why.kind() == ErrorKind::Interrupted => {}
+                Err(why) => return Err(Missing::Broken(why)),
+            }
+        }
+        self.sent += REQUEST as u64;
+        Ok(())
+    }
+
+    /// Waits for the whole of the message that was asked for.
+    #[inline(always)]
+    pub fn receive(&mut self, message: &mut [u8], is_stopped: impl Fn() -> bool) -> Result<(), Missing> {
+        let mut have = 0;
+        while have < message.len() {
+            self.calls += 1;
+            match self.file.read(&mut message[have..]) {
+                Ok(0) => return Err(Missing::Broken(ErrorKind::UnexpectedEof.into())),
+                Ok(bytes) => {
+                    self.received += bytes as u64;
+                    // A datagram that came too late for the one before.
+                    if self.is_stream || begins_with(message, self.number) {
+                        have += bytes;
+                    }
+                }
+                Err(why) if matches!(why.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {
+                    if is_stopped() {
+                        return Err(Missing::Stopped);
+                    }
+                    if !self.is_stream && why.kind() == ErrorKind::WouldBlock {
+                        return Err(Missing::Lost);
+                    }
+                }
+                Err(why) => return Err(Missing::Broken(why)),
+            }
+        }
+        Ok(())
+    }
+
+    /// What the kernel has counted for this connection; `None`: it is not TCP, or the kernel is older than 4.1.
+    pub fn tcp_counts(&self) -> Option<TcpCounts> {
+        // struct tcp_info (include/uapi/linux/tcp.h): eight bytes, 24 words of 32 bits, four of 64, the last tcpi_bytes_received.
+        const RECEIVED: usize = 8 + 24 * 4 + 3 * 8;
+        let mut info = [0u8; RECEIVED + 8];
+        let mut length = info.len() as libc::socklen_t;
+        let to = info.as_mut_ptr().cast();
+        // SAFETY: the buffer has the length that is given; the kernel writes no further and says how far.
+        let done =
+            unsafe { libc::getsockopt(self.file.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, to, &mut length) };
+        let word = info.last_chunk::<8>().map(|word| u64::from_ne_bytes(*word));
+        word.filter(|_| self.is_tcp && done == 0 && length as usize == info.len())
+            .map(|received| TcpCounts { received })
+    }
+
+    /// Who talks with whom.
+    pub fn table(&self, plan: &NetioPlan) -> Table {
+        let transport = match plan.transport {
+            Transport::Tcp => "TCP",
+            Transport::Udp => "UDP",
+            Transport::Unix => "Unix stream socket",
+        };
+        let [ours, theirs] = self.addresses.clone();
+        let row: Vec<Cell> = vec![transport.into(), ours.into(), theirs.into(), plan.message.get().into()];
+        let columns = [("transport", ""), ("task", ""), ("server", ""), ("message", "bytes")];
+        Table {
+            name: "connection".to_owned(),
+            title: "The connection; the server is a thread of punctual, with time-sharing scheduling".to_owned(),
+            columns: columns.map(|(name, unit)| Column::new(name, unit)).into(),
+            rows: vec![row],
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Release);
+        // SAFETY: shutdown takes numbers alone; what it does to a connection that is about to be closed is wanted.
+        unsafe { libc::shutdown(self.file.as_raw_fd(), libc::SHUT_RDWR) };
+        if let Some(server) = self.server.take() {
+            // It cannot panic; if it did there is nothing to be done.
+            let _ = server.join();
+        }
+    }
+}
+
+type Ends = (OwnedFd, OwnedFd, [String; 2]);
+
+fn local(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+/// Why a port is not to be had, and what to do.
+fn no_port(port: u16, what: &str, why: &io::Error) -> String {
+    let help = match why.kind() {
+        ErrorKind::AddrInUse => ": another program has it: choose another `port`, or 0 for one that is free",
+        ErrorKind::PermissionDenied => ": ports below 1024 need a right (CAP_NET_BIND_SERVICE): choose a higher one",
+        ErrorKind::AddrNotAvailable => ": is the loopback device up (ip link set lo up)?",
+        _ => "",
+    };
+    format!("{what} port {port} of 127.0.0.1: {why}{help}")
+}
+
+fn tcp(port: u16) -> Result<Ends, String> {
+    let told = |why: io::Error| no_port(port, "TCP", &why);
+    let listener = TcpListener::bind(local(port)).map_err(told)?;
+    let address = listener.local_addr().map_err(told)?;
+    let ours = TcpStream::connect(address).map_err(told)?;
+    let our_address = ours.local_addr().map_err(told)?;
+    // Anybody on this machine may have been faster.
+    let theirs = loop {
+        let (theirs, peer) = listener.accept().map_err(told)?;
+        if peer == our_address {
+            break theirs;
+        }
+    };
+    for end in [&ours, &theirs] {
+        end.set_nodelay(true).map_err(told)?;
+    }
+    ours.set_read_timeout(Some(PATIENCE)).map_err(told)?;
+    Ok((ours.into(), theirs.into(), [our_address.to_string(), address.to_string()]))
+}
+
+fn udp(port: u16) -> Result<Ends, String> {
+    let told = |why: io::Error| no_port(port, "UDP", &why);
+    let (ours, theirs) = (UdpSocket::bind(local(0)).map_err(told)?, UdpSocket::bind(local(port)).map_err(told)?);
+    let (our_address, address) = (ours.local_addr().map_err(told)?, theirs.local_addr().map_err(told)?);
+    // From then on each takes datagrams of the other alone.
+    ours.connect(address).map_err(told)?;
+    theirs.connect(our_address).map_err(told)?;
+    ours.set_read_timeout(Some(PATIENCE)).map_err(told)?;
+    theirs.set_read_timeout(Some(LOOK)).map_err(told)?;
+    Ok((ours.into(), theirs.into(), [our_address.to_string(), address.to_string()]))
+}
+
+/// What every answer holds behind its number.
+pub fn pattern(length: usize) -> Vec<u8> {
+    let mut state = 0x2545_f491_4f6c_dd1du64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+/// Puts the number of a request at the beginning of its answer.
+pub fn number(answer: &mut [u8], number: u64) {
+    answer.iter_mut().zip(number.to_ne_bytes()).for_each(|(place, byte)| *place = byte);
+}
+
+fn begins_with(answer: &[u8], number: u64) -> bool {
+    answer.iter().zip(number.to_ne_bytes()).all(|(have, wanted)| *have == wanted)
+}
+
+struct Server {
+    file: File,
+    is_stream: bool,
+    answer: Vec<u8>,
+    ended: Arc<AtomicBool>,
+}
+
+impl Server {
+    /// Answers until the task has gone; how often.
+    fn serve(mut self) -> u64 {
+        let mut answered = 0;
+        let mut request = [0; REQUEST];
+        loop {
+            let asked = if self.is_stream {
+                self.file.read_exact(&mut request).map(|()| true)
+            } else {
+                self.file.read(&mut request).map(|bytes| bytes == REQUEST)
+            };
+            let done = match asked {
+                Ok(true) => {
+                    number(&mut self.answer, u64::from_ne_bytes(request));
+                    if self.is_stream {
+                        self.file.write_all(&self.answer)
+                    } else {
+                        self.file.write(&self.answer).map(drop)
+                    }
+                }
+                Ok(false) => Ok(()),
+                Err(why) => Err(why),
+            };
+            answered += u64::from(done.is_ok());
+            // A datagram that is refused, or does not come, is nothing; a connection that breaks is the end.
+            if self.ended.load(Ordering::Acquire) || (done.is_err() && self.is_stream) {
+                return answered;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_whole_over_every_transport() {
+        for (transport, message) in [
+            (Transport::Tcp, 100_000),
+            (Transport::Udp, 65_507),
+            (Transport::Unix, 1 << 20),
+            (Transport::Tcp, 3),
+            (Transport::Udp, 1),
+        ] {
+            let plan = NetioPlan { transport, message: punctual_core::Bytes(message as u64), ..NetioPlan::default() };
+            let mut line = Line::open(&plan).unwrap();
+            let mut bytes = vec![0; message];
+            let mut expected = pattern(message);
+            for round in 1..=5 {
+                line.send().unwrap();
+                line.receive(&mut bytes, || false).unwrap();
+                number(&mut expected, round);
+                assert!(bytes == expected, "{transport:?} {message}");
+            }
+            assert_eq!((line.sent, line.received), (40, 5 * message as u64));
+            let counted = line.tcp_counts().map(|counts| counts.received);
+            assert_eq!(counted, (transport == Transport::Tcp).then_some(line.received));
+        }
+    }
+
+    #[test]
+    fn a_port_that_is_in_use_is_told() {
+        let taken = TcpListener::bind(local(0)).unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let plan = NetioPlan { port, ..NetioPlan::default() };
+        let why = Line::open(&plan).err().unwrap();
+        assert!(why.contains(&port.to_string()) && why.contains("another program has it"), "{why}");
+    }
+}
