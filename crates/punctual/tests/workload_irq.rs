@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Place, has_program, is_root, text};
-use punctual_lab::{GuestResult, Job, Outcome, testing};
+use punctual_lab::{GuestFile, GuestResult, Job, Outcome, testing};
 use serde_json::Value;
 
 fn measured(place: &Place, arguments: &[&str]) -> Value {
@@ -170,6 +170,8 @@ fn a_device_interrupts(kernel: &str) {
     guest.job = Job::Script(include_str!("guests/irq.sh").into());
     guest.modules = vec!["uio_pci_generic".into()];
     guest.qemu_args = vec!["-device".into(), "edu".into()];
+    let example = include_str!("../../../examples/p2-interrupt-edu.toml").replace("samples = 5000", "samples = 100");
+    guest.files = vec![GuestFile::text("/p2.toml", example)];
     let Some(result) = testing::or_skip(guest.run()) else { return };
     let finished = result.outcome == Outcome::Finished && result.problems.is_empty();
     assert!(finished && result.exit_status == Some(0), "{}", testing::story(&result));
@@ -186,6 +188,15 @@ fn a_device_interrupts(kernel: &str) {
         let summary = summary(source);
         assert!(notes(&summary)["absent"].as_array().is_none_or(Vec::is_empty), "{source} on {kernel}: {summary:#}");
         whole_and_counted(&summary, hops, 200);
+    }
+    // The published experiment, shortened: idle and loaded.
+    let published = summary("p2");
+    assert_eq!(published["ending"]["outcome"], "completed", "{published}");
+    for (phase, name) in ["idle", "loaded"].iter().enumerate() {
+        assert_eq!(
+            (published["phases"][phase]["name"].as_str(), published["phases"][phase]["series"][2]["count"].as_u64()),
+            (Some(*name), Some(100))
+        );
     }
     // A device that raises its own: nobody knows when.
     let uio = summary("uio");

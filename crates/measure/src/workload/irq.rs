@@ -221,9 +221,11 @@ impl Waiter {
     fn spare(&mut self, count: u64, period: Nanos) -> io::Result<Lanes> {
         let Some(lanes) = &self.lanes else { return Err(io::Error::other("it has not ended")) };
         let mut scratch = lanes.scratch(count);
-        // What is slow to come back, as a line through an opto-coupler, is given the time that it will have.
-        let period = if self.source.own { self.period.min(PATIENT) } else { self.period.min(period) };
-        let start = Monotonic.now() + period.ns().max(100_000);
+        // What is slow to come back, as a line through an opto-coupler, is given the time that it will have. Else the first instant is over
+        // already: what is done about that is gone through, too.
+        let own = self.source.own;
+        let period = if own { self.period.min(PATIENT) } else { self.period.min(period) };
+        let start = Monotonic.now() + if own { period.ns() } else { 0 };
         // A device that raises its own when it pleases is not waited for; the code is gone through all the same.
         let comes = !matches!(&self.way, Way::Raised { line, .. } if !line.is_raised());
         let end = if comes { i64::MAX } else { start };
@@ -231,7 +233,7 @@ impl Waiter {
         if !comes {
             scratch.take(Passed { handler: Some(0), handled_on: Some(0), ..Passed::default() }, &Stop::default());
         }
-        if self.source.own {
+        if own {
             Monotonic.sleep_until(Monotonic.now() + period.ns());
         }
         Ok(scratch)
