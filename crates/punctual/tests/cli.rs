@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 29] = [
+const COMMANDS: [&str; 30] = [
     "",
     "run",
     "show",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 29] = [
     "pairs",
     "occupancy",
     "tail",
+    "explain",
     "export",
     "import",
     "trace",

@@ -129,7 +129,10 @@ fn a_run_goes_on_when_its_connection_is_cut() {
     sshd.measures();
     sshd.cut();
     eventually("it is noticed", || sshd.said().contains("is lost"));
-    eventually("it is connected again", || sshd.said().contains("connected to"));
+    // Lines come again, so a process over there is at the new connection.
+    eventually("it is connected again", || {
+        sshd.said().split(" again\n").nth(1).is_some_and(|said| said.contains("[main]"))
+    });
     // And once more, this time from this end.
     let masters = processes_with("punctual-here").into_iter().filter(|pid| parent(*pid) == Some(running.id()));
     masters.for_each(|pid| kill(pid as u32, "KILL"));
@@ -149,7 +152,7 @@ fn parent(pid: i32) -> Option<u32> {
 #[test]
 fn an_interrupt_ends_the_run_there_cleanly() {
     let Some(sshd) = Sshd::start("Ctrl-C") else { return };
-    let load = "[[load]]\nname = \"sleeper\"\ncommand = \"sleep 12345.678\"\n";
+    let load = "[[load]]\nname = \"sleeper\"\ncommand = \"sh -c 'echo it was here; exec sleep 12345.678'\"\nstdout = \"said.txt\"\n";
     let mut running = sshd.spawn(&format!("{}{load}", lasting("10min")), &[]);
     sshd.measures();
     kill(running.id(), "INT");
@@ -162,6 +165,7 @@ fn an_interrupt_ends_the_run_there_cleanly() {
     );
     sshd.assert_clean();
     assert!(processes_with("12345.678").is_empty());
+    assert_eq!(fs::read_to_string(sshd.bundle().join("files/said.txt")).unwrap(), "it was here\n");
 }
 
 #[test]
@@ -181,6 +185,17 @@ fn a_run_whose_owner_was_killed_is_found_and_fetched() {
     assert_code(&fetched, 0);
     assert!(count(sshd.place()) > 3000);
     assert!(list().contains("no runs"), "{}", list());
+    sshd.assert_clean();
+}
+
+#[test]
+fn a_run_that_is_not_there_any_more_is_no_riddle() {
+    let Some(sshd) = Sshd::start("a run that is gone") else { return };
+    let mut running = sshd.spawn(&lasting("10min"), &[]);
+    sshd.measures();
+    assert_code(&sshd.place().punctual(&["ssh", "clean", &sshd.address(), &sshd.id()]), 0);
+    // Whoever looked on has seen its end, or that it is gone.
+    assert!(running.wait().unwrap().code().is_some_and(|code| code < 2), "{}", sshd.said());
     sshd.assert_clean();
 }
 

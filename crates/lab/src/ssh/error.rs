@@ -19,6 +19,8 @@ pub enum Trouble {
     Unreachable,
     /// It answered before, and does no longer.
     Lost,
+    /// The run is not on the other system any more.
+    Gone,
     /// The other system refuses: no space, no place for programs, not Linux.
     There,
     /// This system refuses: no space for the bundle.

@@ -187,6 +187,9 @@ impl Errand<'_> {
     }
 
     fn with_what_is_left(&self, why: SshError) -> SshError {
+        if why.trouble == Trouble::Gone {
+            return why;
+        }
         let (to, id) = (self.to.spelled(), self.there.id());
         let message = format!(
             "{why}\nthe run {id} is left there, to its end and then until it is fetched: punctual ssh fetch {to} {id}; to end and \

@@ -6,6 +6,7 @@
 //! order               what to run (see [`order::Order`])
 //! work/               where it runs, with the experiment's file
 //! run.pid             the process of the run while it runs
+//! interrupted         the run was told to end
 //! contact             when somebody was last connected (CLOCK_BOOTTIME, seconds)
 //! messages, answer    what the run wrote to standard error and standard output
 //! bundle/             the results
@@ -51,6 +52,8 @@ pub fn serve(mut arguments: impl Iterator<Item = OsString>) -> u8 {
     };
     match done {
         Ok(()) => 0,
+        // What a shell says of a program that is not there.
+        Err(_) if !place.directory.is_dir() => 127,
         Err(why) => {
             let _ = writeln!(io::stderr(), "punctual, in {}: {why}", place.directory.display());
             1
@@ -118,12 +121,16 @@ impl Place {
         fs::read_to_string(self.file(name)).ok()?.trim().parse().ok().and_then(Pid::from_raw)
     }
 
-    /// Ends the run as Ctrl-C does.
-    fn interrupt(&self) -> io::Result<()> {
-        match self.run()? {
-            Some(run) => Ok(kill_process(run, Signal::INT).or_else(gone_already)?),
-            None => Ok(()),
+    /// Ends the run as Ctrl-C does, once: a second signal would end it at once and unclean. False while there is no run to tell.
+    fn interrupt(&self) -> io::Result<bool> {
+        if self.file("interrupted").exists() {
+            return Ok(true);
         }
+        let Some(run) = self.run()? else { return Ok(false) };
+        kill_process(run, Signal::INT).or_else(gone_already)?;
+        // On a disk without room for a name, another signal may follow.
+        let _ = fs::write(self.file("interrupted"), []);
+        Ok(true)
     }
 
     /// Somebody is connected.

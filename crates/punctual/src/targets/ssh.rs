@@ -152,7 +152,7 @@ fn ended(brought: &Brought) -> (Exit, Option<String>) {
 /// As long as nothing runs there, it is the request that was refused.
 pub fn failure(why: SshError) -> Failure {
     match why.trouble {
-        Trouble::Lost | Trouble::Here => Failure::failed(why),
+        Trouble::Lost | Trouble::Gone | Trouble::Here => Failure::failed(why),
         _ => Failure::refused(why),
     }
 }

@@ -199,6 +199,13 @@ impl<'a> Line<'a> {
         if matches!(code, None | Some(255)) {
             return self.connection.lost();
         }
+        if matches!(code, Some(126 | 127)) {
+            let message = format!(
+                "the run is not on {} any more: the system was started anew, or somebody removed it",
+                self.connection.to()
+            );
+            return SshError::new(Trouble::Gone, message);
+        }
         let mut said = Vec::new();
         if let Some(stderr) = self.child.stderr.take() {
             let _ = stderr.take(64 << 10).read_to_end(&mut said);

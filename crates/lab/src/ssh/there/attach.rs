@@ -28,7 +28,7 @@ pub fn attach(place: &Place, offset: u64) -> io::Result<()> {
             }
         }
     });
-    let mut end = End { place, out, offset, order: None, told: false };
+    let mut end = End { place, out, offset, order: None, interrupt: false, told: false };
     let mut touched = Instant::now();
     loop {
         match asked.recv_timeout(LOOK) {
@@ -53,6 +53,8 @@ struct End<'a, W> {
     out: W,
     offset: u64,
     order: Option<Order>,
+    /// The run is to be interrupted, as soon as there is one.
+    interrupt: bool,
     told: bool,
 }
 
@@ -61,7 +63,7 @@ impl<W: Write> End<'_, W> {
         match frame.kind {
             Kind::Order => self.order = Some(Order::decode(&frame.payload)?),
             Kind::Experiment => self.begin(&frame.payload)?,
-            Kind::Interrupt => self.place.interrupt()?,
+            Kind::Interrupt => self.interrupt = true,
             _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame that belongs to the other direction")),
         }
         Ok(())
@@ -90,6 +92,7 @@ impl<W: Write> End<'_, W> {
 
     /// How things stand; all of the bundle, once, when the run has ended.
     fn tell(&mut self) -> io::Result<()> {
+        self.interrupt = self.interrupt && !self.place.interrupt()?;
         if self.told {
             return wire::write(&mut self.out, Kind::Alive, &[]);
         }

@@ -10,7 +10,13 @@ const CLEAN_END: Duration = Duration::from_secs(60);
 
 pub fn remove(place: &Place) -> io::Result<()> {
     place.interrupt()?;
-    if !within(CLEAN_END, || Ok(place.run()?.is_none()))? {
+    let mut ended = within(CLEAN_END, || Ok(place.run()?.is_none()))?;
+    if let (false, Some(run)) = (ended, place.run()?) {
+        // The second time, at once.
+        kill_process(run, Signal::INT).or_else(gone_already)?;
+        ended = within(PATIENCE, || Ok(place.run()?.is_none()))?;
+    }
+    if !ended {
         return Err(io::Error::other(format!(
             "its run does not end within {} s of being told to",
             CLEAN_END.as_secs()

@@ -68,12 +68,23 @@ fn run(place: &Place, order: &Order) -> io::Result<String> {
     over.store(true, Ordering::Relaxed);
     watch.thread().unpark();
     fs::remove_file(place.file("reserve"))?;
+    keep_files(place, &order.file)?;
     for (kept, name) in [(messages, "messages"), (answer, "answer")] {
         // What found no room before finds it now.
         let late = kept.and_then(|kept| kept.join().ok()).unwrap_or_default();
         File::options().create(true).append(true).open(place.file(name))?.write_all(&late)?;
     }
     Ok(told(status))
+}
+
+/// What loads left where the run was started goes with the bundle.
+fn keep_files(place: &Place, experiment: &str) -> io::Result<()> {
+    let (work, bundle) = (place.file("work"), place.file("bundle"));
+    fs::remove_file(work.join(experiment))?;
+    match fs::read_dir(&work)?.next().is_some() && bundle.is_dir() {
+        true => fs::rename(work, bundle.join("files")),
+        false => Ok(()),
+    }
 }
 
 fn told(status: ExitStatus) -> String {
