@@ -2,6 +2,7 @@
 //! Statistics of what was measured, pure: figures, verdicts on requirements, the doubts that the figures themselves raise, and
 //! what plots need. The same functions serve a run while it goes on and a bundle years later.
 
+pub mod account;
 pub mod compare;
 pub mod distribution;
 pub mod explain;

@@ -1,14 +1,14 @@
 //! The summary of a run from what its bundle, or the run itself, holds.
 
 use crate::requirements::{self, Evidence};
-use crate::{Distribution, findings, percentiles, published};
+use crate::{Distribution, account, findings, percentiles, published};
 use punctual_bundle::state::State;
 use punctual_bundle::summary::{
     CorrectedSummary, MechanismSummary, PhaseSummary, RequirementSummary, SCHEMA, SeriesSummary, Summary,
     TESTPOINT_COST, VerdictWord, WorstSample,
 };
-use punctual_bundle::{Bundle, Completeness, Manifest, Outcome, Phase, PhaseMeta, Series, SeriesMeta};
-use punctual_core::{Finding, Nanos};
+use punctual_bundle::{Bundle, Completeness, Manifest, Outcome, Phase, PhaseMeta, Series, SeriesAccount, SeriesMeta};
+use punctual_core::{Fact, Finding, Nanos};
 use std::collections::BTreeMap;
 
 /// A phase as the summary needs it, borrowed from a bundle or from a run.
@@ -27,6 +27,8 @@ pub struct SeriesView<'a> {
     pub meta: &'a SeriesMeta,
     /// Its statistics.
     pub state: &'a State,
+    /// Where the time of its samples went.
+    pub account: Option<&'a Fact<SeriesAccount>>,
 }
 
 impl<'a> PhaseView<'a> {
@@ -37,7 +39,7 @@ impl<'a> PhaseView<'a> {
 
 impl<'a> SeriesView<'a> {
     fn of(series: &'a Series) -> SeriesView<'a> {
-        SeriesView { meta: &series.meta, state: &series.state }
+        SeriesView { meta: &series.meta, state: &series.state, account: Some(&series.account) }
     }
 }
 
@@ -170,11 +172,11 @@ fn merge(found: &[Finding], mut born: Vec<Finding>) -> Vec<Finding> {
 
 /// The summary of a series that was measured to its end, or of one in the making (its verdicts are then of what there is so far).
 pub fn summarize_series(meta: &SeriesMeta, state: &State) -> SeriesSummary {
-    summarize_as(&SeriesView { meta, state }, Completeness::Whole)
+    summarize_as(&SeriesView { meta, state, account: None }, Completeness::Whole)
 }
 
 fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary {
-    let SeriesView { meta, state } = *view;
+    let SeriesView { meta, state, account } = *view;
     let data = &state.data;
     let plain = Distribution::of(data);
     let corrected = Distribution::corrected(data);
@@ -214,6 +216,7 @@ fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary 
         digest: state.digest.clone(),
         usage: state.usage.clone(),
         worst: data.worst.iter().map(worst_sample).collect(),
+        account: account.map_or(Fact::NotAsked, account::summarize),
         requirements: meta.requirements.iter().map(|text| requirements::evaluate(text, &evidence)).collect(),
     }
 }

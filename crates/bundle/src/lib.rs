@@ -13,11 +13,13 @@
 //! phases/000/0000.meta.json  what the series is
 //! phases/000/0000.checkpoint its statistics while the run goes on (see [`checkpoint`]); gone at the end, when there is
 //! phases/000/0000.state.json its statistics for every reader
+//! phases/000/0000.account.json where the time of its samples went (see [`account`]), where that was asked for
 //! phases/000/0000.log        its samples and one-second windows, appended block by block
 //! windows/                   events around the worst samples (see [`windows`])
 //! recording/                 events of the kernel and of applications (see [`recording`])
 //! ```
 
+pub mod account;
 pub mod amend;
 pub mod checkpoint;
 pub mod comparison;
@@ -41,6 +43,7 @@ mod varint;
 pub mod windows;
 pub mod writer;
 
+pub use account::SeriesAccount;
 pub use error::BundleError;
 pub use manifest::{Ending, Manifest, Outcome};
 pub use meta::{PhaseMeta, SeriesMeta};

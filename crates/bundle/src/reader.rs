@@ -1,5 +1,6 @@
 //! Opening a bundle: complete, still being written, or cut off by kill -9 or a power failure.
 
+use crate::account::{self, SeriesAccount};
 use crate::checkpoint;
 use crate::log::{self, LogContents};
 use crate::manifest::{self, Manifest};
@@ -8,7 +9,7 @@ use crate::recording::Recording;
 use crate::state::State;
 use crate::windows::Windows;
 use crate::{BundleError, FORMAT_VERSION};
-use punctual_core::Finding;
+use punctual_core::{Fact, Finding};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::fs;
@@ -64,6 +65,8 @@ pub struct Series {
     pub meta: SeriesMeta,
     /// Its statistics at its end, or as of the last checkpoint where it was cut off.
     pub state: State,
+    /// Where the time of its samples went, in main parts.
+    pub account: Fact<SeriesAccount>,
     log_path: PathBuf,
 }
 
@@ -186,7 +189,7 @@ fn read_phases(directory: &Path, damage: &mut Vec<String>) -> Vec<Phase> {
 fn read_all_series(directory: &Path, damage: &mut Vec<String>) -> Vec<Series> {
     let mut all = Vec::new();
     for meta_path in sorted_entries(directory, ".meta.json") {
-        match read_series(&meta_path) {
+        match read_series(&meta_path, damage) {
             Ok(series) => all.push(series),
             // The run was killed before the first checkpoint of this series: nothing was kept, nothing is damaged.
             Err(error) if is_missing(&error) => damage.push(format!("{}: no checkpoint yet", meta_path.display())),
@@ -206,11 +209,12 @@ fn orphans(directory: &Path) -> impl Iterator<Item = String> + '_ {
     metas.filter(|meta| !meta.exists()).map(|meta| format!("{} is missing: its series is left out", meta.display()))
 }
 
-fn read_series(meta_path: &Path) -> Result<Series, BundleError> {
+fn read_series(meta_path: &Path, damage: &mut Vec<String>) -> Result<Series, BundleError> {
     // `0000.meta.json` → `0000`
     let stem = meta_path.with_extension("").with_extension("");
     let state = read_state(&stem)?;
-    Ok(Series { meta: read_json(meta_path)?, state, log_path: stem.with_extension("log") })
+    let account = account::read(&stem.with_extension("account.json"), damage);
+    Ok(Series { meta: read_json(meta_path)?, state, account, log_path: stem.with_extension("log") })
 }
 
 /// The statistics for good where the series ended, else those of the newest checkpoint.

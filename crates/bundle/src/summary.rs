@@ -6,7 +6,7 @@ use crate::load::CpuLoad;
 use crate::meta::MeasureMeta;
 use crate::state::ThreadUsage;
 use punctual_core::event::Recorded;
-use punctual_core::{Digest, Fact, Finding};
+use punctual_core::{AccountCost, Digest, Fact, Finding, MainPart};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -224,6 +224,9 @@ pub struct SeriesSummary {
     pub usage: Fact<ThreadUsage>,
     /// The worst samples, the latest first.
     pub worst: Vec<WorstSample>,
+    /// Where the time of all samples went; absent where that was not asked for.
+    #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
+    pub account: Fact<AccountSummary>,
     /// The stated requirements and what became of them.
     pub requirements: Vec<RequirementSummary>,
 }
@@ -239,6 +242,46 @@ pub struct CorrectedSummary {
     pub median: i64,
     /// As in [`SeriesSummary::percentiles`].
     pub percentiles: BTreeMap<String, i64>,
+}
+
+/// Where the time of the samples of a series went, in main parts.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct AccountSummary {
+    /// Samples that were divided.
+    pub samples: u64,
+    /// Those of them of which the kernel told nothing: all of their time is unknown.
+    pub untold: u64,
+    /// What the kernel told and could not be kept, on all CPUs of the run.
+    pub lost: u64,
+    /// What it cost.
+    pub cost: Fact<AccountCost>,
+    /// All samples together.
+    pub whole: AccountBand,
+    /// Bands of percentiles, ascending, without those that no sample falls into.
+    pub bands: Vec<AccountBand>,
+}
+
+/// The samples between two percentiles. A bucket of latencies (1.6 % wide) that lies in two bands counts in proportion.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct AccountBand {
+    /// The lower percentile.
+    pub from: f64,
+    /// The upper one.
+    pub to: f64,
+    /// How many samples.
+    pub count: f64,
+    /// Where its first bucket begins.
+    pub low_ns: u64,
+    /// Where its last one ends.
+    pub high_ns: u64,
+    /// Mean ns a sample of each part, by its word; parts that took nothing are left out.
+    pub mean_ns: BTreeMap<String, f64>,
+    /// Of how many samples each part was the longest one.
+    pub longest: BTreeMap<String, f64>,
+    /// The part that took most of the time.
+    pub dominant: Option<MainPart>,
+    /// Its share of the time, 0 to 1.
+    pub share: f64,
 }
 
 /// One of the worst samples.

@@ -1,5 +1,6 @@
 //! Writing a bundle while the run goes on. Whatever moment the writer dies at, what was checkpointed opens.
 
+use crate::account::{self, SeriesAccount};
 use crate::checkpoint::Slots;
 use crate::log::{self, Window};
 use crate::manifest::{self, Ending, Manifest};
@@ -8,7 +9,7 @@ use crate::ran_on::RanOn;
 use crate::state::State;
 use crate::summary::Summary;
 use crate::{BundleError, FORMAT_VERSION, reader};
-use punctual_core::{Finding, Published, Sample};
+use punctual_core::{Fact, Finding, Published, Sample};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File};
@@ -23,7 +24,10 @@ pub struct BundleWriter {
 }
 
 /// Replaces a file in one step: a reader, or a later life, sees the old text or the new one.
-fn replace_with(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<(), BundleError> {
+pub(crate) fn replace_with(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<(), BundleError> {
     let beside = path.with_extension("new");
     let written = File::create(&beside).and_then(|file| {
         let mut out = BufWriter::new(file);
@@ -162,6 +166,7 @@ impl BundleWriter {
         Ok(SeriesWriter {
             state_path: stem.with_extension("state.json"),
             checkpoint_path: stem.with_extension("checkpoint"),
+            account_path: stem.with_extension("account.json"),
             checkpoint: None,
             slots: Slots::default(),
             log_path: path,
@@ -201,6 +206,7 @@ pub(crate) fn sync_tree(directory: &Path) -> Result<(), BundleError> {
 pub struct SeriesWriter {
     state_path: PathBuf,
     checkpoint_path: PathBuf,
+    account_path: PathBuf,
     checkpoint: Option<File>,
     slots: Slots,
     log_path: PathBuf,
@@ -263,6 +269,11 @@ impl SeriesWriter {
         written.map_err(BundleError::io("write", &self.checkpoint_path))?;
         self.slots.written();
         Ok(())
+    }
+
+    /// Saves where the time of its samples went, as far as that is known now.
+    pub fn write_account(&self, account: &Fact<SeriesAccount>) -> Result<(), BundleError> {
+        account::write(&self.account_path, account)
     }
 
     /// Writes the statistics for good; checkpoints have done their work.

@@ -16,6 +16,10 @@ pub enum Fact<T> {
 }
 
 impl<T> Fact<T> {
+    /// Whether nobody asked.
+    pub fn is_not_asked(&self) -> bool {
+        matches!(self, Fact::NotAsked)
+    }
     /// The value, where it is known.
     pub fn known(&self) -> Option<&T> {
         match self {

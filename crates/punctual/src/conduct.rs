@@ -1,5 +1,6 @@
 //! A run from plan to bundle: prepare, phase after phase, end.
 
+mod accounting;
 mod ending;
 mod flight;
 pub mod interrupt;
@@ -49,6 +50,8 @@ pub struct Run<'a> {
     pub recording: Option<recording::Recording>,
     /// What happens around the worst samples, where the plan wants them explained.
     pub flight: Option<flight::Flight>,
+    /// Where the time of all samples goes, where the plan wants that counted.
+    pub accounting: accounting::State,
     /// What the user asked for by signals.
     pub interrupts: Interrupts,
 }
@@ -72,17 +75,11 @@ pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Resul
     memory::release_setup();
     let guard = guard_for(plan)?;
     let findings = found.unwrap_or_default();
-    let mut run = Run {
-        plan: &seeded,
-        writer,
-        findings,
-        guard,
-        partition,
-        preparation: None,
-        recording: None,
-        flight: None,
-        interrupts,
-    };
+    let accounting = accounting::State::NotAsked;
+    let (preparation, recording, flight) = (None, None, None);
+    let plan = &seeded;
+    let mut run =
+        Run { plan, writer, findings, guard, partition, preparation, recording, flight, accounting, interrupts };
     check_host(&mut run, &files)?;
     let directory = run.writer.directory().to_owned();
     let start = |record| recording::Recording::start(&directory, recording::Wanted::of(record, &plan.conductor_cpus));
@@ -91,6 +88,7 @@ pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Resul
     let explain = plan.explain.as_ref();
     let fly = |explain| flight::Flight::start(&directory, explain, request::online_cpus()?, &plan.conductor_cpus);
     run.flight = explain.map(fly).transpose().inspect_err(discard)?;
+    run.accounting = accounting::State::start(plan, &mut run.findings);
     signals::prepare_waking().map_err(|why| Failure::failed(format!("cannot install a signal handler: {why}")))?;
     memory::release_setup();
 

@@ -382,7 +382,10 @@ INLINE u32 task_cpu(struct task_struct *task)
 	return ((struct task_struct___before_5_16 *)task)->cpu;
 }
 
-/* A timer wakes a watched thread: one sample ends, if it has not yet, and another begins. */
+/* A timer wakes a watched thread: one sample ends, if it has not yet, and another begins.
+ *
+ * This stands at sched_waking, and once more at sched_wakeup: where the timer interrupts the very program that looks at somebody else's
+ * wake-up, the kernel does not run that program for it, but the other. */
 PROGRAM(account_waking)
 {
 	struct cpu *here = cpu_here(), *there;
@@ -395,7 +398,7 @@ PROGRAM(account_waking)
 		return 0;
 	tid = task->pid;
 	thread = thread_of(tid);
-	if (!thread)
+	if (!thread || (thread->active && thread->begin == here->expires))
 		return 0;
 	target = task_cpu(task);
 	there = cpu_of(target);

@@ -30,9 +30,10 @@ const BACKEND: &str = "BPF (BTF tracepoints)";
 const BUFFER: usize = 1 << 20;
 
 /// Without these there is nothing to divide. Alternatives are separated by `|`; in order: tracepoint, programs.
-const NEEDED: [(&str, &str); 4] = [
+const NEEDED: [(&str, &str); 5] = [
     ("sched_switch", "account_switched|account_switched_before_5_18"),
     ("sched_waking", "account_waking"),
+    ("sched_wakeup", "account_waking"),
     ("hrtimer_expire_entry", "account_expire_entry"),
     ("hrtimer_expire_exit", "account_expire_exit"),
 ];
@@ -149,7 +150,7 @@ impl Accountant {
         sys::look_up(self.object.map("threads").ok()?, &tid.to_ne_bytes(), &mut bytes).ok()?;
         let thread = AccountThread::read(&bytes);
         let begin = MonotonicNs(thread.begin as i64);
-        (thread.active != 0).then_some(AccountRecord { tid, begin, pieces: thread.pieces })
+        (thread.active != 0).then_some(AccountRecord { tid, cpu: thread.cpu as u16, begin, pieces: thread.pieces })
     }
 
     /// Records that found no room.

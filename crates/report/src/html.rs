@@ -8,6 +8,7 @@
 //! Reading order: [`gather`] what there is, make the tables ([`figures`], [`doubts`], [`environment`], …) and the data for the
 //! script ([`island`]), put them together ([`page`]).
 
+mod account;
 pub mod anatomy;
 mod checks;
 mod comparison;

@@ -1,5 +1,6 @@
 //! What a person reads in a terminal: the summary of a run, the results of checks, the plain lines of a run on a pipe.
 
+mod account;
 mod checks;
 mod comparison;
 mod explain;
@@ -19,6 +20,7 @@ mod tail;
 mod title;
 mod verdicts;
 
+pub use account::shares;
 pub use checks::{CheckRow, CheckVerdict, check_table};
 pub use comparison::{comparison, tests as tests_of_comparison};
 pub use explain::explanations;
@@ -71,6 +73,7 @@ pub fn show(summary: &Summary, phases: &[PhaseView], options: &ShowOptions) -> S
     }
     summary.phases.iter().for_each(|phase| notes::write(&mut out, phase));
     shape::write(&mut out, phases);
+    account::write(&mut out, summary);
     figures::write_worst(&mut out, summary);
     summary.published.iter().for_each(|results| published::write(&mut out, results));
     verdicts::write(&mut out, summary);

@@ -203,6 +203,7 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
                 let writer = self.run.writer.series(self.index, current.series.len(), &meta, plan.keep_samples);
                 let writer = writer.map_err(|why| why.to_string())?;
                 let mut series = SeriesRun::new(ordered.shape, meta, writer);
+                self.run.accounting.join(&measure.workload, &mut series)?;
                 // From here on the bundle shows the series, with nothing in it.
                 series.checkpoint();
                 current.series.push(series);
@@ -291,9 +292,11 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
             let finished = current.measures.iter().all(MeasureRun::is_finished);
             current.series.iter_mut().for_each(SeriesRun::drain);
             self.tell_late(current);
+            self.run.accounting.settle(&mut current.series, false);
             let now = clock::monotonic();
             if now >= next_checkpoint {
                 current.series.iter_mut().for_each(SeriesRun::checkpoint);
+                current.series.iter_mut().for_each(SeriesRun::save_account);
                 self.run.flight.iter_mut().for_each(Flight::save);
                 self.look_for_strays(current);
                 next_checkpoint = now + CHECKPOINT;
@@ -416,6 +419,8 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
             flight.settle();
             flight.save();
         });
+        self.run.accounting.settle(&mut current.series, true);
+        current.series.iter_mut().for_each(SeriesRun::save_account);
         if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
     }
 

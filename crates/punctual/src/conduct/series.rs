@@ -1,11 +1,12 @@
 //! One series of a phase: its statistics and its files.
 
+use super::accounting::Joining;
 use super::flight::Watched;
 use super::mapping;
 use punctual_analyze::SeriesView;
 use punctual_bundle::state::{State, ThreadUsage};
 use punctual_bundle::windows::Waited;
-use punctual_bundle::{BundleError, SeriesMeta, SeriesWriter};
+use punctual_bundle::{BundleError, SeriesAccount, SeriesMeta, SeriesWriter};
 use punctual_core::{CpuSet, Fact, Finding, Sample, SeriesShape, Severity, Tid};
 use punctual_host::task::attributes;
 use punctual_host::task::usage::Usage;
@@ -28,6 +29,10 @@ pub struct SeriesRun {
     watched: bool,
     /// The first thing that went wrong with its files.
     pub trouble: Option<BundleError>,
+    /// Where the time of its samples goes.
+    pub account: Fact<Joining>,
+    /// As in the bundle.
+    saved: Fact<SeriesAccount>,
 }
 
 impl SeriesRun {
@@ -42,12 +47,22 @@ impl SeriesRun {
             writer,
             watched: true,
             trouble: None,
+            account: Fact::NotAsked,
+            saved: Fact::NotAsked,
         }
     }
 
     /// Its samples come from here from now on.
     pub fn begin(&mut self, feed: Feed, keep_samples: bool) {
-        self.collector = Some(Collector::new(feed, keep_samples));
+        self.collector = Some(Collector::new(feed, keep_samples || self.account.known().is_some()));
+    }
+
+    /// What its samples are divided with, where they are.
+    pub fn joining(&mut self) -> Option<&mut Joining> {
+        match &mut self.account {
+            Fact::Known(joining) => Some(joining),
+            _ => None,
+        }
     }
 
     /// As the flight recorder watches it, `phase` being its phase; before its first sample. `None` where nothing tells whose samples they are.
@@ -98,12 +113,22 @@ impl SeriesRun {
     fn keep(&mut self) {
         let Some(collector) = &mut self.collector else { return };
         let mut outcome = Ok(());
-        collector.take_samples(|samples| outcome = self.writer.append(samples));
+        let account = &mut self.account;
+        collector.take_samples(|samples| {
+            if let Fact::Known(joining) = account {
+                joining.samples(samples);
+            }
+            if self.trouble.is_none() {
+                outcome = self.writer.append(samples);
+            }
+        });
         for window in collector.take_windows() {
             outcome = outcome.and_then(|()| self.writer.append_window(&window));
         }
         if let Err(trouble) = outcome {
-            collector.keep_no_samples();
+            if self.account.known().is_none() {
+                collector.keep_no_samples();
+            }
             self.trouble.get_or_insert(trouble);
         }
     }
@@ -111,6 +136,18 @@ impl SeriesRun {
     /// Saves the statistics as they are now.
     pub fn checkpoint(&mut self) {
         self.save(SeriesWriter::checkpoint);
+    }
+
+    /// Saves where the time went, as far as that is known now.
+    pub fn save_account(&mut self) {
+        self.saved = match &self.account {
+            Fact::Known(joining) => Fact::Known(joining.account.clone()),
+            Fact::Unavailable(why) => Fact::Unavailable(why.clone()),
+            Fact::NotAsked => return,
+        };
+        if let Err(trouble) = self.writer.write_account(&self.saved) {
+            self.trouble.get_or_insert(trouble);
+        }
     }
 
     fn save(&mut self, write: fn(&mut SeriesWriter, &State) -> Result<(), BundleError>) {
@@ -140,7 +177,7 @@ impl SeriesRun {
 
     /// As the analysis wants it.
     pub fn view(&self) -> SeriesView<'_> {
-        SeriesView { meta: &self.meta, state: &self.state }
+        SeriesView { meta: &self.meta, state: &self.state, account: Some(&self.saved) }
     }
 }
 

@@ -13,6 +13,8 @@ const SPAN: u64 = (1 << 56) - 1;
 pub struct AccountRecord {
     /// The thread.
     pub tid: u32,
+    /// The CPU that it was to run on when its timer woke it.
+    pub cpu: u16,
     /// When its timer was due.
     pub begin: MonotonicNs,
     /// As on the wire.
@@ -81,7 +83,7 @@ pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(AccountRecord)) {
         }
         let word = |k: usize| payload[k * 8..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
         let pieces = std::array::from_fn(word);
-        take(AccountRecord { tid: header.tid, begin: MonotonicNs(header.ns as i64), pieces });
+        take(AccountRecord { tid: header.tid, cpu: header.cpu, begin: MonotonicNs(header.ns as i64), pieces });
     }
 }
 
@@ -93,7 +95,7 @@ mod tests {
     fn record(begin: i64, pieces: &[(u64, u64)]) -> AccountRecord {
         let mut words = [0; PIECES];
         words.iter_mut().zip(pieces).for_each(|(word, (part, ns))| *word = part << 56 | ns);
-        AccountRecord { tid: 7, begin: MonotonicNs(begin), pieces: words }
+        AccountRecord { tid: 7, cpu: 0, begin: MonotonicNs(begin), pieces: words }
     }
 
     #[test]

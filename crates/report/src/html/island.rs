@@ -1,6 +1,7 @@
 //! The page's data for its script: JSON inside `<script type="application/json">`, from which nothing can break out.
 
 use super::Size;
+use super::account;
 use super::curve::{Curve, Run};
 use super::gather::{Content, Line};
 use super::over_time::{self, Source};
@@ -25,6 +26,7 @@ pub struct Island<'a> {
     groups: Vec<GroupData<'a>>,
     series: Vec<SeriesData<'a>>,
     recording: Data,
+    account: &'a account::Data,
 }
 
 #[derive(Serialize)]
@@ -78,7 +80,14 @@ struct TimeData {
 
 impl<'a> Island<'a> {
     /// The data of a page of this size.
-    pub fn of(content: &'a Content<'a>, curves: &[Curve], scale: Scale, size: &Size, recording: Data) -> Island<'a> {
+    pub fn of(
+        content: &'a Content<'a>,
+        curves: &[Curve],
+        scale: Scale,
+        size: &Size,
+        recording: Data,
+        account: &'a account::Data,
+    ) -> Island<'a> {
         let groups = content.groups.iter().map(|g| GroupData {
             name: &g.name,
             style: g.style,
@@ -94,6 +103,7 @@ impl<'a> Island<'a> {
             groups: groups.collect(),
             series: series.collect(),
             recording,
+            account,
         }
     }
 

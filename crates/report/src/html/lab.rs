@@ -15,7 +15,7 @@ use super::recording::section::Data;
 use super::scale::Scale;
 use super::table::Table;
 use super::text::{instant, name};
-use super::{HtmlError, SIZE_LIMIT, SIZES, Size};
+use super::{HtmlError, SIZE_LIMIT, SIZES, Size, account};
 use crate::sentence::lab as words;
 use minijinja::Value;
 use minijinja::value::Serde;
@@ -83,7 +83,8 @@ pub fn lab(lab: &LabDocument, pooled: &[Option<Bundle>], directory: &str) -> Res
 fn render(lab: &LabDocument, content: &Content<'_>, size: &Size, directory: &str) -> Result<String, HtmlError> {
     let curves: Vec<Curve> = content.lines.iter().map(|line| line.curve.reduced(size.bins)).collect();
     let scale = Scale::of(content, &curves);
-    let island = Island::of(content, &curves, scale, size, Data::of(&[], &[], 0, 0))
+    let account = account::Data::default();
+    let island = Island::of(content, &curves, scale, size, Data::of(&[], &[], 0, 0), &account)
         .to_text()
         .map_err(|why| HtmlError::Render(why.to_string()))?;
     // Without a script there is no choice of the series: the first is drawn.

@@ -7,8 +7,8 @@ use super::recording::section::{self, Section};
 use super::scale::Scale;
 use super::table::Table;
 use super::{
-    HtmlError, ReportInput, Size, anatomy, checks, documents, doubts, drawing, environment, figures, header, loads,
-    notes, published, text, worst,
+    HtmlError, ReportInput, Size, account, anatomy, checks, documents, doubts, drawing, environment, figures, header,
+    loads, notes, published, text, worst,
 };
 use base64::prelude::{BASE64_STANDARD, Engine};
 use minijinja::syntax::SyntaxConfig;
@@ -33,10 +33,11 @@ const PLOTS: [&str; 7] = [
     include_str!("assets/histogram.js"),
     include_str!("assets/percentiles.js"),
 ];
-const SCRIPT: [&str; 4] = [
+const SCRIPT: [&str; 5] = [
     include_str!("assets/timeline.js"),
     include_str!("assets/picture.js"),
     include_str!("assets/intervals.js"),
+    include_str!("assets/account.js"),
     include_str!("assets/main.js"),
 ];
 const TEMPLATES: [(&str, &str); 12] = [
@@ -65,6 +66,9 @@ struct Page {
     details: Table,
     drawing: drawing::Drawing,
     has_corrected: bool,
+    /// Where the time of all samples went, and whether there is a plot of it.
+    account: Option<Table>,
+    account_plots: usize,
     worst: Option<Table>,
     /// Whether there are series to be shown, or nothing else.
     has_series: bool,
@@ -123,7 +127,8 @@ pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) ->
     let taken = anatomies(inputs, &content.labels, size.pictures);
     let of_recordings = section::Data::of(&taken.pictures, &recorded, size.pictures, size.items);
     let (pictures, intervals, values) = of_recordings.plots();
-    let island = Island::of(content, &curves, scale, size, of_recordings)
+    let account = account::Data::of(content);
+    let island = Island::of(content, &curves, scale, size, of_recordings, &account)
         .to_text()
         .map_err(|why| HtmlError::Render(why.to_string()))?;
     let cut_off = |bundle: usize| inputs[bundle].bundle.completeness == Completeness::CutOff;
@@ -137,6 +142,8 @@ pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) ->
         details: figures::details(content, size.details),
         drawing: drawing::draw(content, &curves, &scale),
         has_corrected: content.lines.iter().any(|line| !line.corrected.is_empty()),
+        account: account::table(content),
+        account_plots: account.plots(),
         worst: worst::table(content, size.worst_rows, size.worst),
         has_series: !content.lines.is_empty() || recorded.is_empty(),
         anatomies: taken.sections,

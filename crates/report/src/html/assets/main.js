@@ -29,6 +29,7 @@ if (data.series.length) {
   root.classList.add("plotted");
   histogram();
   percentiles();
+  if (data.account.series.length) stacked(data.account);
   if (data.series.some((series) => series.time.at.length || series.worst.length)) {
     leads(timeline());
   } else {

@@ -1,0 +1,123 @@
+//! Which part of the time dominates where in a distribution.
+
+use punctual_bundle::SeriesAccount;
+use punctual_bundle::summary::{AccountBand, AccountSummary};
+use punctual_core::account::MAIN_PARTS;
+use punctual_core::{Account, AccountBucket, Fact, MainPart};
+use std::collections::BTreeMap;
+
+/// The bands of percentiles that are told apart.
+pub const BANDS: [(f64, f64); 5] = [(0.0, 50.0), (50.0, 90.0), (90.0, 99.0), (99.0, 99.9), (99.9, 100.0)];
+
+/// What the summary says of a series' account.
+pub fn summarize(account: &Fact<SeriesAccount>) -> Fact<AccountSummary> {
+    let account = match account {
+        Fact::Known(account) => account,
+        Fact::Unavailable(why) => return Fact::Unavailable(why.clone()),
+        Fact::NotAsked => return Fact::NotAsked,
+    };
+    let bands = BANDS.map(|(from, to)| band(&account.account, from, to));
+    Fact::Known(AccountSummary {
+        samples: account.account.count(),
+        untold: account.untold,
+        lost: account.lost,
+        cost: account.cost.clone(),
+        whole: band(&account.account, 0.0, 100.0),
+        bands: bands.into_iter().filter(|band| band.count >= 0.5).collect(),
+    })
+}
+
+/// The samples between two percentiles, by rank: those from `from` percent of them on, below `to` percent.
+pub fn band(account: &Account, from: f64, to: f64) -> AccountBand {
+    let all = account.count() as f64;
+    let (first, end) = (all * from / 100.0, all * to / 100.0);
+    let (mut before, mut sums, mut longest) = (0.0, [0.0; MAIN_PARTS], [0.0; MAIN_PARTS]);
+    let (mut count, mut low, mut high) = (0.0, None, 0);
+    for (edge, bucket) in account.buckets() {
+        let within = within(before, bucket, first, end);
+        before += bucket.count as f64;
+        if within <= 0.0 {
+            continue;
+        }
+        let share = within / bucket.count as f64;
+        count += within;
+        low.get_or_insert(edge);
+        high = edge.saturating_add(Account::width(edge));
+        sums.iter_mut().zip(bucket.parts).for_each(|(sum, ns)| *sum += ns as f64 * share);
+        longest.iter_mut().zip(bucket.longest).for_each(|(sum, n)| *sum += n as f64 * share);
+    }
+    let total: f64 = sums.iter().sum();
+    let most = MainPart::ALL.iter().copied().max_by(|a, b| sums[*a as usize].total_cmp(&sums[*b as usize]));
+    let dominant = most.filter(|part| sums[*part as usize] > 0.0);
+    AccountBand {
+        from,
+        to,
+        count,
+        low_ns: low.unwrap_or(0),
+        high_ns: high,
+        mean_ns: by_word(&sums, |sum| sum / count),
+        longest: by_word(&longest, |n| n),
+        share: dominant.map_or(0.0, |part| sums[part as usize] / total),
+        dominant,
+    }
+}
+
+/// How many samples of a bucket, before which `before` samples stand, have ranks between the two.
+fn within(before: f64, bucket: &AccountBucket, first: f64, end: f64) -> f64 {
+    (before + bucket.count as f64).min(end) - before.max(first)
+}
+
+fn by_word(values: &[f64; MAIN_PARTS], each: impl Fn(f64) -> f64) -> BTreeMap<String, f64> {
+    let named = MainPart::ALL.iter().map(|part| (part.word().to_owned(), values[*part as usize]));
+    named.filter(|(_, value)| *value > 0.0).map(|(word, value)| (word, each(value))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::{Nanos, Split};
+
+    /// 990 quick samples, mostly interrupt, and ten slow ones, mostly a task that was not switched away from.
+    fn account() -> Account {
+        let mut account = Account::default();
+        for k in 0..1_000 {
+            let mut split = Split::default();
+            split.add(MainPart::Hardirq, Nanos(3_000));
+            split.add(MainPart::NotSwitched, Nanos(if k % 100 == 0 { 97_000 } else { 1_000 }));
+            account.record(&split);
+        }
+        account
+    }
+
+    #[test]
+    fn each_band_has_its_own_dominant_part() {
+        let known = SeriesAccount { account: account(), ..SeriesAccount::default() };
+        let Fact::Known(summary) = summarize(&Fact::Known(known)) else { panic!("it is known") };
+        let told: Vec<_> = summary
+            .bands
+            .iter()
+            .map(|b| (b.to, b.count.round() as u64, b.dominant, (b.share * 100.0) as u32))
+            .collect();
+        let (irq, switch) = (Some(MainPart::Hardirq), Some(MainPart::NotSwitched));
+        assert_eq!(
+            told,
+            [
+                (50.0, 500, irq, 75),
+                (90.0, 400, irq, 75),
+                (99.0, 90, irq, 75),
+                (99.9, 9, switch, 97),
+                (100.0, 1, switch, 97)
+            ]
+        );
+        let mean: f64 = summary.whole.mean_ns.values().sum();
+        assert!((mean - 4_960.0).abs() < 1e-6);
+        assert_eq!(summary.bands[3].longest["not-switched"].round(), 9.0);
+    }
+
+    #[test]
+    fn nothing_is_divided_into_nothing() {
+        let band = band(&Account::default(), 0.0, 100.0);
+        assert_eq!((band.count, band.dominant, band.share, band.mean_ns.len()), (0.0, None, 0.0, 0));
+        assert_eq!(summarize(&Fact::NotAsked), Fact::NotAsked);
+    }
+}

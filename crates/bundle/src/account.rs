@@ -1,0 +1,179 @@
+//! Where the time of every sample of a series went: `NNNN.account.json` beside its statistics. docs/bundle.md describes it.
+
+use crate::writer::replace_with;
+use crate::{BundleError, reader};
+use punctual_core::account::MAIN_PARTS;
+use punctual_core::{Account, AccountBucket, AccountCost, Fact, MainPart};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::Path;
+
+/// The name and version of the format.
+const SCHEMA: &str = "punctual-account/1";
+
+/// A series' samples, split.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct SeriesAccount {
+    /// Whether the series ended; until then it is as of the last checkpoint.
+    pub complete: bool,
+    /// The samples.
+    pub account: Account,
+    /// Samples of which the kernel told nothing: the timer woke nobody, because the thread was not asleep. All of their time is unknown.
+    pub untold: u64,
+    /// What the kernel told and could not be kept, on all CPUs of the run: the buffer was full. Its samples are among the untold.
+    pub lost: u64,
+    /// What it cost.
+    pub cost: Fact<AccountCost>,
+}
+
+/// As in the file. Rows name their parts in the order of `parts`, so that later versions may know more.
+#[derive(Serialize, Deserialize)]
+struct Document {
+    schema: String,
+    complete: bool,
+    untold: u64,
+    lost: u64,
+    cost: Fact<AccountCost>,
+    parts: Vec<String>,
+    buckets: Vec<Row>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Row {
+    from: u64,
+    width: u64,
+    count: u64,
+    ns: Vec<u64>,
+    longest: Vec<u64>,
+}
+
+/// Why a series is not split, or how it is.
+pub(crate) fn write(path: &Path, account: &Fact<SeriesAccount>) -> Result<(), BundleError> {
+    let document = match account {
+        Fact::Known(account) => Fact::Known(document(account)),
+        Fact::Unavailable(why) => Fact::Unavailable(why.clone()),
+        Fact::NotAsked => Fact::NotAsked,
+    };
+    replace_with(path, |out| serde_json::to_writer(out, &document).map_err(io::Error::from))
+}
+
+fn document(account: &SeriesAccount) -> Document {
+    let row = |(from, bucket): (u64, &AccountBucket)| Row {
+        from,
+        width: Account::width(from),
+        count: bucket.count,
+        ns: bucket.parts.to_vec(),
+        longest: bucket.longest.to_vec(),
+    };
+    Document {
+        schema: SCHEMA.to_owned(),
+        complete: account.complete,
+        untold: account.untold,
+        lost: account.lost,
+        cost: account.cost.clone(),
+        parts: MainPart::ALL.iter().map(|part| part.word().to_owned()).collect(),
+        buckets: account.account.buckets().map(row).collect(),
+    }
+}
+
+/// [`Fact::NotAsked`] where there is no file; what cannot be read is unavailable, and told.
+pub(crate) fn read(path: &Path, damage: &mut Vec<String>) -> Fact<SeriesAccount> {
+    let read = reader::read_json::<Fact<Document>>(path).and_then(|document| match document {
+        Fact::Known(document) => restore(document).map(Fact::Known).map_err(|why| BundleError::damaged(path, why)),
+        Fact::Unavailable(why) => Ok(Fact::Unavailable(why)),
+        Fact::NotAsked => Ok(Fact::NotAsked),
+    });
+    match read {
+        Ok(account) => account,
+        Err(error) if reader::is_missing(&error) => Fact::NotAsked,
+        Err(error) => {
+            damage.push(error.to_string());
+            Fact::Unavailable(error.to_string())
+        }
+    }
+}
+
+fn restore(document: Document) -> Result<SeriesAccount, String> {
+    if document.schema != SCHEMA {
+        return Err(format!("`{}` is not {SCHEMA}", document.schema.escape_debug()));
+    }
+    let known = |word: &String| MainPart::ALL.iter().find(|part| part.word() == word).copied();
+    // A part of a later version is not known to this one.
+    let parts: Vec<MainPart> = document.parts.iter().map(|word| known(word).unwrap_or(MainPart::Unknown)).collect();
+    let sorted = |values: Vec<u64>| -> Result<[u64; MAIN_PARTS], String> {
+        if values.len() != parts.len() {
+            return Err(format!("a row has {} values for {} parts", values.len(), parts.len()));
+        }
+        let mut by_part = [0u64; MAIN_PARTS];
+        for (part, value) in parts.iter().zip(values) {
+            let sum = by_part[*part as usize].checked_add(value);
+            by_part[*part as usize] = sum.ok_or("a row adds up to more than 64 bits hold")?;
+        }
+        Ok(by_part)
+    };
+    let (mut account, mut last, mut total) = (Account::default(), None, 0u64);
+    for row in document.buckets {
+        if row.width != Account::width(row.from)
+            || row.from % row.width != 0
+            || last.is_some_and(|last| row.from <= last)
+        {
+            return Err(format!("the bucket of {} ns is out of order or of another width", row.from));
+        }
+        last = Some(row.from);
+        total = total.checked_add(row.count).ok_or("the samples are more than 64 bits hold")?;
+        let bucket = AccountBucket { count: row.count, parts: sorted(row.ns)?, longest: sorted(row.longest)? };
+        if bucket.longest.iter().try_fold(0u64, |sum, n| sum.checked_add(*n)).is_none_or(|sum| sum > bucket.count) {
+            return Err(format!("more samples than there are had a longest part, in the bucket of {} ns", row.from));
+        }
+        account.restore(row.from, bucket);
+    }
+    let (complete, untold, lost, cost) = (document.complete, document.untold, document.lost, document.cost);
+    Ok(SeriesAccount { complete, account, untold, lost, cost })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::{Nanos, Split};
+
+    fn some() -> SeriesAccount {
+        let mut account = Account::default();
+        for k in 0..500 {
+            let mut split = Split::default();
+            split.add(MainPart::Hardirq, Nanos(k * 7));
+            split.add(MainPart::NotSwitched, Nanos(k * k));
+            account.record(&split);
+        }
+        let cost = AccountCost { per_sample: Nanos(900), runs_per_sample: 11, samples: 60 };
+        SeriesAccount { complete: true, account, untold: 3, lost: 1, cost: Fact::Known(cost) }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("0000.account.json");
+        let mut damage = Vec::new();
+        assert_eq!(read(&path, &mut damage), Fact::NotAsked);
+        for account in [Fact::Known(some()), Fact::Unavailable("no BTF".to_owned())] {
+            write(&path, &account).unwrap();
+            assert_eq!(read(&path, &mut damage), account);
+        }
+        assert_eq!(damage, Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_damage() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("0000.account.json");
+        write(&path, &Fact::Known(some())).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        for (from, to) in
+            [("\"width\":1,", "\"width\":3,"), ("\"hardirq\",", ""), ("account/1", "account/9"), ("{", "[")]
+        {
+            std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
+            let mut damage = Vec::new();
+            assert!(matches!(read(&path, &mut damage), Fact::Unavailable(_)), "{from}");
+            assert_eq!(damage.len(), 1);
+        }
+    }
+}

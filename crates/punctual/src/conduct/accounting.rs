@@ -1,0 +1,129 @@
+//! Every sample of the timers divided into main parts: the kernel's records brought together with the samples that they are of.
+//!
+//! Nothing of it happens in a measuring thread. The kernel tells of a sample when the next one begins, so a sample is settled one
+//! round of draining later.
+
+mod joining;
+
+pub use joining::Joining;
+
+use super::SeriesRun;
+use joining::Overdue;
+use punctual_core::{AccountCost, CpuSet, Fact, Finding, MonotonicNs, Nanos, Severity};
+use punctual_host::task::clock;
+use punctual_plan::{Plan, TimerMethod, Workload};
+use punctual_record::account::Accountant;
+
+/// A sample is settled when it is so old: by then the records of other CPUs are in, which tell whether the whole machine stood still.
+const SETTLED: Nanos = Nanos::from_millis(150);
+/// What was overdue longer ago proves nothing for a sample that is settled now.
+const REMEMBERED: Nanos = Nanos::from_secs(3);
+
+/// The accounting of a run.
+pub struct Accounting {
+    accountant: Accountant,
+    cost: Fact<AccountCost>,
+    /// What was overdue by much and lately, on any CPU.
+    overdue: Vec<Overdue>,
+}
+
+/// Whether, and how.
+pub enum State {
+    /// Nobody asked, or there is no timer.
+    NotAsked,
+    /// This system cannot, for this reason.
+    Unavailable(String),
+    /// It goes on.
+    On(Box<Accounting>),
+}
+
+impl State {
+    /// Puts the programs into the kernel, where the plan asks for it. Where this system cannot, measuring goes on without.
+    pub fn start(plan: &Plan, findings: &mut Vec<Finding>) -> State {
+        if !plan.explain.as_ref().is_some_and(|explain| explain.account) {
+            return State::NotAsked;
+        }
+        let measures = || plan.phases.iter().flat_map(|phase| &phase.measures).filter(|m| has_timer(&m.workload));
+        let threads = || measures().flat_map(|measure| &measure.threads);
+        let cpus = threads().fold(CpuSet::new(), |all, thread| all.union(&thread.cpus));
+        if cpus.is_empty() {
+            return State::NotAsked;
+        }
+        match Accountant::start(&cpus, threads().any(|thread| thread.cpus.len() > 1)) {
+            Ok(mut accountant) => {
+                findings.extend(accountant.findings.iter().cloned());
+                let cost = accountant.cost();
+                State::On(Box::new(Accounting { accountant, cost, overdue: Vec::new() }))
+            }
+            Err(why) => {
+                let message = "where the time of all samples goes cannot be counted here";
+                let finding = Finding::new("account-unavailable", Severity::Warning, "account", message);
+                let remedy = "run as root on a kernel with BTF (CONFIG_DEBUG_INFO_BTF=y); `account = false` in [explain] leaves it off";
+                findings.push(finding.evidence(why.to_string()).remedy(remedy));
+                State::Unavailable(why.to_string())
+            }
+        }
+    }
+
+    /// Divides the samples of a series from now on, if its thread sleeps on a timer of the kernel's.
+    pub fn join(&mut self, workload: &Workload, series: &mut SeriesRun) -> Result<(), String> {
+        let (Workload::Timer(timer), Some(tid)) = (workload, series.meta.tid) else { return Ok(()) };
+        series.account = match self {
+            State::NotAsked => return Ok(()),
+            State::Unavailable(why) => Fact::Unavailable(why.clone()),
+            State::On(_) if timer.method == TimerMethod::Deadline => Fact::Unavailable(
+                "SCHED_DEADLINE wakes its threads without a timer that is due when the sample is".to_owned(),
+            ),
+            State::On(accounting) => {
+                accounting.accountant.watch(tid as u32).map_err(|why| why.to_string())?;
+                let relative = timer.method == TimerMethod::NanosleepRelative;
+                Fact::Known(Joining::new(tid as u32, series.meta.clock, relative, accounting.cost.clone()))
+            }
+        };
+        Ok(())
+    }
+
+    /// Takes what the kernel told, and settles what can be: everything where the threads have ended.
+    pub fn settle(&mut self, series: &mut [SeriesRun], ended: bool) {
+        let State::On(accounting) = self else { return };
+        accounting.take(series, ended);
+        let now = clock::monotonic();
+        accounting.overdue.retain(|overdue| now - overdue.to < REMEMBERED);
+        let lost = accounting.accountant.lost();
+        let until = (!ended).then(|| MonotonicNs(now.0 - SETTLED.ns()));
+        for joining in series.iter_mut().filter_map(SeriesRun::joining) {
+            joining.settle(until, &accounting.overdue);
+            joining.account.lost = lost;
+            joining.account.complete = ended;
+        }
+    }
+}
+
+impl Accounting {
+    fn take(&mut self, series: &mut [SeriesRun], ended: bool) {
+        let mut joinings: Vec<&mut Joining> = series.iter_mut().filter_map(SeriesRun::joining).collect();
+        let overdue = &mut self.overdue;
+        let mut give = |record: punctual_record::account::AccountRecord| {
+            if let Some(joining) = joinings.iter_mut().find(|joining| joining.tid() == record.tid) {
+                overdue.extend(Overdue::of(&record));
+                joining.record(record);
+            }
+        };
+        self.accountant.drain(&mut give);
+        if ended {
+            let tids: Vec<u32> = joinings.iter().map(|joining| joining.tid()).collect();
+            let last: Vec<_> = tids.into_iter().filter_map(|tid| self.accountant.last(tid)).collect();
+            let mut joinings = joinings;
+            for record in last {
+                if let Some(joining) = joinings.iter_mut().find(|joining| joining.tid() == record.tid) {
+                    self.overdue.extend(Overdue::of(&record));
+                    joining.record(record);
+                }
+            }
+        }
+    }
+}
+
+fn has_timer(workload: &Workload) -> bool {
+    matches!(workload, Workload::Timer(_))
+}

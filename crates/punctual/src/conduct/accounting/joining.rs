@@ -1,0 +1,139 @@
+//! The samples of one series and the kernel's records of them, brought together.
+
+use punctual_bundle::SeriesAccount;
+use punctual_core::{AccountCost, Clock, Fact, MainPart, MonotonicNs, Nanos, Sample, Split};
+use punctual_host::task::clock;
+use punctual_record::account::AccountRecord;
+use std::collections::VecDeque;
+
+/// At most so many samples and records wait for one another; what comes beyond counts as untold.
+const WAITING: usize = 1 << 16;
+/// How exactly the distance of another clock from CLOCK_MONOTONIC is known.
+const CLOCK_ERROR: Nanos = Nanos::from_micros(3);
+/// A timer that waits longer does not wait for an idle CPU: the deepest idle states take some hundred microseconds.
+const LONG: Nanos = Nanos::MILLI;
+
+/// A timer of a thread that waited long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Overdue {
+    cpu: u16,
+    from: MonotonicNs,
+    /// When it was served.
+    pub to: MonotonicNs,
+}
+
+impl Overdue {
+    /// If it waited long.
+    pub fn of(record: &AccountRecord) -> Option<Overdue> {
+        let waited = record.overdue();
+        (waited >= LONG).then(|| Overdue { cpu: record.cpu, from: record.begin, to: record.begin + waited })
+    }
+
+    /// Whether both waited for the same: the timers of two CPUs were due while neither was served, and both
+    /// were served at the same instant. One CPU may have its interrupts off; both at once were not running.
+    fn proves(&self, other: &Overdue) -> bool {
+        let apart = Nanos((self.to - other.to).ns().abs());
+        let shorter = (self.to - self.from).min(other.to - other.from);
+        self.cpu != other.cpu && apart <= LONG.max(Nanos(shorter.ns() / 10))
+    }
+}
+
+/// A series whose samples are divided.
+pub struct Joining {
+    tid: u32,
+    clock: Clock,
+    relative: bool,
+    samples: VecDeque<Sample>,
+    records: VecDeque<AccountRecord>,
+    /// What was settled so far.
+    pub account: SeriesAccount,
+}
+
+impl Joining {
+    /// Nothing so far. Samples of a relative sleep begin before their timer is armed.
+    pub fn new(tid: u32, clock: Clock, relative: bool, cost: Fact<AccountCost>) -> Joining {
+        let account = SeriesAccount { cost, ..SeriesAccount::default() };
+        Joining { tid, clock, relative, samples: VecDeque::new(), records: VecDeque::new(), account }
+    }
+
+    /// The thread.
+    pub fn tid(&self) -> u32 {
+        self.tid
+    }
+
+    /// Takes samples, in their order.
+    pub fn samples(&mut self, samples: &[Sample]) {
+        self.samples.extend(samples);
+        while self.samples.len() > WAITING {
+            let Some(sample) = self.samples.pop_front() else { break };
+            self.untold(sample.latency());
+        }
+    }
+
+    /// Takes a record, in their order.
+    pub fn record(&mut self, record: AccountRecord) {
+        if self.records.len() == WAITING {
+            self.records.pop_front();
+        }
+        self.records.push_back(record);
+    }
+
+    /// Settles the samples that were seen until then; all of them without an instant.
+    pub fn settle(&mut self, until: Option<MonotonicNs>, overdue: &[Overdue]) {
+        let ahead = self.ahead();
+        let error = if self.clock == Clock::Monotonic { Nanos::ZERO } else { CLOCK_ERROR };
+        while let Some(sample) = self.samples.front().copied() {
+            let due = MonotonicNs(sample.due.ns() - ahead.ns());
+            let woke = MonotonicNs(sample.woke.ns() - ahead.ns());
+            if until.is_some_and(|until| woke > until) {
+                return;
+            }
+            // Those of warming up, and of samples that the ring dropped.
+            while self.records.front().is_some_and(|record| record.begin + error < due) {
+                self.records.pop_front();
+            }
+            // An absolute timer is due when its sample is; a relative one somewhat later, when it was armed.
+            let latest = if self.relative { woke } else { due + error };
+            match self.records.front().filter(|record| record.begin <= latest) {
+                Some(record) => {
+                    let due = if self.relative { due } else { record.begin };
+                    let mut split = record.split(due, due + sample.latency());
+                    if let Some(own) = Overdue::of(record)
+                        && overdue.iter().any(|other| own.proves(other))
+                    {
+                        split.rename(MainPart::TimerLate, MainPart::Stolen);
+                        split.rename(MainPart::IdleExit, MainPart::Stolen);
+                    }
+                    self.account.account.record(&split);
+                    self.records.pop_front();
+                }
+                // The record goes out with the next sample, which may be far off.
+                None if self.records.is_empty() && until.is_some() && self.samples.len() == 1 => return,
+                None => self.untold(sample.latency()),
+            }
+            self.samples.pop_front();
+        }
+    }
+
+    fn untold(&mut self, latency: Nanos) {
+        let mut split = Split::default();
+        split.add(MainPart::Unknown, latency);
+        self.account.account.record(&split);
+        self.account.untold += 1;
+    }
+
+    /// How far the clock of the samples is ahead of CLOCK_MONOTONIC.
+    fn ahead(&self) -> Nanos {
+        if self.clock == Clock::Monotonic {
+            return Nanos::ZERO;
+        }
+        // The closest of several readings, so that being preempted in between does not count.
+        let readings = (0..5).map(|_| {
+            let before = clock::monotonic();
+            let there = clock::now(self.clock);
+            let after = clock::monotonic();
+            (after - before, Nanos(there.ns() - (before.ns() + (after - before).ns() / 2)))
+        });
+        readings.min().map_or(Nanos::ZERO, |(_, ahead)| ahead)
+    }
+}
