@@ -9,6 +9,8 @@ mod classify;
 mod culprits;
 mod evidence;
 mod parts;
+#[cfg(test)]
+mod properties;
 mod scene;
 mod subject;
 #[cfg(test)]

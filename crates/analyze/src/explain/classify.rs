@@ -85,15 +85,22 @@ fn running(scene: &Scene, stretch: &Stretch, cpu: u16, at: MonotonicNs) -> Judge
         Cause::Interrupt(interrupt)
     } else if subject.reclaims_at(at) {
         Cause::Reclaim
-    } else if subject.lock(at).is_some_and(|lock| lock.kernel) {
-        // A lock inside the kernel is waited for by spinning, too.
-        Cause::Lock { holder: None, kernel: true }
+    } else if let Some(cause) = spinning(stretch, at) {
+        cause
     } else if subject.faults_at(at) {
         Cause::PageFault
     } else {
         Cause::Itself { mode: scene.mode(subject.tid, cpu, at) }
     };
     Judged::on(cpu, cause)
+}
+
+/// Locks inside the kernel, and those with priority inheritance, are waited for by spinning, too.
+fn spinning(stretch: &Stretch, at: MonotonicNs) -> Option<Cause> {
+    let lock = stretch.subject.lock(at)?;
+    let holder = stretch.subject.lent_to(lock.from, at);
+    let spins = lock.kernel || lock.pi && holder.is_some();
+    spins.then_some(Cause::Lock { holder, kernel: lock.kernel })
 }
 
 /// It was on the runqueue of a CPU that did something else.

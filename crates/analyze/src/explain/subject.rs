@@ -47,6 +47,8 @@ pub struct LockWait {
     pub from: MonotonicNs,
     pub to: MonotonicNs,
     pub kernel: bool,
+    /// A futex with priority inheritance: whoever waits for one spins while its holder runs (kernel/locking/rtmutex.c, rtmutex_spin_on_owner).
+    pub pi: bool,
 }
 
 impl Subject {
@@ -123,13 +125,13 @@ impl Subject {
                 self.has_priority(at, prev_prio);
                 open.leaves(at, prev_state, self);
             }
-            What::FutexEnter { op: Futex::Wait | Futex::LockPi, .. } => {
+            What::FutexEnter { op: op @ (Futex::Wait | Futex::LockPi), .. } => {
                 self.lock_events.push(place);
-                open.futex = Some(at);
+                open.futex = Some((at, op == Futex::LockPi));
             }
             What::FutexExit { .. } => {
                 self.lock_events.push(place);
-                self.locks.extend(open.futex.take().map(|from| LockWait { from, to: at, kernel: false }));
+                self.locks.extend(open.futex.take().map(|(from, pi)| LockWait { from, to: at, kernel: false, pi }));
             }
             What::ContentionBegin { .. } => {
                 self.lock_events.push(place);
@@ -137,7 +139,8 @@ impl Subject {
             }
             What::ContentionEnd { .. } => {
                 self.lock_events.push(place);
-                self.locks.extend(open.kernel.take().map(|from| LockWait { from, to: at, kernel: true }));
+                let wait = |from| LockWait { from, to: at, kernel: true, pi: false };
+                self.locks.extend(open.kernel.take().map(wait));
             }
             What::PiSetPrio { task, .. } => self.lent.push((at, task)),
             What::ReclaimBegin { .. } => {
@@ -221,7 +224,7 @@ const NEAREST: usize = 8;
 /// What of a thread's doings has not ended.
 #[derive(Default)]
 struct Open {
-    futex: Option<MonotonicNs>,
+    futex: Option<(MonotonicNs, bool)>,
     kernel: Option<MonotonicNs>,
     reclaim: Option<MonotonicNs>,
     fault: Option<Fault>,
@@ -283,8 +286,8 @@ impl Open {
     }
 
     fn end(mut self, until: MonotonicNs, subject: &mut Subject) {
-        subject.locks.extend(self.futex.map(|from| LockWait { from, to: until, kernel: false }));
-        subject.locks.extend(self.kernel.map(|from| LockWait { from, to: until, kernel: true }));
+        subject.locks.extend(self.futex.map(|(from, pi)| LockWait { from, to: until, kernel: false, pi }));
+        subject.locks.extend(self.kernel.map(|from| LockWait { from, to: until, kernel: true, pi: false }));
         subject.reclaims.extend(self.reclaim.map(|from| (from, until)));
         let fault = self.fault_until(until);
         subject.faults.extend(fault);

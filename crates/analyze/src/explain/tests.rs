@@ -1,9 +1,8 @@
-//! Each cause from the events that a kernel records for it; and from any events, parts that add up and are proven.
+//! Each cause from the events that a kernel records for it.
 
+use super::properties::check;
 use super::*;
 use crate::threads::Interrupt;
-use crate::threads::tests::any_event;
-use proptest::prelude::*;
 use punctual_core::What;
 use punctual_core::event::{Futex, TaskState};
 
@@ -49,24 +48,6 @@ fn explained(late: Late, events: &[Event]) -> Explanation {
     let explanation = explain(late, events, &coverage, &gaps);
     check(&explanation, events);
     explanation
-}
-
-/// What holds for every explanation.
-fn check(explanation: &Explanation, events: &[Event]) {
-    let Late { due, woke, .. } = explanation.late;
-    let sum = explanation.parts.iter().fold(Nanos::ZERO, |sum, part| sum + part.span());
-    assert_eq!(sum, explanation.latency(), "{explanation:?}");
-    assert_eq!(explanation.totals().iter().map(|(_, span)| span.ns()).sum::<i64>(), sum.ns());
-    assert!(explanation.parts.windows(2).all(|pair| pair[0].to == pair[1].from));
-    if let (Some(first), Some(last)) = (explanation.parts.first(), explanation.parts.last()) {
-        assert_eq!((first.from, last.to), (due, woke));
-    }
-    for part in &explanation.parts {
-        assert!(part.span() > Nanos::ZERO);
-        assert_eq!(part.evidence.is_empty(), part.cause == Cause::Unknown, "{part:?}");
-        assert!(part.evidence.iter().all(|place| *place < events.len()));
-        assert!(part.evidence.is_sorted());
-    }
 }
 
 fn told(explanation: &Explanation) -> Vec<(Cause, i64)> {
@@ -219,23 +200,4 @@ fn what_is_missing_is_unknown_and_lowers_the_confidence() {
     assert_eq!(told(&nothing), [(Cause::Unknown, 100)]);
     assert_eq!(nothing.doubts, [Doubt::BeginsLate, Doubt::MuchUnknown]);
     assert_eq!(explained(late(200, 100, Kind::Timer), &events).parts, [], "it came early");
-}
-
-proptest! {
-    #[test]
-    fn any_events_give_parts_that_add_up_and_are_proven(
-        mut events in proptest::collection::vec(any_event(), 0..150),
-        sorted: bool, told_gaps: bool, due in -100i64..1_200, span in -100i64..600, cpu in 0u16..5, timer: bool,
-    ) {
-        if sorted {
-            events.sort_by_key(|event| event.at);
-        }
-        let cpu = if cpu == 4 { Event::NO_CPU } else { cpu };
-        let kind = if timer { Kind::Timer } else { Kind::Interval };
-        let late = Late { tid: Tid(3), cpu, due: MonotonicNs(due), woke: MonotonicNs(due + span), kind };
-        let gaps = if told_gaps { Gaps::of(events.iter().copied()) } else { Gaps::default() };
-        let explanation = explain(late, &events, &Coverage::between(MonotonicNs(0), MonotonicNs(0)), &gaps);
-        check(&explanation, &events);
-        prop_assert_eq!(explanation.lost > 0, explanation.doubts.contains(&Doubt::Lost));
-    }
 }

@@ -210,3 +210,6 @@ fn matching(out: &mut Page, rule: &Matching) {
     let tone = if rule.fix.is_some() { Tone::Strong } else { Tone::Faint };
     out.paragraph("    ", "      ", tone, &text);
 }
+
+#[cfg(test)]
+mod tests;

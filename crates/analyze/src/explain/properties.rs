@@ -1,0 +1,124 @@
+//! From any events whatever: parts that add up, and no cause without events that prove it.
+
+use super::*;
+use crate::threads::Interrupt;
+use crate::threads::tests::any_event;
+use proptest::prelude::*;
+use punctual_core::What;
+use punctual_core::event::{Futex, StackId};
+
+/// What holds for every explanation.
+pub fn check(explanation: &Explanation, events: &[Event]) {
+    let Late { due, woke, .. } = explanation.late;
+    assert!(explanation.adds_up(), "{explanation:?}");
+    assert_eq!(explanation.totals().iter().map(|(_, span)| span.ns()).sum::<i64>(), explanation.latency().ns());
+    check_parts(&explanation.parts, events);
+    if let (Some(first), Some(last)) = (explanation.parts.first(), explanation.parts.last()) {
+        assert_eq!((first.from, last.to), (due, woke));
+    }
+    assert_eq!(explanation.confidence() == Confidence::High, explanation.doubts.is_empty());
+}
+
+fn check_parts(parts: &[Part], events: &[Event]) {
+    assert!(parts.windows(2).all(|pair| pair[0].to == pair[1].from), "{parts:?}");
+    for part in parts {
+        assert!(part.span() > Nanos::ZERO);
+        assert_eq!(part.evidence.is_empty(), part.cause == Cause::Unknown, "{part:?}");
+        assert!(part.evidence.is_sorted());
+        let evidence: Vec<&Event> = part.evidence.iter().map(|place| &events[*place]).collect();
+        assert!(proven(part.cause, &evidence), "{part:?} by {evidence:?}");
+        if let (Some(first), Some(last)) = (part.meanwhile.first(), part.meanwhile.last()) {
+            assert_eq!((first.from, last.to), (part.from, part.to), "{part:?}");
+            check_parts(&part.meanwhile, events);
+        }
+    }
+}
+
+/// Whether events of the kind that a cause claims are among its evidence.
+fn proven(cause: Cause, evidence: &[&Event]) -> bool {
+    let has = |is: &dyn Fn(&Event) -> bool| evidence.iter().any(|event| is(event));
+    let ran = |tid: Tid| has(&|event| event.tid == tid || scene::switched_to(event) == Some(tid));
+    match cause {
+        Cause::Interrupt(what) => has(&|event| match (event.what, what) {
+            (What::IrqEntry { irq } | What::IrqExit { irq, .. }, Interrupt::Hard(of)) => irq == of,
+            (What::VectorEntry { vector } | What::VectorExit { vector }, Interrupt::Vector(of)) => vector == of,
+            (What::SoftirqEntry { vector } | What::SoftirqExit { vector }, Interrupt::Soft(of)) => vector == of,
+            _ => false,
+        }),
+        Cause::TimerLate { running, .. } | Cause::NotSwitched { running, .. } | Cause::Throttled { running, .. } => {
+            ran(running)
+        }
+        Cause::Preempted { by, .. } | Cause::Runqueue { behind: by } | Cause::Migration { by } => ran(by),
+        Cause::Inversion { by, .. } => ran(by),
+        Cause::Io { device } => {
+            has(&|event| matches!(event.what, What::BlockComplete { device: of, .. } if of == device))
+        }
+        Cause::PageFault => has(&|event| matches!(event.what, What::PageFault { .. })),
+        Cause::Reclaim => has(&|event| matches!(event.what, What::ReclaimBegin { .. } | What::ReclaimEnd { .. })),
+        Cause::Stolen => has(&|event| matches!(event.what, What::HrtimerExpireEntry { .. })),
+        Cause::Waking { .. } | Cause::Sleeping { .. } | Cause::Lock { .. } | Cause::IdleExit { .. } => {
+            !evidence.is_empty()
+        }
+        Cause::Itself { .. } => !evidence.is_empty(),
+        Cause::Unknown => evidence.is_empty(),
+    }
+}
+
+/// What waits, pages, devices and timers tell, beside what all recordings hold.
+fn any_wait() -> impl Strategy<Value = Event> {
+    let task = || (0u32..6).prop_map(Tid);
+    let what = prop_oneof![
+        3 => (0usize..4, 0u64..2).prop_map(|(op, address)| What::FutexEnter {
+            op: [Futex::Wait, Futex::LockPi, Futex::Wake, Futex::UnlockPi][op], address,
+        }),
+        3 => Just(What::FutexExit { op: Futex::Wait, result: 0 }),
+        1 => (0u64..3).prop_map(|lock| What::ContentionBegin { lock, flags: 0 }),
+        1 => (0u64..3).prop_map(|lock| What::ContentionEnd { lock, result: 0 }),
+        1 => (task(), 0i16..120).prop_map(|(task, new)| What::PiSetPrio { task, old: 120, new }),
+        2 => (0u64..9).prop_map(|address| What::PageFault { address, ip: 0, user: true }),
+        1 => (0u8..12).prop_map(|order| What::PageAlloc { order, page: 1 }),
+        1 => Just(What::ReclaimBegin { order: 0 }),
+        1 => Just(What::ReclaimEnd { reclaimed: 1 }),
+        1 => (0u32..2, 0u64..3).prop_map(|(device, sector)| What::BlockIssue { device, sector, bytes: 512, write: true }),
+        2 => (0u32..2, 0u64..3).prop_map(|(device, sector)| What::BlockComplete { device, sector, bytes: 512, error: 0 }),
+        2 => (0i64..3_000_000).prop_map(|expires| What::HrtimerExpireEntry {
+            timer: 1, now: MonotonicNs(0), expires: Some(MonotonicNs(expires)),
+        }),
+        1 => (0u8..3).prop_map(|vector| What::VectorEntry { vector }),
+        1 => (0u8..3).prop_map(|vector| What::VectorExit { vector }),
+        1 => (0u32..3).prop_map(|stack| What::Stack { stack: StackId(stack) }),
+        1 => (task(), -1i16..130, 0u16..3).prop_map(|(task, prio, target)| What::Wakeup { task, prio, target, new: false }),
+    ];
+    (0i64..1_100, 0u16..3, 0u32..6, what).prop_map(|(at, cpu, tid, what)| Event {
+        at: MonotonicNs(at),
+        cpu,
+        tid: Tid(tid),
+        what,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
+    #[test]
+    fn any_events_give_parts_that_add_up_and_are_proven(
+        mut events in proptest::collection::vec(prop_oneof![any_event(), any_wait()], 0..200),
+        sorted: bool, told_gaps: bool, due in -100i64..1_200, span in -100i64..600, cpu in 0u16..5, timer: bool,
+        (step, by) in (0usize..200, prop_oneof![3 => Just(0i64), 1 => -2_000i64..2_000, 1 => Just(2_500_000)]),
+        tid in 1u32..6,
+    ) {
+        if sorted {
+            events.sort_by_key(|event| event.at);
+        }
+        // The clock steps: all that follows has another time.
+        events.iter_mut().skip(step).for_each(|event| event.at = event.at + Nanos(by));
+        let woke = due + span + if by > 2_000 { by } else { 0 };
+        let cpu = if cpu == 4 { Event::NO_CPU } else { cpu };
+        let kind = if timer { Kind::Timer } else { Kind::Interval };
+        let late = Late { tid: Tid(tid), cpu, due: MonotonicNs(due), woke: MonotonicNs(woke), kind };
+        let gaps = if told_gaps { Gaps::of(events.iter().copied()) } else { Gaps::default() };
+        let explanation = explain(late, &events, &Coverage::between(MonotonicNs(0), MonotonicNs(0)), &gaps);
+        check(&explanation, &events);
+        prop_assert_eq!(explanation.lost > 0, explanation.doubts.contains(&Doubt::Lost));
+        prop_assert_eq!(rank([&explanation], &Default::default(), Nanos::ZERO).latency, explanation.latency());
+    }
+}
