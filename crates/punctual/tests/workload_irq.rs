@@ -253,6 +253,6 @@ fn a_gpio_loop_is_followed() {
         assert!(told(&result, &format!("status-{name}")) == "1" && said.contains(expected), "{said}");
     }
     let summary: Value = serde_json::from_str(told(&result, "gpio")).unwrap();
-    whole_and_counted(&summary, &["/to-handler", "/handler-to-thread"], 20);
+    whole_and_counted(&summary, &["/to-handler", "/handler-to-thread"], 10);
     assert!(notes(&summary)["absent"].as_array().is_none_or(Vec::is_empty), "the kernel stamps the edge: {summary:#}");
 }

@@ -10,6 +10,7 @@ mod membarrier;
 mod raiser;
 mod report;
 mod rows;
+mod timer;
 mod uio;
 mod watch;
 
@@ -17,7 +18,7 @@ use super::course::{Monotonic, Ticks};
 use super::{Order, Parts, PrepareError};
 use crate::stop::Stop;
 use crate::thread::Task;
-use lanes::{Hops, Lanes, Pace, Passed};
+use lanes::{Hops, Lanes, Passed};
 use membarrier::Target;
 use punctual_core::{CpuSet, Nanos, Notes};
 use punctual_host::task::attributes::{self, Scheduling};
@@ -33,9 +34,7 @@ use watch::{Source, Watch};
 /// Interrupts for nothing before the first sample.
 const WARM_UP: u64 = 8;
 /// The longest distance of those of a device.
-const PATIENT: Nanos = Nanos::from_millis(100);
-/// Times in a row that the CPU to be interrupted may not be ready.
-const VAIN_MAX: u64 = 1_000;
+const PATIENT: Nanos = Nanos::from_millis(200);
 
 pub(super) fn parts(order: &Order, plan: &IrqPlan) -> Result<Parts, PrepareError> {
     let needs = PrepareError::Needs;
@@ -193,10 +192,10 @@ impl Waiter {
         let stamps = stamps.as_deref().ok();
         match way {
             Way::Timer => {
-                timers(lanes, go, stop, stamps, raised);
+                timer::run(lanes, go, stop, stamps, raised);
                 Ok(())
             }
-            Way::Membarrier { target: Some(target), .. } => calls(lanes, go, stop, stamps, raised, target),
+            Way::Membarrier { target: Some(target), .. } => membarrier::run(lanes, go, stop, stamps, raised, target),
             Way::Raised { raiser: Some(raiser), .. } => {
                 let alone = source.sharers <= 1;
                 let skipped = raiser.run(go, stop, |came| {
@@ -238,96 +237,6 @@ impl Waiter {
         }
         Ok(scratch)
     }
-}
-
-/// Sleeps until an instant, and until another. What the kernel stamps is the timer of this very sleep.
-fn timers(lanes: &mut Lanes, go: Go, stop: &Stop, stamps: Option<&Stamps>, raised: &AtomicU64) {
-    let mut pace = Pace::new(go.start, go.period);
-    while lanes.left() > 0 && !stop.is_asked() {
-        let (due, skipped) = pace.next(Monotonic.now());
-        lanes.book.skipped += skipped;
-        if due >= go.end {
-            return;
-        }
-        if let Some(stamps) = stamps {
-            stamps.arm(due);
-        }
-        raised.fetch_add(1, Ordering::Relaxed);
-        let mut woke;
-        loop {
-            Monotonic.sleep_until(due);
-            woke = Monotonic.now();
-            if woke >= due || stop.is_asked() {
-                break;
-            }
-        }
-        if woke < due {
-            return;
-        }
-        let mut passed = Passed { raised: Some(due), woke, ..Passed::default() };
-        if let Some(stamps) = stamps {
-            let stamped = stamps.take();
-            passed.expiry = stamped.expiry.map(|at| at.0);
-            passed.handler = stamped.handler.map(|at| at.0).filter(|at| *at >= due);
-            passed.handled_on = stamped.expiry.map(|_| stamped.cpu);
-            lanes.book.unstamped += u64::from(passed.expiry.is_none());
-            lanes.book.early += u64::from(passed.expiry.is_some() && passed.handler.is_none());
-        }
-        lanes.take(passed, stop);
-    }
-}
-
-/// Interrupts another CPU and waits until that has been handled.
-fn calls(
-    lanes: &mut Lanes,
-    go: Go,
-    stop: &Stop,
-    stamps: Option<&Stamps>,
-    raised: &AtomicU64,
-    target: &Target,
-) -> io::Result<()> {
-    let mut pace = Pace::new(go.start, go.period);
-    let mut vain = 0;
-    while lanes.left() > 0 && !stop.is_asked() {
-        let (next, skipped) = pace.next(Monotonic.now());
-        lanes.book.skipped += skipped;
-        if next >= go.end {
-            return Ok(());
-        }
-        while Monotonic.now() < next && !stop.is_asked() {
-            Monotonic.sleep_until(next);
-        }
-        let is_there = target.call(|| Monotonic.now());
-        let entries = stamps.map(Stamps::entries);
-        if let Some(stamps) = stamps {
-            stamps.arm(Monotonic.now());
-        }
-        let begin = Monotonic.now();
-        let outcome = if is_there { target.interrupt() } else { Ok(()) };
-        let woke = Monotonic.now();
-        let stamped = stamps.map(Stamps::take);
-        target.release();
-        outcome?;
-        let came = stamps.zip(entries).map(|(stamps, before)| stamps.entries() - before);
-        if !is_there || came == Some(0) {
-            lanes.book.vain += 1;
-            vain += 1;
-            if vain >= VAIN_MAX {
-                return Err(io::Error::other(
-                    "the CPU to be interrupted never ran the thread that waits there: is it taken by tasks of a higher priority?",
-                ));
-            }
-            continue;
-        }
-        vain = 0;
-        raised.fetch_add(1, Ordering::Relaxed);
-        let mixed = came.is_some_and(|came| came > 1);
-        lanes.book.mixed += u64::from(mixed);
-        let handler = stamped.and_then(|stamped| stamped.handler).map(|at| at.0).filter(|_| !mixed);
-        let handled_on = stamped.map(|stamped| stamped.cpu);
-        lanes.take(Passed { raised: Some(begin), handler, expiry: None, woke, handled_on }, stop);
-    }
-    Ok(())
 }
 
 impl Task for Waiter {

@@ -20,7 +20,7 @@ wire() {
 measured() {
     name=$1
     shift
-    punctual measure irq --quiet --json --count 20 --set source=gpio --set period=50ms --set device="/dev/$chip" --output /"$name" "$@" \
+    punctual measure irq --quiet --json --count 10 --set source=gpio --set period=200ms --set device="/dev/$chip" --output /"$name" "$@" \
         >/results/"$name" 2>/results/said-"$name"
     echo $? >/results/status-"$name"
 }

@@ -26,7 +26,7 @@ measured membarrier --set source=membarrier
 punctual run --quiet --json /p2.toml --output /p2 >/results/p2 2>/results/said-p2 || status=1
 # Killed in the middle, it leaves nothing that stands in the way of the next.
 punctual measure irq --quiet --set source=edu --duration 1h --output /killed >/dev/null 2>&1 &
-sleep 3
+sleep 2
 kill -9 $!
 wait $! 2>/dev/null
 measured again --set source=edu

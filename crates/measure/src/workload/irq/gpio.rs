@@ -174,6 +174,10 @@ impl Line for Gpio {
         }
         interrupted(io::Error::last_os_error())
     }
+    /// An edge that follows too closely is not seen, where the wire is no wire alone.
+    fn is_slow(&self) -> bool {
+        true
+    }
     fn rearm(&self) -> io::Result<()> {
         self.set(false)
     }

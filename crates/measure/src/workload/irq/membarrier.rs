@@ -3,12 +3,17 @@
 //!
 //! The kernel interrupts only who runs this process: so a thread of ours runs on the other CPU, from shortly before each call until after it.
 
+use super::lanes::{Lanes, Pace, Passed};
+use super::raiser::Go;
+use crate::stop::Stop;
+use crate::workload::course::{Monotonic, Ticks};
 use punctual_core::{CpuSet, Nanos};
 use punctual_host::task::attributes::{self, Scheduling};
 use punctual_host::task::memory;
+use punctual_record::interrupt::Stamps;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::{Builder, JoinHandle};
 
@@ -19,6 +24,8 @@ const FLAG_CPU: libc::c_int = 1;
 const STACK: usize = 128 * 1024;
 /// How long the other thread may take to be on its CPU.
 const PATIENCE: Nanos = Nanos::MILLI;
+/// Times in a row that the CPU to be interrupted may not be ready.
+const VAIN_MAX: u64 = 1_000;
 
 /// The other thread's state.
 const SLEEPS: u32 = 0;
@@ -124,4 +131,57 @@ impl Drop for Target {
         // It cannot panic; if it did there is nothing to be done.
         self.handle.take().map(JoinHandle::join);
     }
+}
+
+/// Interrupts another CPU and waits until that has been handled.
+pub fn run(
+    lanes: &mut Lanes,
+    go: Go,
+    stop: &Stop,
+    stamps: Option<&Stamps>,
+    raised: &AtomicU64,
+    target: &Target,
+) -> io::Result<()> {
+    let mut pace = Pace::new(go.start, go.period);
+    let mut vain = 0;
+    while lanes.left() > 0 && !stop.is_asked() {
+        let (next, skipped) = pace.next(Monotonic.now());
+        lanes.book.skipped += skipped;
+        if next >= go.end {
+            return Ok(());
+        }
+        while Monotonic.now() < next && !stop.is_asked() {
+            Monotonic.sleep_until(next);
+        }
+        let is_there = target.call(|| Monotonic.now());
+        let entries = stamps.map(Stamps::entries);
+        if let Some(stamps) = stamps {
+            stamps.arm(Monotonic.now());
+        }
+        let begin = Monotonic.now();
+        let outcome = if is_there { target.interrupt() } else { Ok(()) };
+        let woke = Monotonic.now();
+        let stamped = stamps.map(Stamps::take);
+        target.release();
+        outcome?;
+        let came = stamps.zip(entries).map(|(stamps, before)| stamps.entries() - before);
+        if !is_there || came == Some(0) {
+            lanes.book.vain += 1;
+            vain += 1;
+            if vain >= VAIN_MAX {
+                return Err(io::Error::other(
+                    "the CPU to be interrupted never ran the thread that waits there: is it taken by tasks of a higher priority?",
+                ));
+            }
+            continue;
+        }
+        vain = 0;
+        raised.fetch_add(1, Ordering::Relaxed);
+        let mixed = came.is_some_and(|came| came > 1);
+        lanes.book.mixed += u64::from(mixed);
+        let handler = stamped.and_then(|stamped| stamped.handler).map(|at| at.0).filter(|_| !mixed);
+        let handled_on = stamped.map(|stamped| stamped.cpu);
+        lanes.take(Passed { raised: Some(begin), handler, expiry: None, woke, handled_on }, stop);
+    }
+    Ok(())
 }

@@ -34,6 +34,10 @@ pub trait Line: Send + Sync {
     }
     /// Waits for it, in the measuring thread; `false`: a signal came.
     fn wait(&self) -> io::Result<bool>;
+    /// Whether it takes time to come back: then it has half a period for that, at least.
+    fn is_slow(&self) -> bool {
+        false
+    }
     /// Forgets what came while nobody waited, in the measuring thread.
     fn settle(&self) -> io::Result<()> {
         Ok(())
@@ -74,6 +78,7 @@ struct Shared {
     entries: AtomicU64,
     raised: AtomicU64,
     answered: AtomicU64,
+    answered_at: AtomicI64,
     skipped: AtomicU64,
     /// No more will be raised.
     over: AtomicBool,
@@ -173,6 +178,7 @@ impl Raiser {
                 result = Err(why);
                 break;
             }
+            shared.answered_at.store(Monotonic.now(), Ordering::Relaxed);
             shared.answered.store(self.raised(), Ordering::Release);
             if !goes_on {
                 break;
@@ -274,6 +280,11 @@ impl Inner {
             }
             if shared.answered.load(Ordering::Acquire) != shared.raised.load(Ordering::Relaxed) {
                 self.bear_with()?;
+                skipped += 1;
+                continue;
+            }
+            let since = Monotonic.now() - shared.answered_at.load(Ordering::Relaxed);
+            if self.line.is_slow() && since < go.period.ns() / 2 {
                 skipped += 1;
                 continue;
             }

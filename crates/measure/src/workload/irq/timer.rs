@@ -1,0 +1,45 @@
+//! `timer`: a timer of this CPU, from its programmed expiry to its interrupt, to the expiry of the high-resolution timer, to the thread that sleeps by it.
+
+use super::lanes::{Lanes, Pace, Passed};
+use super::raiser::Go;
+use crate::stop::Stop;
+use crate::workload::course::{Monotonic, Ticks};
+use punctual_record::interrupt::Stamps;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Sleeps until an instant, and until another. What the kernel stamps is the timer of this very sleep.
+pub fn run(lanes: &mut Lanes, go: Go, stop: &Stop, stamps: Option<&Stamps>, raised: &AtomicU64) {
+    let mut pace = Pace::new(go.start, go.period);
+    while lanes.left() > 0 && !stop.is_asked() {
+        let (due, skipped) = pace.next(Monotonic.now());
+        lanes.book.skipped += skipped;
+        if due >= go.end {
+            return;
+        }
+        if let Some(stamps) = stamps {
+            stamps.arm(due);
+        }
+        raised.fetch_add(1, Ordering::Relaxed);
+        let mut woke;
+        loop {
+            Monotonic.sleep_until(due);
+            woke = Monotonic.now();
+            if woke >= due || stop.is_asked() {
+                break;
+            }
+        }
+        if woke < due {
+            return;
+        }
+        let mut passed = Passed { raised: Some(due), woke, ..Passed::default() };
+        if let Some(stamps) = stamps {
+            let stamped = stamps.take();
+            passed.expiry = stamped.expiry.map(|at| at.0);
+            passed.handler = stamped.handler.map(|at| at.0).filter(|at| *at >= due);
+            passed.handled_on = stamped.expiry.map(|_| stamped.cpu);
+            lanes.book.unstamped += u64::from(passed.expiry.is_none());
+            lanes.book.early += u64::from(passed.expiry.is_some() && passed.handler.is_none());
+        }
+        lanes.take(passed, stop);
+    }
+}
