@@ -5,7 +5,7 @@ use super::super::place::{There, last_words};
 use super::super::wire::{self, Frame, Kind};
 use super::incoming::Incoming;
 use super::{Brought, Ended, SshError, Trouble, Watch};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -31,20 +31,17 @@ pub struct Session<'a> {
     output: &'a Path,
     /// How much of the run's messages has come.
     offset: u64,
-    /// How the run ended, with the bundle in its place: all that is left is to tell the other end.
-    settled: Option<(Ended, bool, Vec<u8>)>,
 }
 
 impl<'a> Session<'a> {
     pub fn new(there: &'a There, sent: Option<&'a Sent<'a>>, output: &'a Path) -> Session<'a> {
-        Session { there, sent, output, offset: 0, settled: None }
+        Session { there, sent, output, offset: 0 }
     }
 
     /// Serves until the run is over and everything here, or the connection lost.
     pub fn serve(&mut self, connection: &Connection, watch: &mut dyn Watch) -> Result<Brought, SshError> {
-        if self.settled.is_none() {
-            self.settled = Some(self.until_settled(connection, watch)?);
-        }
+        let (ended, bundle, answer) = self.until_settled(connection, watch)?;
+        // The bundle is in its place: all that is left is to tell the other end.
         let left = self.remove(connection).err().map(|why| {
             format!(
                 "the run {} is still on {} ({why}); it removes itself, or: punctual ssh clean {} {}",
@@ -54,7 +51,6 @@ impl<'a> Session<'a> {
                 self.there.id()
             )
         });
-        let (ended, bundle, answer) = self.settled.take().unwrap_or((Ended::Died, false, Vec::new()));
         Ok(Brought { ended, system: connection.system.clone(), bundle, answer, left, version: String::new(), lost: 0 })
     }
 
@@ -65,15 +61,15 @@ impl<'a> Session<'a> {
     ) -> Result<(Ended, bool, Vec<u8>), SshError> {
         let mut line = Line::open(connection, self.there, self.offset)?;
         if let Some(sent) = self.sent {
-            line.send(Kind::Order, &sent.order)?;
-            line.send(Kind::Experiment, sent.file)?;
+            line.send(Kind::Order, &sent.order);
+            line.send(Kind::Experiment, sent.file);
         }
         let (mut ended, mut answer, mut incoming) = (None, Vec::new(), None);
         let mut interrupted = false;
         loop {
             if watch.asked() && !interrupted {
                 interrupted = true;
-                line.send(Kind::Interrupt, &[])?;
+                line.send(Kind::Interrupt, &[]);
             }
             let Some(frame) = line.next()? else { continue };
             match frame.kind {
@@ -103,7 +99,7 @@ impl<'a> Session<'a> {
     /// Everything is here: nothing stays there.
     fn remove(&self, connection: &Connection) -> Result<(), SshError> {
         let mut line = Line::open(connection, self.there, u64::MAX >> 1)?;
-        line.send(Kind::Fetched, &[])?;
+        line.send(Kind::Fetched, &[]);
         let until = Instant::now() + SILENCE;
         while Instant::now() < until {
             match line.next()? {
@@ -165,11 +161,9 @@ impl<'a> Line<'a> {
         Ok(Line { connection, child, stdin, frames, heard: Instant::now() })
     }
 
-    fn send(&mut self, kind: Kind, payload: &[u8]) -> Result<(), SshError> {
-        // An end that does not listen any more is noticed by what it says.
+    /// An end that does not listen any more is noticed by what it says.
+    fn send(&mut self, kind: Kind, payload: &[u8]) {
         let _ = self.stdin.as_mut().map(|stdin| wire::write(stdin, kind, payload));
-        let _ = self.stdin.as_mut().map(Write::flush);
-        Ok(())
     }
 
     /// The next frame, if one has come.
