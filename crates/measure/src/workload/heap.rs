@@ -69,10 +69,12 @@ pub(super) fn parts(order: &Order, plan: &HeapPlan) -> Result<Parts, PrepareErro
         only_cpu,
         requests: Requests::new(plan, order.seed),
         lists: (plan.sizes == Sizes::List && plan.touch).then(Lists::new),
-        period: plan.period,
-        duration: order.duration,
-        left: order.samples.unwrap_or(u64::MAX),
-        limit: order.stop_above.map_or(i64::MAX, Nanos::ns),
+        bounds: Bounds {
+            period: plan.period,
+            duration: order.duration,
+            left: order.samples.unwrap_or(u64::MAX),
+            limit: order.stop_above.map_or(i64::MAX, Nanos::ns),
+        },
         writers,
         helper: None,
         stop: Arc::clone(&order.stop),
@@ -106,6 +108,17 @@ struct Done {
     skipped: u64,
 }
 
+/// How the loop is paced, and what ends it.
+#[derive(Clone, Copy)]
+struct Bounds {
+    period: Option<Nanos>,
+    duration: Option<Nanos>,
+    /// Samples still to be taken of each series.
+    left: u64,
+    /// A longer sample ends everything.
+    limit: i64,
+}
+
 struct Heap {
     subject: String,
     allocator: Allocator,
@@ -113,11 +126,7 @@ struct Heap {
     only_cpu: Option<u32>,
     requests: Requests,
     lists: Option<Lists>,
-    period: Option<Nanos>,
-    duration: Option<Nanos>,
-    /// Samples still to be taken of each series.
-    left: u64,
-    limit: i64,
+    bounds: Bounds,
     /// With the number of each series, in its order: malloc, perhaps touch, free.
     writers: Vec<(u32, Writer)>,
     /// Once it is prepared.
@@ -137,31 +146,37 @@ impl Heap {
     }
 
     /// Batch after batch, until something ends it.
-    fn measure(&mut self, helper: &mut Helper, start: i64, writers: &mut [(u32, Writer)]) -> io::Result<()> {
-        let end_at = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
+    fn measure(
+        &mut self,
+        mut bounds: Bounds,
+        helper: &mut Helper,
+        start: i64,
+        writers: &mut [(u32, Writer)],
+        stop: &Stop,
+    ) -> io::Result<()> {
+        let end_at = bounds.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
         let head = helper.board.head();
-        (head.due, head.until, head.limit) = (start, end_at, self.limit);
-        head.period = self.period.map_or(0, Nanos::ns);
-        // Long periods one at a time, so that nobody waits for their samples.
-        let single = self.period.is_some_and(|period| period >= Pace::BURST);
-        let batch = if single || self.requests.round > BATCH { self.requests.round } else { BATCH };
+        (head.due, head.until, head.limit) = (start, end_at, bounds.limit);
+        head.period = bounds.period.map_or(0, Nanos::ns);
+        // Long periods one at a time, so that nobody waits for their samples; and no list is cut.
+        let (single, round) = (bounds.period.is_some_and(|period| period >= Pace::BURST), self.requests.round);
+        let batch = if single { round } else { round * (BATCH / round).max(1) };
         let mut now = Monotonic.now();
-        while now < start && !self.stop.is_asked() {
+        while now < start && !stop.is_asked() {
             Monotonic.sleep_until(start);
             now = Monotonic.now();
         }
         let mut rested = now;
-        while self.left > 0 && now < end_at && !self.stop.is_asked() {
-            self.order(helper, batch.min(usize::try_from(self.left).unwrap_or(usize::MAX)));
-            helper.batch(&self.stop)?;
-            self.take(helper, writers);
-            let head = helper.board.head();
-            if head.failed > 0 {
+        while bounds.left > 0 && now < end_at && !stop.is_asked() {
+            self.order(helper, batch.min(usize::try_from(bounds.left).unwrap_or(usize::MAX)));
+            helper.batch(stop)?;
+            bounds.left = bounds.left.saturating_sub(self.take(bounds.limit, helper, writers, stop));
+            if helper.board.head().failed > 0 {
                 return Err(io::Error::other("malloc gave nothing: is there a limit on memory (ulimit -v, a cgroup)?"));
             }
             now = Monotonic.now();
             // A real-time task that never sleeps is throttled (sched_rt_runtime_us): both sides worked without a break since the last rest.
-            if self.period.is_none() && now - rested >= Pace::BURST.ns() {
+            if bounds.period.is_none() && now - rested >= Pace::BURST.ns() {
                 Monotonic.sleep_until(now + REST.ns().max((now - rested) / REST_PART));
                 now = Monotonic.now();
                 rested = now;
@@ -170,60 +185,46 @@ impl Heap {
         Ok(())
     }
 
-    /// The samples of the batch that has just ended.
-    fn take(&mut self, helper: &mut Helper, writers: &mut [(u32, Writer)]) {
+    /// The samples of the batch that has just ended; of how many blocks.
+    fn take(&mut self, limit: i64, helper: &mut Helper, writers: &mut [(u32, Writer)], stop: &Stop) -> u64 {
         let head = helper.board.head();
-        let (blocks, page) = (head.done as usize, head.page);
+        let (count, page) = (head.done, head.page);
         self.done.spent += head.spent;
         self.done.faults += head.faults;
         self.done.skipped += head.skipped;
-        self.done.blocks += blocks as u64;
-        self.left = self.left.saturating_sub(blocks as u64);
-        let blocks = &helper.board.blocks()[..blocks];
+        self.done.blocks += count;
+        let blocks = &helper.board.blocks()[..count as usize];
         for block in blocks {
             self.done.bytes += block.size;
             let parts = [block.malloc, block.touch, block.free];
             let parts: &[[i64; 2]] = if self.flags & TOUCH != 0 { &parts } else { &[block.malloc, block.free] };
             for ((number, writer), part) in writers.iter_mut().zip(parts) {
                 writer.put(*part, self.only_cpu.unwrap_or(block.cpu as u32));
-                if part[1] - part[0] > self.limit {
-                    self.stop.trip(*number);
+                if part[1] - part[0] > limit {
+                    stop.trip(*number);
                 }
             }
         }
         if let Some(lists) = &mut self.lists {
             blocks.chunks(self.requests.round).for_each(|list: &[Block]| lists.take(list, page));
         }
+        count
     }
 
-    /// The same for nothing.
+    /// The very loop for nothing, so that its code and memory are there.
     fn rehearse(&mut self) -> Result<(), String> {
         let Some(mut helper) = self.helper.take() else { return Ok(()) };
-        let blocks = (WARM_UP * self.requests.round).min(self.requests.round.max(WARM_UP));
-        self.order(&mut helper, blocks);
-        let done = helper.batch(&Stop::default());
-        if done.is_ok() {
-            self.count_for_nothing(&mut helper);
-        }
+        let (mut writers, lists) = (std::mem::take(&mut self.writers), self.lists.take());
+        let blocks = if self.requests.round > 1 { self.requests.round } else { WARM_UP };
+        let bounds = Bounds { period: None, duration: None, left: blocks as u64, limit: i64::MAX };
+        // Tallies forget; a ring would not.
+        let scratch = writers.iter().filter(|(_, writer)| matches!(writer, Writer::Ring(_)));
+        let mut scratch: Vec<_> = scratch.map(|(number, _)| (*number, Writer::Ring(ring(WARM_UP).0))).collect();
+        let into = if scratch.is_empty() { &mut writers } else { &mut scratch };
+        let done = self.measure(bounds, &mut helper, 0, into, &Stop::default());
+        (self.writers, self.lists, self.done) = (writers, lists, Done::default());
         self.helper = Some(helper);
         done.map_err(|why| why.to_string())
-    }
-
-    /// What follows a batch, so that its code and memory are there.
-    fn count_for_nothing(&mut self, helper: &mut Helper) {
-        let mut writers = std::mem::take(&mut self.writers);
-        let (left, limit) = (self.left, std::mem::replace(&mut self.limit, i64::MAX));
-        let lists = self.lists.take();
-        let mut scratch = Vec::new();
-        for (number, writer) in &mut writers {
-            scratch.push(match writer {
-                Writer::Tally(_) => continue,
-                Writer::Ring(_) => (*number, Writer::Ring(ring(WARM_UP).0)),
-            });
-        }
-        self.take(helper, if scratch.is_empty() { &mut writers } else { &mut scratch });
-        (self.left, self.limit, self.lists, self.done) = (left, limit, lists, Done::default());
-        self.writers = writers;
     }
 
     fn figures(&self) -> Vec<Figure> {
@@ -293,7 +294,8 @@ impl Task for Heap {
             }
         }
         let Some(mut helper) = self.helper.take() else { return Ok(()) };
-        let done = self.measure(&mut helper, start, &mut writers);
+        let (bounds, stop) = (self.bounds, Arc::clone(&self.stop));
+        let done = self.measure(bounds, &mut helper, start, &mut writers, &stop);
         self.helper = Some(helper);
         done
     }
