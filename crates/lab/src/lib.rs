@@ -15,6 +15,7 @@ mod apt;
 mod arch;
 mod cache;
 mod contents;
+pub mod disk;
 mod emulator;
 mod error;
 mod guest;

@@ -1,5 +1,6 @@
 //! A virtual machine on this system: built from the plan, booted, watched; its bundle is brought back.
 
+mod devices;
 mod findings;
 mod machine;
 mod programs;
@@ -36,11 +37,11 @@ pub fn carry_out(vm: &VmPlan, errand: &Errand) -> Result<Exit, Failure> {
     let interrupts = Interrupts::listen()?;
     let progress = Progress::new(errand.args.quiet, errand.args.repeat, plan.estimated_time());
     progress.say("preparing");
-    let machine = Machine::of(vm, &plan, errand)?;
     // What comes back lies beside its place until it is whole: one file system, one name when it is there.
     let place = tempfile::Builder::new().prefix(".punctual-vm-").tempdir_in(parent(&errand.output));
     let place =
         place.map_err(|why| Failure::failed(format!("cannot create a directory for what comes back: {why}")))?;
+    let machine = Machine::of(vm, &plan, errand, place.path())?;
     let started = jiff::Timestamp::now();
     let runs = repeats::run(&machine, errand.args.repeat, place.path(), &progress, &interrupts)?;
     progress.end();

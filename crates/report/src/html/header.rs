@@ -58,15 +58,25 @@ pub fn header(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Header {
         few if few.len() <= 3 => few.join(", "),
         [first, rest @ ..] => format!("{first} and {} more", rest.len()),
     };
-    let facts = match inputs {
+    let mut facts = match inputs {
         [only] => vec![
             ("Measured", measured(inputs, content)),
-            ("On", machine(only.environment.as_ref())),
+            ("On", place(only)),
             ("When", when(only)),
             ("Ended", vec![ended(only)]),
         ],
         _ => vec![("Measured", measured(inputs, content))],
     };
+    let mut limits: Vec<String> = inputs
+        .iter()
+        .filter_map(|input| input.summary.target.as_ref())
+        .flat_map(|target| &target.limits)
+        .map(|limit| clip(limit, 400))
+        .collect();
+    limits.dedup();
+    if !limits.is_empty() {
+        facts.push(("Mind", limits));
+    }
     let bundles = (inputs.len() > 1).then(|| bundle_table(inputs, content));
     Header { title, facts, tiles: tiles(inputs, content), banner: banner(content), bundles }
 }
@@ -92,6 +102,16 @@ fn measured(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<String> {
         kinds.push(format!("and {more} more kinds"));
     }
     kinds
+}
+
+/// Where it ran: the target, where it was not the system that asked, then the machine.
+fn place(input: &ReportInput<'_>) -> Vec<String> {
+    let mut lines = machine(input.environment.as_ref());
+    let Some(target) = &input.summary.target else { return lines };
+    lines.insert(0, format!("{}: {}", clip(&target.kind, 20), clip(&target.name, 200)));
+    let facts = target.facts.iter().take(16).map(|(name, value)| format!("{}: {}", clip(name, 40), clip(value, 400)));
+    lines.extend(facts);
+    lines
 }
 
 /// The machine in a few words.
@@ -124,7 +144,9 @@ fn when(input: &ReportInput<'_>) -> Vec<String> {
     let shown: Vec<String> = phases.iter().take(6).map(phase).collect();
     let more = phases.len().saturating_sub(6);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let mut lines = vec![instant(input.summary.created)];
+    // A virtual machine's own clock may say anything.
+    let begun = input.summary.target.as_ref().map_or(input.summary.created, |target| target.started);
+    let mut lines = vec![instant(begun)];
     match (shown.is_empty(), input.recording.is_some()) {
         (false, _) => lines.push(format!("phases: {}{more}", shown.join(", "))),
         (true, false) => lines.push("no phase was begun".to_owned()),

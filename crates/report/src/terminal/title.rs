@@ -30,7 +30,9 @@ pub fn write(out: &mut Page, summary: &Summary) {
 pub fn name(out: &mut Page, summary: &Summary) {
     let name = format::clipped(&summary.experiment, 60, out.options.ascii);
     let name = out.paint(Tone::Strong, &name);
-    let when = summary.created.strftime("%Y-%m-%d %H:%M:%S UTC");
+    // A virtual machine's own clock may say anything.
+    let begun = summary.target.as_ref().map_or(summary.created, |target| target.started);
+    let when = begun.strftime("%Y-%m-%d %H:%M:%S UTC");
     out.line(&format!("{name}  {when}"));
 }
 

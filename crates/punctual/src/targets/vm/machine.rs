@@ -1,6 +1,6 @@
 //! From a plan to a guest of the lab, and what is said of it afterwards.
 
-use super::programs;
+use super::{devices, programs};
 use crate::exit::Failure;
 use crate::targets::Errand;
 use punctual_bundle::RanOn;
@@ -36,7 +36,8 @@ pub struct Machine {
 
 impl Machine {
     /// The machine of a plan, with everything in it.
-    pub fn of(vm: &VmPlan, plan: &Plan, errand: &Errand) -> Result<Machine, Failure> {
+    /// Files that it needs while it runs are put into `place`.
+    pub fn of(vm: &VmPlan, plan: &Plan, errand: &Errand, place: &Path) -> Result<Machine, Failure> {
         let arch = match vm.arch {
             Architecture::X86_64 => Arch::Amd64,
             Architecture::Aarch64 => Arch::Arm64,
@@ -48,7 +49,7 @@ impl Machine {
         let mut path: Vec<String> = directories.map(|dir| dir.into_owned()).collect();
         path.sort();
         path.dedup();
-        let mut guest = Guest::new(kernel, Job::Script(script(errand, &path)));
+        let mut guest = Guest::new(kernel, Job::Script(String::new()));
         guest.links = vec![("/usr/bin/punctual".into(), binary.to_string_lossy().into_owned())];
         guest.programs = [binary].into_iter().chain(loads).collect();
         guest.files = vec![GuestFile {
@@ -56,6 +57,8 @@ impl Machine {
             source: Source::Bytes(errand.asked.bytes.clone()),
             mode: 0o644,
         }];
+        let devices = devices::add(vm, place, &mut guest).map_err(|why| super::refused(&why))?;
+        guest.job = Job::Script(script(errand, &path, &devices));
         guest.cmdline_extra = vm.cmdline.clone();
         guest.cpus = vm.cpus;
         guest.memory_mb = u32::try_from(vm.memory.0 >> 20).unwrap_or(u32::MAX);
@@ -73,6 +76,9 @@ impl Machine {
             ("CPUs".to_owned(), vm.cpus.to_string()),
             ("memory".to_owned(), vm.memory.to_string()),
         ];
+        let devices =
+            vm.devices.iter().map(|device| ("device".to_owned(), devices::title(*device, vm.accel).to_owned()));
+        let facts = facts.into_iter().chain(devices).collect();
         Ok(Machine { guest, accel: vm.accel, title, facts })
     }
 
@@ -135,13 +141,13 @@ fn kernel(vm: &VmPlan, arch: Arch) -> Result<(Kernel, String), LabError> {
 }
 
 /// What the guest does.
-fn script(errand: &Errand, path: &[String]) -> String {
+fn script(errand: &Errand, path: &[String], devices: &str) -> String {
     let mut words = vec!["/usr/bin/punctual".to_owned(), "run".to_owned(), "--output=/results/bundle".to_owned()];
     words.extend(errand.arguments.iter().cloned());
     words.push(format!("{EXPERIMENT}/{}", errand.file_name()));
     let path = path.iter().map(|dir| format!("{}:", shell_words::quote(dir))).collect::<String>();
     format!(
-        "export PATH={path}$PATH\nmkdir -p /results/files && cd /results/files || exit 1\nexec {}\n",
+        "export PATH={path}$PATH\n{devices}mkdir -p /results/files && cd /results/files || exit 1\nexec {}\n",
         shell_words::join(&words)
     )
 }

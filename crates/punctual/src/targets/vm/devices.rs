@@ -1,0 +1,66 @@
+//! What a machine has for workloads beside CPUs and memory, and how its init makes them ready.
+
+use punctual_lab::{Guest, GuestFile, LabError, disk};
+use punctual_plan::{Acceleration, Device, VmPlan};
+use std::path::Path;
+
+/// A disk in the host's time: a file with holes.
+const DISK_BYTES: u64 = 1 << 30;
+/// A disk in virtual time: it is in the machine's memory.
+const MEMORY_DISK_BYTES: u64 = 64 << 20;
+/// Where the image lies in the machine until it is copied.
+const IMAGE: &str = "/storage.img";
+
+/// Adds the plan's devices; `place` takes their files. What is answered is for the machine's shell.
+pub fn add(vm: &VmPlan, place: &Path, guest: &mut Guest) -> Result<String, LabError> {
+    let mut script = String::new();
+    for device in &vm.devices {
+        script += &match device {
+            Device::Edu => edu(guest),
+            Device::Storage if vm.accel == Acceleration::VirtualTime => storage_in_memory(place, guest)?,
+            Device::Storage => storage(place, guest)?,
+        };
+    }
+    Ok(script)
+}
+
+/// What it is, in words.
+pub fn title(device: Device, accel: Acceleration) -> &'static str {
+    match device {
+        Device::Edu => "QEMU's edu, bound to uio_pci_generic at /dev/uio0",
+        Device::Storage if accel == Acceleration::VirtualTime => {
+            "ext4 on a disk in memory (brd) at /mnt/storage: a real disk answers in the host's time"
+        }
+        Device::Storage => "ext4 on a virtio disk at /mnt/storage",
+    }
+}
+
+/// The ids are those of hw/misc/edu.c in QEMU.
+fn edu(guest: &mut Guest) -> String {
+    guest.qemu_args.extend(["-device".to_owned(), "edu".to_owned()]);
+    guest.modules.push("uio_pci_generic".to_owned());
+    "echo 1234 11e8 >/sys/bus/pci/drivers/uio_pci_generic/new_id || exit 1\n".to_owned()
+}
+
+fn storage(place: &Path, guest: &mut Guest) -> Result<String, LabError> {
+    let image = std::path::absolute(place.join("storage.img"));
+    let image = image.map_err(|source| LabError::Io { action: "find", path: place.to_owned(), source })?;
+    disk::ext4_image(&image, DISK_BYTES)?;
+    // A comma in a path is doubled in QEMU's options.
+    let drive = format!("file={},if=none,id=storage,format=raw", image.to_string_lossy().replace(',', ",,"));
+    guest.qemu_args.extend(["-drive".to_owned(), drive]);
+    guest.qemu_args.extend(["-device".to_owned(), "virtio-blk-pci,drive=storage".to_owned()]);
+    guest.modules.extend(["virtio_blk".to_owned(), "ext4".to_owned()]);
+    Ok("mkdir -p /mnt/storage && mount -t ext4 /dev/vda /mnt/storage || exit 1\n".to_owned())
+}
+
+/// QEMU answers a disk's requests when this system has done them, at another instruction each time. The memory disk's answers take
+/// instructions alone.
+fn storage_in_memory(place: &Path, guest: &mut Guest) -> Result<String, LabError> {
+    let image = place.join("storage.img");
+    disk::ext4_image(&image, MEMORY_DISK_BYTES)?;
+    guest.files.push(GuestFile::copy(image, IMAGE)?);
+    guest.modules.extend(["brd".to_owned(), "ext4".to_owned()]);
+    let mount = "mkdir -p /mnt/storage && mount -t ext4 /dev/ram0 /mnt/storage || exit 1\n";
+    Ok(format!("dd if={IMAGE} of=/dev/ram0 bs=1M 2>/dev/null && rm {IMAGE} || exit 1\n{mount}"))
+}
