@@ -74,6 +74,8 @@ pub struct Guest {
     pub job: Job,
     /// How long it may take in all, by this machine's clock.
     pub timeout: Duration,
+    /// How long of that it may take until its job starts.
+    pub boot_timeout: Duration,
     /// Where the files of the results are put instead of into memory: a directory that is there.
     pub results_to: Option<PathBuf>,
     /// More arguments for QEMU (`-device`, `edu`). Files in them need absolute paths.
@@ -137,6 +139,7 @@ impl Guest {
             modules: Vec::new(),
             share_host: false,
             job,
+            boot_timeout: Duration::MAX,
             results_to: None,
             timeout: Duration::from_secs(120),
             qemu_args: Vec::new(),
@@ -178,7 +181,7 @@ impl Guest {
         let mut boots = 0;
         loop {
             boots += 1;
-            let ended = qemu::run(&machine, dir.path(), self.timeout, watch)?;
+            let ended = qemu::run(&machine, dir.path(), (self.timeout, self.boot_timeout), watch)?;
             let mut result = GuestResult::collect(dir.path(), ended, boots, self.results_to.as_deref())?;
             result.cmdline = machine.command_line()?;
             if boots == BOOTS_MAX || !result.is_torn_patch() {

@@ -172,11 +172,11 @@ fn next_cpu() -> Option<usize> {
     allowed.get(TURN.fetch_add(1, Ordering::Relaxed) % allowed.len().max(1)).copied()
 }
 
-/// Runs QEMU in the run's directory until it ends, its time is up, it has written too much, or whoever looks on wishes it.
+/// Runs QEMU in the run's directory until it ends, its time (the second is that for booting) is up, it has written too much, or whoever looks on wishes it.
 pub fn run(
     machine: &Machine,
     dir: &Path,
-    timeout: Duration,
+    (timeout, boot_timeout): (Duration, Duration),
     watch: &mut dyn FnMut(Progress) -> Wish,
 ) -> Result<Ended, LabError> {
     let qemu = Emulator::find(machine.arch)?;
@@ -197,10 +197,12 @@ pub fn run(
         if let Some(status) = running.0.try_wait().map_err(LabError::io("wait for", &first))? {
             break How::Exited { success: status.success(), description: status.to_string() };
         }
-        if began.elapsed() >= timeout {
-            break How::TimedOut { after: timeout };
+        let (phase, elapsed) = (phase(dir), began.elapsed());
+        let limit = if phase == Phase::Booting { timeout.min(boot_timeout) } else { timeout };
+        if elapsed >= limit {
+            break How::TimedOut { after: limit };
         }
-        match watch(Progress { phase: phase(dir), elapsed: began.elapsed() }) {
+        match watch(Progress { phase, elapsed }) {
             Wish::GoOn => {}
             Wish::End => control.end()?,
             Wish::Kill => break How::Killed,

@@ -13,7 +13,7 @@ use crate::commands;
 use crate::commands::run::Common;
 use crate::conduct::request::Asked;
 use crate::exit::{Ending, Failure};
-use punctual_plan::{Experiment, TargetPlan};
+use punctual_plan::{Acceleration, Experiment, TargetPlan};
 use std::path::{Path, PathBuf};
 
 /// What is to be done elsewhere.
@@ -52,6 +52,10 @@ impl Errand<'_> {
 
 /// Does an experiment on a target that is not this process, shows what came back, and ends as the run there ended.
 pub fn run(target: &TargetPlan, args: &Common, asked: &Asked) -> Ending {
+    let repeats = matches!(target, TargetPlan::Vm(vm) if vm.accel == Acceleration::VirtualTime);
+    if args.repeat > 1 && !repeats {
+        return Err(Failure::refused(commands::run::NO_REPEATS));
+    }
     let loaded = asked.load()?;
     let (kept_as, arguments) = (loaded.kept_as(), args.for_a_target(asked));
     let mut errand = Errand { asked, experiment: &loaded.experiment, kept_as, args, arguments, output: PathBuf::new() };

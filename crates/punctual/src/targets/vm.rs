@@ -17,7 +17,7 @@ use machine::Machine;
 use progress::Progress;
 use punctual_bundle::Bundle;
 use punctual_core::{CpuSet, Nanos};
-use punctual_lab::{GuestResult, LabError, Outcome};
+use punctual_lab::{GuestResult, LabError, Outcome, Phase};
 use punctual_plan::{Acceleration, Plan, VmPlan};
 use std::fs;
 use std::path::Path;
@@ -30,9 +30,6 @@ pub fn carry_out(vm: &VmPlan, errand: &Errand) -> Result<Exit, Failure> {
     if errand.args.plan {
         output::print(&plan.describe())?;
         return Ok(Exit::Done);
-    }
-    if errand.args.repeat > 1 && vm.accel != Acceleration::VirtualTime {
-        return Err(Failure::refused(run::NO_REPEATS));
     }
     let interrupts = Interrupts::listen()?;
     let progress = Progress::new(errand.args.quiet, errand.args.repeat, plan.estimated_time());
@@ -75,7 +72,7 @@ impl Run<'_> {
     ) -> Result<Exit, Failure> {
         let output = &self.errand.output;
         let came = place.join("bundle");
-        let trouble = trouble(result);
+        let trouble = trouble(result).map(|why| self.with_advice(why, result));
         let whole = Bundle::open(&came).ok();
         if whole.is_none() && trouble.is_none() {
             return Err(self.not_started(result));
@@ -100,6 +97,16 @@ impl Run<'_> {
         };
         self.keep(place, result)?;
         Ok(exit)
+    }
+
+    /// A processor that promises virtual machines and does not keep it shows only so.
+    fn with_advice(&self, why: String, result: &GuestResult) -> String {
+        match (&result.outcome, self.vm.accel) {
+            (Outcome::Hung { phase: Phase::Booting, .. } | Outcome::EndedEarly(Phase::Booting), Acceleration::Kvm) => {
+                format!("{why}; no kernel boots by this system's /dev/kvm: use accel = \"virtual-time\" or \"tcg\"")
+            }
+            _ => why,
+        }
     }
 
     /// The command there said no before it began: what it said is what is wrong.

@@ -15,6 +15,10 @@ use std::time::Duration;
 const EXPERIMENT: &str = "/experiment";
 /// What a machine may take beside the run itself.
 const TIMEOUT_BASE: Duration = Duration::from_secs(600);
+/// What a kernel may take to boot, translated, on a busy system.
+const BOOT: Duration = Duration::from_secs(300);
+/// The same on the host's processor: it takes seconds where that works at all.
+const KVM_BOOT: Duration = Duration::from_secs(60);
 /// How much slower than planned it may be.
 const TIMEOUT_FACTOR: u32 = 20;
 
@@ -67,6 +71,7 @@ impl Machine {
             Acceleration::Tcg => Accel::Tcg,
             Acceleration::Kvm => Accel::Kvm,
         };
+        guest.boot_timeout = if vm.accel == Acceleration::Kvm { KVM_BOOT } else { BOOT };
         guest.timeout = match (vm.timeout, plan.estimated_time()) {
             (Some(timeout), _) => timeout.to_std(),
             (None, estimated) => TIMEOUT_BASE + estimated.map_or(Duration::ZERO, Nanos::to_std) * TIMEOUT_FACTOR,
@@ -133,11 +138,18 @@ fn kernel(vm: &VmPlan, arch: Arch) -> Result<(Kernel, String), LabError> {
     let (kernel, name) = match &vm.kernel {
         KernelChoice::Named(name) => (Kernel::by_name(name, arch)?, name.clone()),
         KernelChoice::Image { image, modules } => {
+            there(image, image.is_file(), "kernel image")?;
+            modules.iter().try_for_each(|dir| there(dir, dir.is_dir(), "directory of kernel modules"))?;
             (Kernel::at(image, modules.clone(), arch), image.to_string_lossy().into_owned())
         }
     };
     let accel = if vm.accel == Acceleration::VirtualTime { "virtual time" } else { vm.accel.word() };
     Ok((kernel, format!("the kernel {name}, {accel}")))
+}
+
+fn there(path: &Path, is: bool, what: &str) -> Result<(), LabError> {
+    let missing = || LabError::Request(format!("there is no {what} at {}", path.display()));
+    is.then_some(()).ok_or_else(missing)
 }
 
 /// What the guest does.
