@@ -1,0 +1,37 @@
+//! Random bytes as a window, as the head and the records of a sound one, and, when they begin with a brace, as the document of windows.
+#![no_main]
+
+use punctual_bundle::Windows;
+use punctual_bundle::windows::WindowHead;
+use punctual_record::wire;
+use std::fs;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    look(bytes);
+    // With the checksums and lengths that fit: what is behind them is looked at too.
+    let half = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    let (head, records) = bytes.split_at(half);
+    let mut sound = b"PNCTWIN1".to_vec();
+    for word in [head.len() as u32, crc32fast::hash(head), records.len() as u32, crc32fast::hash(records)] {
+        sound.extend_from_slice(&word.to_le_bytes());
+    }
+    sound.extend_from_slice(bytes);
+    look(&sound);
+    let place = std::env::temp_dir().join(format!("punctual-fuzz-window-{}", std::process::id()));
+    let _ = fs::create_dir_all(place.join("windows"));
+    let file = if bytes.starts_with(b"{") { "windows.json" } else { "000000.window" };
+    fs::write(place.join("windows").join(file), &sound).expect("a file in a temporary directory");
+    fs::write(place.join("windows/windows.json"), head).expect("a file in a temporary directory");
+    if let Some(windows) = Windows::open(&place) {
+        let _ = (windows.findings(), windows.windows.iter().map(|window| window.read().is_ok()).count());
+    }
+    let _ = fs::remove_dir_all(&place);
+});
+
+fn look(bytes: &[u8]) {
+    if let Ok((head, lanes)) = WindowHead::read(bytes) {
+        assert_eq!(head.lanes.len(), lanes.len());
+        let _ = (head.latency(), head.is_partial());
+        lanes.into_iter().for_each(|records| drop(wire::decode(records).count()));
+    }
+}
