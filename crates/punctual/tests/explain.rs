@@ -9,3 +9,5 @@ mod hog;
 mod injected;
 #[path = "explain/kept.rs"]
 mod kept;
+#[path = "explain/throttled.rs"]
+mod throttled;

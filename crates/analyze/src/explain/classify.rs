@@ -2,15 +2,17 @@
 
 use super::parts::Stretch;
 use super::scene::{Scene, switched_to};
-use super::{Budget, Cause, Kind};
+use super::{Budget, Cause, Kind, Mode};
 use crate::threads::{CpuSpan, Doing};
-use punctual_core::event::Tid;
+use punctual_core::event::{TaskState, Tid};
 use punctual_core::{Event, MonotonicNs, What};
 
 /// Kernel priorities below this are real-time (include/linux/sched/prio.h: MAX_RT_PRIO); deadline tasks have −1.
 const REAL_TIME: i16 = 100;
 /// So many events before a wake-up are looked through for a completed request.
 const NEARBY: usize = 64;
+/// So many events of a CPU are looked through for how the task got it that runs.
+const LOOKED_THROUGH: usize = 512;
 
 /// A cause, the CPU that it concerns, and the priority of the responsible task.
 pub struct Judged {
@@ -130,6 +132,9 @@ fn ready(scene: &Scene, stretch: &Stretch, cpu: u16, preempted: bool, at: Monoto
         match (own, prio) {
             (Some(own), Some(prio)) if prio < own && prio < REAL_TIME => Cause::Preempted { by: running, prio },
             (Some(own), Some(prio)) if prio > own && own < REAL_TIME && decided => Cause::Throttled { running, budget },
+            (Some(own), Some(prio)) if prio > own && own < REAL_TIME && withheld(scene, stretch, cpu, running, at) => {
+                Cause::Throttled { running, budget: Budget::RealTime }
+            }
             (Some(own), Some(prio)) if prio > own && own < REAL_TIME => {
                 Cause::NotSwitched { running, mode: scene.mode(running, cpu, at) }
             }
@@ -138,6 +143,28 @@ fn ready(scene: &Scene, stretch: &Stretch, cpu: u16, preempted: bool, at: Monoto
         }
     };
     Judged { cause, cpu: Some(cpu), prio }
+}
+
+/// Whether the CPU is kept from real-time tasks on purpose: a task that is none got it from one that could have gone on, which only a budget
+/// that is used up does (kernel/sched/rt.c, and the fair server in kernel/sched/deadline.c), or is back in user mode from an interrupt, where
+/// preemption cannot be off.
+fn withheld(scene: &Scene, stretch: &Stretch, cpu: u16, running: Tid, at: MonotonicNs) -> bool {
+    let places = scene.on(cpu);
+    let end = places.partition_point(|place| scene.events[*place as usize].at <= at);
+    let before = places[..end].iter().rev().take(LOOKED_THROUGH).map(|place| &scene.events[*place as usize]);
+    let switches = before.filter_map(|event| match event.what {
+        What::Switch { prev_prio, prev_state, next_prio, .. } => Some((prev_prio, prev_state, next_prio)),
+        _ => None,
+    });
+    let mut of_others = switches.take_while(|(_, _, next)| *next >= REAL_TIME);
+    let taken =
+        of_others.find(|(prev, ..)| *prev < REAL_TIME).is_some_and(|(_, state, _)| state == TaskState::Preempted);
+    let returned = || {
+        let served = scene.served(cpu);
+        let last = served[..served.partition_point(|(_, to, _)| *to <= at)].last();
+        last.zip(ready_since(stretch, at)).is_some_and(|((from, ..), since)| *from > since)
+    };
+    taken || scene.mode(running, cpu, at) == Mode::User && returned()
 }
 
 /// When the thread became ready, for an instant at which it is.

@@ -201,3 +201,28 @@ fn what_is_missing_is_unknown_and_lowers_the_confidence() {
     assert_eq!(nothing.doubts, [Doubt::BeginsLate, Doubt::MuchUnknown]);
     assert_eq!(explained(late(200, 100, Kind::Timer), &events).parts, [], "it came early");
 }
+
+#[test]
+fn a_thread_that_wakes_while_the_budget_is_used_up_is_throttled() {
+    // A spinning real-time task was taken off for another one before the thread was due.
+    let mut events = vec![switch(50, 0, (8, 49), TaskState::Preempted, (9, LOWER))];
+    events.extend(timer(100, 0, 9));
+    events.extend(
+        timer(200, 0, 9)
+            .into_iter()
+            .filter(|event| matches!(event.what, What::VectorEntry { .. } | What::VectorExit { .. })),
+    );
+    events.push(switch(300, 0, (9, LOWER), TaskState::Preempted, (THREAD, OWN)));
+    let throttled = Cause::Throttled { running: Tid(9), budget: Budget::RealTime };
+    let explanation = explained(late(90, 310, Kind::Timer), &events);
+    let sum = explanation.totals().iter().find(|(cause, _)| *cause == throttled).map(|(_, span)| span.ns());
+    assert_eq!(sum, Some(90 + 90), "{:?}", told(&explanation));
+    // Where the task was let go by one that waited, nothing tells why the thread was not switched to.
+    events[0] = switch(50, 0, (8, 49), TaskState::Sleeping, (9, LOWER));
+    let explanation = explained(late(90, 310, Kind::Timer), &events);
+    assert!(
+        explanation.parts.iter().any(|part| matches!(part.cause, Cause::NotSwitched { .. })),
+        "{:?}",
+        told(&explanation)
+    );
+}
