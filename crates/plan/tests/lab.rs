@@ -67,7 +67,7 @@ fn every_combination_but_the_excluded_is_a_cell() {
     assert_eq!((lab.repeat, lab.seeds.unwrap().count(), lab.requirements.len()), (2, 3, 1));
     assert_eq!(
         cells[0].experiment(Some(7)),
-        "[experiment]\nseed = 7\n\n[[measure]]\nduration = \"1s\"\nkind = \"timer\"\nname = \"timer\"\n\n[target]\n\
+        "[experiment]\nname = \"two\"\nseed = 7\n\n[[measure]]\nduration = \"1s\"\nkind = \"timer\"\nname = \"timer\"\n\n[target]\n\
          cmdline = \"quiet preempt=voluntary\"\nkernel = \"6.1\"\nkind = \"vm\"\n"
     );
     let loaded = cells[5].experiment(None);
@@ -164,5 +164,19 @@ mod any {
                 let _ = lab.cells().map(|cells| cells.iter().map(|cell| cell.experiment(Some(1))).collect::<Vec<_>>());
             }
         }
+    }
+}
+
+#[test]
+fn the_documented_file_is_one() {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab.md")).unwrap();
+    let section = page.split("## The file").nth(1).unwrap().split("\n|").next().unwrap();
+    let example: String = section.lines().map(|line| format!("{}\n", line.trim_start_matches("    "))).collect();
+    let lab = lab(&example);
+    let cells = lab.cells().unwrap();
+    assert_eq!(cells.len(), 10);
+    cells.iter().for_each(|cell| drop(cell.check(&lab, &LoadOptions::default()).unwrap()));
+    for axis in ["kernel", "cmdline", "preemption", "isolation", "load", "policy"] {
+        assert!(page.contains(&format!("\n| `{axis}` |")), "{axis}");
     }
 }

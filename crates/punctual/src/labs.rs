@@ -3,7 +3,6 @@
 
 pub mod collect;
 pub mod directory;
-pub mod equality;
 pub mod jobs;
 pub mod lane;
 mod progress;

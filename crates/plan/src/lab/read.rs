@@ -59,9 +59,11 @@ pub(super) fn read(source: Arc<SourceText>, options: &LoadOptions, read_file: &R
     let excludes: Vec<(Span, Selection)> =
         excludes.iter().take(MAX_CELLS).map(|table| (table.span, selection(&mut notes, table))).collect();
     excludes.iter().for_each(|(span, exclude)| check_selection(&mut notes, *span, exclude, &axes));
-    let base = base(&mut notes, &source, whole, settings.experiment.as_ref(), read_file);
+    let mut base = base(&mut notes, &source, whole, settings.experiment.as_ref(), read_file);
+    let name = name(settings.name.as_ref(), &base, &source.path);
+    name_experiment(&mut base, &name);
     let lab = Lab {
-        name: name(settings.name.as_ref(), &base, &source.path),
+        name,
         source,
         axes,
         excludes: excludes.into_iter().map(|(_, exclude)| exclude).collect(),
@@ -372,6 +374,14 @@ fn base(
             notes.wrong(*span, Wrong::new(format!("the experiment `{}` cannot be read: {why}", clipped(path))));
             toml::Table::new()
         }
+    }
+}
+
+/// Else each cell would be called like its file.
+fn name_experiment(base: &mut toml::Table, name: &str) {
+    let settings = base.entry("experiment").or_insert_with(|| Value::Table(toml::Table::new()));
+    if let Value::Table(settings) = settings {
+        settings.entry("name").or_insert_with(|| Value::String(name.to_owned()));
     }
 }
 

@@ -1,11 +1,12 @@
 //! What came of a lab: the document of its directory.
 
 use super::directory::{Directory, hex};
-use super::equality::{digest, parting};
 use super::jobs::{Job, Planned};
 use super::schedule::{Done, Ran};
 use crate::exit::Failure;
 use punctual_analyze::lab::{Measured, SeedRuns, cell as measured, requiring};
+use punctual_analyze::parting::first_parting;
+use punctual_analyze::summarize;
 use punctual_bundle::Bundle;
 use punctual_bundle::lab::{
     AxisDocument, CellDocument, CellState, LabDocument, LabRequirement, PublishedDocument, PublishedRow, RunDocument,
@@ -171,7 +172,7 @@ fn opened(planned: &Planned, job: &Job, done: &Done, directory: &Path) -> (RunDo
                 Ok(bundle) => {
                     let run = RunDocument {
                         bundle: Some(name),
-                        digest: Some(digest(&bundle)),
+                        digest: summarize(&bundle).digest,
                         took: Some(stamp.took),
                         exit_code: Some(stamp.exit_code),
                         failure: None,
@@ -191,8 +192,12 @@ fn where_they_part(opened: &[(RunDocument, Option<Bundle>)], seed: Option<u64>) 
         opened.iter().enumerate().skip(1).filter(|(_, (run, _))| run.digest.is_some() && run.digest != first.digest);
     differs
         .filter_map(|(k, (_, other))| {
-            let place = parting(bundle, other.as_ref()?);
-            Some(format!("run 1 and run {}{of_seed} are not equal; they part at {place}", k + 1))
+            let place = match first_parting(bundle, other.as_ref()?) {
+                Ok(Some(parting)) => parting.to_string(),
+                Ok(None) => "in nothing that was kept".to_owned(),
+                Err(why) => why.to_string(),
+            };
+            Some(format!("run 1 and run {}{of_seed} are not equal: {place}", k + 1))
         })
         .collect()
 }

@@ -6,6 +6,7 @@ use super::lane::Lane;
 use super::progress::{Progress, nanos};
 use crate::conduct::interrupt::Interrupts;
 use crate::exit::Failure;
+use punctual_bundle::{Bundle, Outcome};
 use punctual_core::{CpuSet, Nanos};
 use punctual_host::task::attributes::{affinity, set_affinity, tid};
 use punctual_host::task::children;
@@ -181,10 +182,12 @@ impl House<'_> {
             self.directory.finish(self.planned, job, &stamp)?;
             Done::Whole(stamp)
         } else {
+            let why =
+                failed_outcome(&unfinished).unwrap_or_else(|| why(status, &self.directory.log(self.planned, job)));
             let kept = self.directory.path().join(format!("{}.failed", Directory::bundle(self.planned, job)));
             let _ = fs::remove_dir_all(&kept);
             let _ = fs::rename(&unfinished, &kept);
-            Done::Failed { why: why(status, &self.directory.log(self.planned, job)), exit_code, took }
+            Done::Failed { why, exit_code, took }
         };
         if let (Done::Whole(_), Some(expected)) = (&done, self.planned.expected(job.cell)) {
             self.took.push((took, expected));
@@ -285,8 +288,16 @@ fn started_on(cpu: usize, command: Command) -> std::io::Result<Child> {
     child
 }
 
+/// What a bundle says of a run that failed.
+fn failed_outcome(bundle: &Path) -> Option<String> {
+    match Bundle::open(bundle).ok()?.manifest.ending?.outcome {
+        Outcome::Failed { why } => Some(plain(&why)),
+        _ => None,
+    }
+}
+
 /// Why a run left no whole bundle: what it said last.
-pub fn why(status: ExitStatus, log: &Path) -> String {
+fn why(status: ExitStatus, log: &Path) -> String {
     let said = fs::read(log).unwrap_or_default();
     let said = String::from_utf8_lossy(&said[said.len().saturating_sub(64 << 10)..]).into_owned();
     let line =

@@ -1,0 +1,105 @@
+//! `punctual lab` in virtual time: a slower configuration is caught, and a lab that was killed ends as one that was not.
+
+mod common;
+
+use common::{Place, eventually, kill, processes_with, punctual, text};
+use punctual_lab::testing;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// Whether this machine can boot the kernel; says what it lacks if not.
+fn has_kernel() -> bool {
+    testing::guest("debian:6.1").is_some()
+}
+
+fn lab(axes: &str, load: &str) -> String {
+    format!(
+        "[lab]\nname = 'vm'\n[axes]\n{axes}\n[target]\nkind = 'vm'\nkernel = '6.1'\n\
+         [[measure]]\nname = 'timer'\nkind = 'timer'\npolicy = 'fifo'\npriority = 95\nperiod = '1ms'\nduration = '1500ms'\n{load}"
+    )
+}
+
+fn document(place: &Place, lab: &str) -> serde_json::Value {
+    let bytes = std::fs::read(place.path().join(lab).join("lab.json")).expect("lab.json");
+    serde_json::from_slice(&bytes).expect("lab.json is JSON")
+}
+
+fn max(lab: &serde_json::Value, cell: usize) -> i64 {
+    lab["cells"][cell]["series"][0]["max"].as_i64().unwrap_or_else(|| panic!("{}", lab["cells"][cell]))
+}
+
+#[test]
+fn a_slower_configuration_fails_the_pipeline() {
+    if !has_kernel() || !common::has_program("stress-ng", "stress-ng") {
+        return;
+    }
+    let place = Place::with("");
+    let load = "[[load]]\nname = 'l'\ncommand = 'stress-ng --fork 1 --vm 1 --vm-bytes 16M --quiet'\n";
+    let text_of = |require: &str| {
+        lab("preemption = ['rt', 'none']", load).replace("name = 'vm'", &format!("name = 'vm'\n{require}"))
+    };
+    place.write("lab.toml", text_of("").as_bytes());
+    let run = |more: &[&str]| place.punctual(&[&["lab", "run", "lab.toml", "-o", "vm", "-j", "2"], more].concat());
+    let measured = run(&[]);
+    assert_eq!(measured.status.code(), Some(0), "{}", text(&measured));
+    assert!(text(&measured).contains("Virtual time"), "the limits stand with the figures: {}", text(&measured));
+    let (rt, none) = (max(&document(&place, "vm"), 0), max(&document(&place, "vm"), 1));
+    assert!(none > rt * 2, "preempt=none is the slower one: {none} against {rt} ns");
+
+    // The bound between the two is what the good configuration meets and the bad one does not; nothing is measured again.
+    let bound = format!("require = 'p100 < {}ns'", (rt as f64 * none as f64).sqrt() as i64);
+    place.write("lab.toml", text_of(&bound).as_bytes());
+    let caught = run(&["--junit", "lab.xml"]);
+    assert_eq!(caught.status.code(), Some(3), "{}", text(&caught));
+    assert!(text(&caught).contains("there already: 2 of 2"), "{}", text(&caught));
+    let verdict = |cell: usize| document(&place, "vm")["cells"][cell]["verdict"].clone();
+    assert_eq!((verdict(0), verdict(1)), ("met".into(), "not-met".into()));
+    let xml = std::fs::read_to_string(place.path().join("lab.xml")).unwrap();
+    assert!(xml.contains("failures=\"1\"") && xml.contains("main/timer/cpu0"), "{xml}");
+
+    let cell = |k: usize| format!("vm/{}", document(&place, "vm")["cells"][k]["bundle"].as_str().unwrap());
+    let worse = ["compare", &cell(0), &cell(1), "--fail-if-worse", "p99:5%"];
+    let compared = place.punctual(&worse);
+    assert_eq!(compared.status.code(), Some(3), "{}", text(&compared));
+    let better = place.punctual(&["compare", &cell(1), &cell(0), "--fail-if-worse", "p99:5%"]);
+    assert_eq!(better.status.code(), Some(0), "{}", text(&better));
+}
+
+#[test]
+fn a_lab_that_was_killed_ends_with_the_same_digests() {
+    if !has_kernel() {
+        return;
+    }
+    let place = Place::with("");
+    let mark = format!("killed-{}", std::process::id());
+    place.write("lab.toml", lab("'measure.timer.period' = ['1ms', '500us']", "").as_bytes());
+    let arguments = ["lab", "run", "lab.toml", "-j", "1", "-o", &mark];
+    let mut command = punctual();
+    command.args(arguments).current_dir(place.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut killed = command.spawn().unwrap();
+    let cells = place.path().join(&mark).join("cells");
+    // A guest boots for as long as a busy machine takes for it.
+    let until = Instant::now() + Duration::from_secs(300);
+    while !(cells.join("1ms/r1/lab-run.json").exists() && cells.join("500us/r1.log").exists()) {
+        assert!(Instant::now() < until, "the second cell never began");
+        assert!(killed.try_wait().unwrap().is_none(), "the lab ended by itself");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    kill(killed.id(), "KILL");
+    killed.wait().unwrap();
+    eventually("what it started is gone", || processes_with(&mark).is_empty());
+    let made = std::fs::metadata(cells.join("1ms/r1/lab-run.json")).unwrap().modified().unwrap();
+
+    let resumed = place.punctual(&arguments);
+    assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed));
+    assert!(text(&resumed).contains("there already: 1 of 2 runs"), "{}", text(&resumed));
+    assert_eq!(std::fs::metadata(cells.join("1ms/r1/lab-run.json")).unwrap().modified().unwrap(), made);
+    let whole = place.punctual(&["lab", "run", "lab.toml", "-j", "2", "-o", "whole"]);
+    assert_eq!(whole.status.code(), Some(0), "{}", text(&whole));
+    let digests = |lab: &str| {
+        let lab = document(&place, lab);
+        (lab["cells"][0]["digest"].clone(), lab["cells"][1]["digest"].clone())
+    };
+    assert!(digests("whole").0.is_string());
+    assert_eq!(digests(&mark), digests("whole"));
+}
