@@ -80,7 +80,7 @@ fn touching_costs_more_than_not_touching_and_time_follows_the_pages_of_a_list() 
     let untouched = measured(&place, &["--count", "200", "-s", "size=1MiB", "-s", "fresh=true", "-s", "touch=false"]);
     let touched = measured(&place, &["--count", "200", "-s", "size=1MiB", "-s", "fresh=true"]);
     assert!(median(&touched, "touch") > median(&untouched, "malloc"), "{}", touched["phases"][0]["series"]);
-    let lists = ["--count", "300", "-s", "sizes=list", "-s", "nodes=10", "-s", "size=40B", "-s", "size_max=512KiB"];
+    let lists = ["--count", "600", "-s", "sizes=list", "-s", "nodes=2", "-s", "size=40B", "-s", "size_max=512KiB"];
     let list = measured(&place, &lists);
     agrees(&list, "list");
     let correlation = figure(&list, "pages-time-correlation").expect("enough lists");
@@ -204,4 +204,27 @@ fn it_dies_with_punctual_and_punctual_tells_when_it_was_killed() {
     let output = child.wait_with_output().expect("its end");
     assert_ne!(output.status.code(), Some(0));
     assert!(text(&output).contains("was it killed"), "{}", text(&output));
+}
+
+#[test]
+fn without_rights_page_faults_are_counted_all_the_same() {
+    if !is_root("becoming somebody without rights") || !common::has_program("setpriv", "util-linux") {
+        return;
+    }
+    let directory = tempfile::tempdir_in("/var/tmp").expect("a directory");
+    let program = directory.path().join("punctual");
+    std::fs::copy(env!("CARGO_BIN_EXE_punctual"), &program).expect("a copy that anybody may run");
+    for path in [directory.path(), &program] {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o777)).expect("permissions");
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]).arg(&program);
+    command.args(["measure", "heap", "-q", "--json", "--policy", "other", "--count", "50", "-s", "size=1MiB"]);
+    let output = command.args(["--output", "bundle"]).current_dir(directory.path()).output().expect("setpriv");
+    let summary: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output)));
+    agrees(&summary, "without rights");
+    let faults = &notes(&summary)["validations"][1];
+    assert!(faults["claimed"].as_u64().is_some_and(|claimed| claimed > 256), "{faults}");
+    assert_eq!(faults["agrees"], true, "{faults}");
 }

@@ -172,7 +172,9 @@ impl Heap {
             helper.batch(stop)?;
             bounds.left = bounds.left.saturating_sub(self.take(bounds.limit, helper, writers, stop));
             if helper.board.head().failed > 0 {
-                return Err(io::Error::other("malloc gave nothing: is there a limit on memory (ulimit -v, a cgroup)?"));
+                return Err(io::Error::other(
+                    "malloc gave nothing: is there a limit on memory (ulimit -v, a cgroup; with `mlockall`, ulimit -l)?",
+                ));
             }
             now = Monotonic.now();
             // A real-time task that never sleeps is throttled (sched_rt_runtime_us): both sides worked without a break since the last rest.

@@ -329,11 +329,16 @@ impl Netio {
         scratch.push(ring(COUNTED as usize).0);
         let mut other = self.hands.spare_filler();
         self.hands.swap_filler(&mut other);
-        let counted = Counter::system_calls(|| {
+        let mut more = || {
             let before = self.hands.calls();
             self.work(&course, 0, &mut scratch, &Stop::default());
             claimed = self.hands.calls() - before;
-        });
+        };
+        let counted = Counter::system_calls(&mut more);
+        if counted.is_err() {
+            // The claim stands, whoever counts it.
+            more();
+        }
         self.hands.swap_filler(&mut other);
         let source = "perf_event_open: tracepoint raw_syscalls:sys_enter, this thread";
         // The call that switches the counter off is counted too.

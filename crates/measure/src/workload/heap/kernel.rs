@@ -34,8 +34,12 @@ pub struct Counted {
     pub bytes: u64,
     /// Pages in which blocks lie, each once.
     pub pages: u64,
-    /// By event; `None`: the kernel has no such event.
+    /// By event; `None`: it could not be counted.
     pub counts: [Option<u64>; EVENTS.len()],
+    /// Page faults as getrusage(2) tells them, which needs no right.
+    pub faults: u64,
+    /// Why nothing was counted by event.
+    pub uncounted: Option<String>,
 }
 
 /// How many requests are counted, and the room on the board that they need.
@@ -80,18 +84,25 @@ fn count_batch(
     helper.batch(&Stop::default()).map_err(|why| why.to_string())?;
     plan.fill(&mut helper.board.blocks()[..count], round);
     helper.board.head().blocks = count as u64;
-    let (group, places) = Group::tracepoints(&EVENTS, Whom::Thread(helper.pid()))?;
-    group.enable();
+    let group = Group::tracepoints(&EVENTS, Whom::Thread(helper.pid()));
+    if let Ok((group, _)) = &group {
+        group.enable();
+    }
     let done = helper.batch(&Stop::default());
-    group.disable();
+    let (mut counts, mut uncounted) = ([None; EVENTS.len()], None);
+    match group {
+        Ok((group, places)) => {
+            group.disable();
+            places.iter().zip(group.read()).for_each(|(place, count)| counts[*place] = Some(count));
+        }
+        Err(why) => uncounted = Some(why),
+    }
     done.map_err(|why| why.to_string())?;
-    let read = group.read();
-    let mut counts = [None; EVENTS.len()];
-    places.iter().zip(read).for_each(|(place, count)| counts[*place] = Some(count));
-    let (done, page) = (helper.board.head().done, helper.board.head().page);
+    let head = helper.board.head();
+    let (done, page, faults) = (head.done, head.page, head.faults);
     let blocks = &helper.board.blocks()[..done as usize];
     let bytes = blocks.iter().map(|block| block.size).sum();
-    Ok(Counted { requests: done, bytes, pages: pages(blocks, page), counts })
+    Ok(Counted { requests: done, bytes, pages: pages(blocks, page), counts, faults, uncounted })
 }
 
 /// In how many pages blocks lie, each counted once.
@@ -152,7 +163,7 @@ pub fn validations(counted: &Result<Counted, String>, flags: u32, is_glibc: bool
     let (touched, locked) = (flags & TOUCH != 0, flags & LOCK != 0);
     [PAGES, FAULTS].map(|event| {
         let (group, name) = EVENTS[event];
-        let source = format!("perf_event_open: tracepoint {group}:{name}, the process that allocates");
+        let mut source = format!("perf_event_open: tracepoint {group}:{name}, the process that allocates");
         // Locked memory is there when it is asked for, before anybody touches it.
         let given = if event == PAGES { touched || locked } else { touched && !locked };
         let what = if event == PAGES { "pages allocated for the blocks" } else { "page faults that the blocks took" };
@@ -161,8 +172,14 @@ pub fn validations(counted: &Result<Counted, String>, flags: u32, is_glibc: bool
             Err(why) => return Validation::compare(what, 0, Fact::Unavailable(why.clone()), source, 0),
         };
         let claimed = if given { counted.pages } else { 0 };
-        let count = counted.counts[event];
-        let fact = count.map_or_else(|| Fact::Unavailable("this kernel has no such event".to_owned()), Fact::Known);
+        let mut count = counted.counts[event];
+        // Those of locking are among them.
+        if event == FAULTS && count.is_none() && !locked {
+            count = Some(counted.faults);
+            source = "getrusage(2) of the process that allocates: ru_minflt and ru_majflt".to_owned();
+        }
+        let why = counted.uncounted.clone().unwrap_or_else(|| "this kernel has no such event".to_owned());
+        let fact = count.map_or(Fact::Unavailable(why), Fact::Known);
         // Page tables; what the first call of malloc needs for itself; the kernel's books of each mapping. The first page of a block that
         // has a mapping of its own holds the allocator's header.
         let mappings = [BRK, MMAP].iter().filter_map(|event| counted.counts[*event]).sum::<u64>();
@@ -206,7 +223,8 @@ mod tests {
     fn claims_are_those_of_the_way_that_memory_is_asked_for() {
         let of = |pages, faults, flags| {
             let counts = [Some(pages), Some(faults), Some(0), Some(16), Some(16), None, Some(0)];
-            let counted = Counted { requests: 16, bytes: 16 << 20, pages: 16 * 257, counts };
+            let counted =
+                Counted { requests: 16, bytes: 16 << 20, pages: 16 * 257, counts, faults: 0, uncounted: None };
             validations(&Ok(counted), flags, true).iter().map(|one| one.agrees).collect::<Vec<_>>()
         };
         assert_eq!(of(16 * 257 + 20, 16 * 257 + 5, TOUCH), [Some(true), Some(true)]);

@@ -53,7 +53,8 @@ impl Lists {
                 .of(count),
         ];
         if let Some(r) = correlation(rounds) {
-            let title = "correlation of a list's pages and the time of its malloc and touch (1: time follows pages)";
+            let title =
+                "rank correlation of a list's pages and the time of its malloc and touch (1: time follows pages)";
             figures.push(Figure::new("pages-time-correlation", title, r, "ratio").of(count));
         }
         let title = "cost of a page, last quarter of the lists to the first (1: it does not grow)";
@@ -70,20 +71,40 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-/// Pearson's coefficient. `None` where all lists have as many pages, or take as long.
+/// Spearman's coefficient: of ranks, so that a list during which another task ran is one of many and not the whole figure. `None` where all
+/// lists have as many pages, or take as long.
 fn correlation(rounds: &[Round]) -> Option<f64> {
-    let count = rounds.len() as f64;
-    let values = || rounds.iter().map(|round| (round.pages as f64, (round.malloc + round.touch) as f64));
-    let (x, y) = values().fold((0.0, 0.0), |(x, y), (a, b)| (x + a / count, y + b / count));
-    let (xy, xx, yy) = values().fold((0.0, 0.0, 0.0), |(xy, xx, yy), (a, b)| {
-        (xy + (a - x) * (b - y), xx + (a - x) * (a - x), yy + (b - y) * (b - y))
-    });
+    let pages = ranks(rounds.iter().map(|round| round.pages as i64).collect());
+    let times = ranks(rounds.iter().map(|round| round.malloc + round.touch).collect());
+    let middle = (rounds.len() as f64 - 1.0) / 2.0;
+    let both = || pages.iter().map(|rank| rank - middle).zip(times.iter().map(|rank| rank - middle));
+    let (xy, xx, yy) = both().fold((0.0, 0.0, 0.0), |(xy, xx, yy), (x, y)| (xy + x * y, xx + x * x, yy + y * y));
     (xx > 0.0 && yy > 0.0).then(|| xy / (xx * yy).sqrt())
+}
+
+/// The place of each value among all, in order; equal ones share the mean of their places.
+fn ranks(values: Vec<i64>) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_unstable_by_key(|place| values[*place]);
+    let mut ranks = vec![0.0; values.len()];
+    let mut first = 0;
+    for equal in order.chunk_by(|a, b| values[*a] == values[*b]) {
+        let rank = first as f64 + (equal.len() as f64 - 1.0) / 2.0;
+        equal.iter().for_each(|place| ranks[*place] = rank);
+        first += equal.len();
+    }
+    ranks
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equal_values_share_a_rank() {
+        assert_eq!(ranks(vec![30, 10, 10, 20]), [3.0, 0.5, 0.5, 2.0]);
+        assert_eq!(correlation(&[Round::default(); 9]), None);
+    }
 
     #[test]
     fn time_that_follows_pages_and_time_that_grows() {
