@@ -82,7 +82,7 @@ pub struct Stamped {
 pub struct Stamps {
     board: Page,
     bell: Option<Bell>,
-    _attached: Vec<Attach>,
+    attached: Vec<Attach>,
     object: Object,
     tracepoints: Vec<Tracepoint>,
 }
@@ -127,7 +127,7 @@ impl Stamps {
             attached.push(object.attach_btf_tracepoint(&kernel, "timer_expired", "hrtimer_expire_entry")?);
         }
         let bell = if awaited == Awaited::IrqWork { Some(Bell::hang(&object)?) } else { None };
-        Ok(Stamps { board, bell, _attached: attached, object, tracepoints })
+        Ok(Stamps { board, bell, attached, object, tracepoints })
     }
 
     /// Where the stamps are taken.
@@ -165,6 +165,11 @@ impl Stamps {
     #[inline(always)]
     pub fn entries(&self) -> u64 {
         self.board.word(ENTRIES).load(Ordering::Acquire)
+    }
+
+    /// Entries that were neither stamped nor counted, because the program was running already on that CPU.
+    pub fn missed(&self) -> u64 {
+        self.attached.iter().filter_map(Attach::misses).sum()
     }
 
     /// What a stamp costs inside of its program, the mean of some.

@@ -164,5 +164,8 @@ fn by_perf(waiter: &mut Waiter) -> Option<Validation> {
     );
     // Beside those, one at each end, in which one count was taken and the other was not yet.
     let what = "handlers entered, in a stretch of their own";
-    Some(Validation::compare(what, entries, Fact::from(counted), source, around + 2).explain(explanation))
+    Some(
+        Validation::compare(what, entries, Fact::from(counted), source, around + stamps.missed() + 2)
+            .explain(explanation),
+    )
 }

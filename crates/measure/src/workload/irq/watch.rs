@@ -149,6 +149,10 @@ impl Outside for Watch {
             if around > 0 {
                 words += &format!("; {around} came while the file was read");
             }
+            let missed = stamps.missed();
+            if missed > 0 {
+                words += &format!("; the kernel left the program out {missed} times, because it was running");
+            }
             if shootdowns > 0 {
                 words += &format!(
                     "; {shootdowns} TLB shootdowns are in this row or in one of their own, which depends on the kernel"
@@ -158,7 +162,7 @@ impl Outside for Watch {
                 words += &format!("; {} handlers share this interrupt, and each is entered", self.sharers);
             }
             // One at each end may be in one count and not yet in the other; a device is quiet then.
-            let allowed = around + shootdowns + if self.own && self.raises { 0 } else { 2 };
+            let allowed = around + shootdowns + missed + if self.own && self.raises { 0 } else { 2 };
             notes.validations.push(
                 Validation::compare(what, entries, Fact::from(row.clone()), self.rows.to_string(), allowed)
                     .explain(words),
