@@ -53,13 +53,14 @@ INLINE int emit_about(struct task_struct *task, u8 kind, const void *payload, u3
 	return 0;
 }
 
-/* What the thread that runs, or is interrupted, does in the kernel. */
+/* What the thread that runs, or is interrupted, does in the kernel. What the idle task does there is idling: not worth a microsecond of the
+ * wake-up that follows. */
 INLINE void emit_stack(u64 *ctx)
 {
 	struct wire_number record = {};
 	long stack;
 
-	if (!want_stacks)
+	if (!want_stacks || !(u32)bpf_get_current_pid_tgid())
 		return;
 	stack = bpf_get_stackid(ctx, &stacks, BPF_F_FAST_STACK_CMP);
 	if (stack < 0)

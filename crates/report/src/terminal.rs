@@ -19,6 +19,7 @@ mod table;
 mod tail;
 mod title;
 mod verdicts;
+mod worst_explained;
 
 pub use account::shares;
 pub use checks::{CheckRow, CheckVerdict, check_table};
@@ -30,6 +31,7 @@ pub use occupancy::occupancy;
 pub use pairs::{call_header, call_line, pairs};
 pub use recording::{busiest, recording};
 pub use tail::tails;
+pub use worst_explained::worst_explained;
 
 use punctual_analyze::PhaseView;
 use punctual_bundle::summary::Summary;

@@ -1,6 +1,7 @@
 //! `punctual explain`: who made the late samples of a bundle late.
 
 use super::show::{open, show_options};
+use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::explained::{self, Wanted};
 use crate::output;
@@ -75,6 +76,20 @@ pub fn run(args: Args) -> Ending {
         output::print(&terminal::explanations(&explanations, told, &Rules::of(checks.as_ref()), &show_options()))?;
     }
     Ok(if explanations.contradiction().is_some() { Exit::NoEvidence } else { Exit::Done })
+}
+
+/// After the figures of a run or a bundle: the worst sample of each series, where windows were kept; nothing where none were.
+pub fn brief(bundle: &Bundle) -> String {
+    if bundle.windows.is_none() {
+        return String::new();
+    }
+    let wanted = Wanted { worst: Some(1), ..Wanted::default() };
+    let Ok(explanations) = explained::open(bundle, &wanted) else { return String::new() };
+    let text = terminal::worst_explained(&explanations, &show_options());
+    if text.is_empty() {
+        return text;
+    }
+    format!("\n{text}  punctual explain {} tells more\n", shown(&bundle.directory))
 }
 
 /// The events of all windows as one trace. Where windows overlap, an event is there once.

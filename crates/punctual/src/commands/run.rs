@@ -195,6 +195,9 @@ fn show(conducted: &Conducted, json: bool) -> Result<(), Failure> {
     }
     let views = conduct::views(&conducted.phases);
     output::print(&terminal::show(&conducted.summary, &views, &super::show::show_options()))?;
+    if let Ok(bundle) = Bundle::open(&conducted.directory) {
+        output::print(&super::explain::brief(&bundle))?;
+    }
     name_bundle(&conducted.directory)
 }
 
@@ -219,6 +222,7 @@ pub fn show_returned(args: &Common, directory: &Path) -> Result<(), Failure> {
     } else {
         let views = punctual_analyze::views(&bundle);
         output::print(&terminal::show(&summary, &views, &super::show::show_options()))?;
+        output::print(&super::explain::brief(&bundle))?;
         name_bundle(directory)?;
     }
     write_exports(args, &bundle)

@@ -39,6 +39,7 @@ pub fn run(args: Args) -> Ending {
         } else {
             output::print(&terminal::show(&summary, &punctual_analyze::views(&bundle), &show_options()))?;
             output::print(&recording(&bundle))?;
+            output::print(&super::explain::brief(&bundle))?;
         }
     }
     Ok(Exit::Done)
