@@ -115,8 +115,15 @@ static int one_block(struct head *head, struct block *block)
     int64_t free_begin = now();
     free(at);
     int64_t free_end = now();
-    *block = (struct block){ size, 0, where, malloc_begin, malloc_end, touch_begin, touch_end, free_begin, free_end,
-                             flags & ONE_CPU ? 0 : (uint64_t)sched_getcpu() };
+    block->at = where;
+    block->malloc_begin = malloc_begin;
+    block->malloc_end = malloc_end;
+    block->touch_begin = touch_begin;
+    block->touch_end = touch_end;
+    block->free_begin = free_begin;
+    block->free_end = free_end;
+    if (!(flags & ONE_CPU))
+        block->cpu = (uint64_t)sched_getcpu();
     head->done++;
     return (malloc_end - malloc_begin > limit) | (touch_end - touch_begin > limit) | (free_end - free_begin > limit);
 }
@@ -211,6 +218,17 @@ static void batch(struct head *head, struct block *blocks)
     head->done = head->failed = head->skipped = head->error = head->faults = 0;
     head->spent = 0;
     uint64_t first = 0;
+    if (head->round == 1 && !fresh && !head->period) {
+        /* The loop below, without what these need not. */
+        const int64_t end = head->until - begin < head->burst ? head->until : begin + head->burst;
+        const uint64_t blocks_in_all = head->blocks;
+        while (first < blocks_in_all && time < end && !__atomic_load_n(&head->stop, __ATOMIC_RELAXED)) {
+            if (one_block(head, &blocks[first]))
+                break;
+            time = blocks[first++].free_end;
+        }
+        first = blocks_in_all;
+    }
     while (first < head->blocks && time < head->until && (first == 0 || time - begin < head->burst)) {
         if (head->period) {
             int64_t due = head->due < head->until ? head->due : head->until;
