@@ -2,6 +2,7 @@
 //! Side by side: punctual and cyclictest on the same CPU, in interleaved rounds of equal length. Every ratio comes with all its rounds.
 
 mod cost;
+mod disturbance;
 mod explain;
 mod figures;
 mod heap;
@@ -53,13 +54,14 @@ fn compare(args: &Args) -> Result<(), String> {
     let mut results = serde_json::Map::new();
     results.insert("machine".into(), write::machine());
     results.insert("quick".into(), args.quick.into());
-    let parts: [Part; 12] = [
+    let parts: [Part; 13] = [
         ("cost_of_the_loop", |args| cost::measure(args.quick)),
         ("one_millisecond", rounds::one_millisecond),
         ("twenty_microseconds", rounds::twenty_microseconds),
         ("loaded", rounds::loaded),
         ("scale", scale::measure),
         ("recording", recording::measure),
+        ("disturbance", disturbance::measure),
         ("syscall", syscall::measure),
         ("switch", switch::measure),
         ("spin", spin::measure),

@@ -88,6 +88,7 @@ fn table(results: &Value) -> String {
         );
     }
     text += &recording(&results["recording"]);
+    text += &disturbance(&results["disturbance"]);
     text += &syscall(&results["syscall"]);
     text += &heap(&results["heap"]);
     text += &points(&results["points"]);
@@ -120,6 +121,18 @@ fn bare(what: &str, rows: &[Value]) -> String {
         let [ours, theirs] = ["median_punctual", "median_bare"].map(|key| cell(&row[key]));
         let ratio = row["ratio_of_medians"].as_f64().map_or("–".to_owned(), |ratio| format!("{ratio:.4}"));
         text += &format!("| {} | {ours} | {theirs} | {ratio} |\n", row["name"].as_str().unwrap_or_default());
+    }
+    text
+}
+
+/// Timer latency while something is kept to explain it with.
+fn disturbance(results: &Value) -> String {
+    let Some(rows) = results.as_array() else { return String::new() };
+    let mut text = "\n## disturbance of timer latency\n\n| way | p50, µs | added | ratio | p99.9, µs | added | ratio |\n|---|---|---|---|---|---|---|\n".to_owned();
+    for row in rows {
+        let cells = ["median_p50_us", "added_p50_us", "ratio_p50", "median_p99_9_us", "added_p99_9_us", "ratio_p99_9"];
+        let cells: Vec<String> = cells.iter().map(|key| cell(&row[*key])).collect();
+        text += &format!("| {} | {} |\n", row["name"].as_str().unwrap_or_default(), cells.join(" | "));
     }
     text
 }

@@ -7,8 +7,10 @@
 //! assert!(String::from_utf8_lossy(&result.stdout).starts_with("Linux version 6.1"));
 //! ```
 
+use crate::apt::Suite;
+use crate::cache::Cache;
 use crate::emulator::Emulator;
-use crate::{Arch, Guest, GuestResult, Job, Kernel, LabError, Outcome};
+use crate::{Arch, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Outcome};
 use std::path::Path;
 
 /// The value, or `None` after printing `SKIPPED: ` and what this machine lacks.
@@ -49,6 +51,30 @@ pub fn punctual_guest(binary: impl AsRef<Path>, kernel: &str, cmdline: &str, cpu
     guest.programs = vec![binary.as_ref().to_owned()];
     guest.links = vec![("/usr/bin/punctual".into(), binary.as_ref().to_string_lossy().into_owned())];
     Some(guest)
+}
+
+/// A program of a Debian package (of the release that has the 6.12 kernels), with the libraries that it was built for: the files that a guest needs for
+/// it, and the words that start it there. It is put where this machine's programs and libraries are not.
+pub fn debian_program(package: &str, program: &str) -> Option<(Vec<GuestFile>, String)> {
+    or_skip(foreign(package, program))
+}
+
+fn foreign(package: &str, program: &str) -> Result<(Vec<GuestFile>, String), LabError> {
+    let (cache, arch) = (Cache::open()?, Arch::Amd64);
+    let suite = Suite::open(&cache, "trixie", arch)?;
+    let tree = suite.unpacked_with_dependencies(&suite.candidate(package)?)?;
+    let place = format!("/opt/{package}");
+    let loader = GuestFile::copy(tree.join(arch.loader()), format!("{place}/ld.so"))?;
+    let mut files = vec![loader, GuestFile::copy(tree.join(program), format!("{place}/{package}"))?];
+    let libraries = tree.join("usr/lib").join(arch.multiarch());
+    let listed = std::fs::read_dir(&libraries).map_err(LabError::io("list", &libraries))?;
+    for path in listed.flatten().map(|entry| entry.path()).filter(|path| path.is_file()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.contains(".so") {
+            files.push(GuestFile::copy(path, format!("{place}/lib/{name}"))?);
+        }
+    }
+    Ok((files, format!("{place}/ld.so --library-path {place}/lib {place}/{package}")))
 }
 
 /// Runs a guest that is expected to finish.

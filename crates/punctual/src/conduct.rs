@@ -85,7 +85,7 @@ pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Resul
     let start = |record| recording::Recording::start(&directory, recording::Wanted::of(record, &plan.conductor_cpus));
     let discard = |_: &Failure| drop(std::fs::remove_dir_all(&directory));
     run.recording = plan.record.as_ref().map(start).transpose().inspect_err(discard)?;
-    let explain = plan.explain.as_ref();
+    let explain = plan.explain.as_ref().filter(|explain| explain.worst > 0);
     let fly = |explain| flight::Flight::start(&directory, explain, request::online_cpus()?, &plan.conductor_cpus);
     run.flight = explain.map(fly).transpose().inspect_err(discard)?;
     run.accounting = accounting::State::start(plan, &mut run.findings);

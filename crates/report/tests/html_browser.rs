@@ -61,3 +61,25 @@ fn nothing_hostile_runs_and_nothing_is_asked_for() {
     let asked = server.accept();
     assert!(asked.is_err(), "somebody asked {url} for something: {asked:?}");
 }
+
+/// Where the time went: a plot of its own, whose legend turns causes on and off.
+#[test]
+fn the_histogram_by_cause_is_drawn() {
+    let directory = tempfile::tempdir().unwrap();
+    write(&directory.path().join("b"), &Recipe::default());
+    let parts = ["hardirq", "not-switched", "<script>later</script>"];
+    let row = |from: u64, count: u64| {
+        let ns = [count * from / 2, count * from / 4, count * from / 4];
+        serde_json::json!({"from": from, "width": (1u64 << from.ilog2()) / 64, "count": count, "ns": ns, "longest": [count, 0, 0]})
+    };
+    let account = serde_json::json!({"known": {"schema": "punctual-account/1", "complete": true, "untold": 0, "lost": 0, "cost": "not_asked",
+        "parts": parts, "buckets": [row(4_096, 900), row(8_192, 90), row(65_536, 9), row(1_048_576, 1)]}});
+    std::fs::write(directory.path().join("b/phases/000/0000.account.json"), account.to_string()).unwrap();
+    let bundle = punctual_bundle::Bundle::open(&directory.path().join("b")).unwrap();
+    assert_eq!(bundle.damage, Vec::<String>::new());
+    let Some(seen) = open(&page_of(&[&bundle]), directory.path()) else { return };
+    assert_drawn(&seen, 4);
+    let chips = seen.document.matches("aria-pressed=\"true\"").count();
+    assert_eq!(chips, 16 + 3, "two legends of eight series, and three causes");
+    assert!(seen.document.contains("p99.9 – max"), "the bands are in a table");
+}

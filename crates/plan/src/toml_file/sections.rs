@@ -70,7 +70,7 @@ pub(super) fn explain(notes: &mut Notes, mut t: Table) -> ExplainSpec {
     let explain = ExplainSpec {
         span: t.span,
         worst: t
-            .take(notes, "worst", |v| values::count(integer(v)?, 1, MAX_EXPLAINED.into()).map(|count| count as u32)),
+            .take(notes, "worst", |v| values::count(integer(v)?, 0, MAX_EXPLAINED.into()).map(|count| count as u32)),
         above: t.take(notes, "above", |v| values::duration(span(v)?, Nanos(1), MAX_LATENCY)),
         before: t.take(notes, "before", |v| values::duration(span(v)?, Nanos::ZERO, MAX_BEFORE)),
         account: t.take(notes, "account", boolean),

@@ -16,8 +16,8 @@ use punctual_record::account::Accountant;
 
 /// A sample is settled when it is so old: by then the records of other CPUs are in, which tell whether the whole machine stood still.
 const SETTLED: Nanos = Nanos::from_millis(150);
-/// What was overdue longer ago proves nothing for a sample that is settled now.
-const REMEMBERED: Nanos = Nanos::from_secs(3);
+/// So much of what was overdue is remembered: samples may be settled late, where the conducting thread was kept from it.
+const REMEMBERED: usize = 1_024;
 
 /// The accounting of a run.
 pub struct Accounting {
@@ -88,7 +88,8 @@ impl State {
         let State::On(accounting) = self else { return };
         accounting.take(series, ended);
         let now = clock::monotonic();
-        accounting.overdue.retain(|overdue| now - overdue.to < REMEMBERED);
+        let forgotten = accounting.overdue.len().saturating_sub(REMEMBERED);
+        accounting.overdue.drain(..forgotten);
         let lost = accounting.accountant.lost();
         let until = (!ended).then(|| MonotonicNs(now.0 - SETTLED.ns()));
         for joining in series.iter_mut().filter_map(SeriesRun::joining) {

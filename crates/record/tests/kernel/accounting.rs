@@ -5,14 +5,14 @@ use punctual_record::account::{AccountRecord, Accountant};
 use std::collections::HashMap;
 use std::sync::mpsc::sync_channel;
 
-fn now() -> i64 {
+pub fn now() -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the timespec lives through the call.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-fn bind(cpu: usize) {
+pub fn bind(cpu: usize) {
     // SAFETY: a set of plain bits, which lives through the call.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
@@ -21,13 +21,12 @@ fn bind(cpu: usize) {
     }
 }
 
-/// Due and woken, of a thread that sleeps until absolute times.
-fn sleep_through(samples: usize) -> Vec<(i64, i64)> {
+/// Due and woken, of a thread that sleeps until absolute times, multiples of `period` ns; what it misses it leaves out.
+pub fn sleep_through(samples: usize, period: i64) -> Vec<(i64, i64)> {
     // SAFETY: PR_SET_TIMERSLACK takes a number.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
-    let begin = now() + 1_000_000;
-    let sleep = |k: usize| {
-        let due = begin + k as i64 * 500_000;
+    let sleep = |_| {
+        let due = (now() / period + 1) * period;
         let time = libc::timespec { tv_sec: due / 1_000_000_000, tv_nsec: due % 1_000_000_000 };
         // SAFETY: the timespec lives through the call.
         unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &time, std::ptr::null_mut()) };
@@ -52,7 +51,7 @@ fn every_sample_is_divided_and_the_parts_add_up() {
         // SAFETY: takes nothing, cannot fail.
         told.send(unsafe { libc::gettid() } as u32).unwrap();
         begin.recv().unwrap();
-        sleep_through(SAMPLES)
+        sleep_through(SAMPLES, 500_000)
     });
     let tid = tid.recv().unwrap();
     accountant.watch(tid).unwrap();

@@ -5,5 +5,6 @@ mod common;
 mod counting;
 mod flight;
 mod guests;
+mod injected;
 mod leftovers;
 mod recording;

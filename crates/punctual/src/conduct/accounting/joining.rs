@@ -19,7 +19,7 @@ pub struct Overdue {
     cpu: u16,
     from: MonotonicNs,
     /// When it was served.
-    pub to: MonotonicNs,
+    to: MonotonicNs,
 }
 
 impl Overdue {
@@ -29,12 +29,12 @@ impl Overdue {
         (waited >= LONG).then(|| Overdue { cpu: record.cpu, from: record.begin, to: record.begin + waited })
     }
 
-    /// Whether both waited for the same: the timers of two CPUs were due while neither was served, and both
-    /// were served at the same instant. One CPU may have its interrupts off; both at once were not running.
+    /// Whether both waited for the same: the timers of two CPUs were due while neither was served, and were served together: within half of the time
+    /// that they waited, because a hypervisor gives CPUs back one by one. One CPU may have its interrupts off; both at once were not running.
     fn proves(&self, other: &Overdue) -> bool {
         let apart = Nanos((self.to - other.to).ns().abs());
         let shorter = (self.to - self.from).min(other.to - other.from);
-        self.cpu != other.cpu && apart <= LONG.max(Nanos(shorter.ns() / 10))
+        self.cpu != other.cpu && apart * 2 <= shorter
     }
 }
 

@@ -1,0 +1,79 @@
+//! Where the time of every sample goes, from the experiment to what a person reads.
+
+mod common;
+
+use common::{Place, eventually, has_program, is_root, kill, text};
+use serde_json::Value;
+
+fn experiment(explain: &str, more: &str) -> String {
+    format!(
+        "[experiment]\nname = \"account\"\n{explain}\n[[measure]]\nname = \"timer\"\nkind = \"timer\"\ncpus = \"0\"\nperiod = \"1ms\"\n\
+         policy = \"fifo\"\npriority = 80\n{more}\n"
+    )
+}
+
+/// `None`, and said why, where this kernel cannot.
+fn account(place: &Place) -> Option<Value> {
+    let summary = place.summary();
+    let account = &summary["phases"][0]["series"][0]["account"];
+    if let Some(why) = account["unavailable"].as_str() {
+        println!("SKIPPED: {why}");
+        return None;
+    }
+    Some(account["known"].clone())
+}
+
+#[test]
+fn every_sample_is_in_the_account_and_the_parts_are_its_latency() {
+    if !is_root("every_sample_is_in_the_account_and_the_parts_are_its_latency") {
+        return;
+    }
+    let place = Place::with(&experiment("[explain]\nworst = 0", "duration = \"2s\""));
+    let ran = place.run();
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran));
+    let Some(account) = account(&place) else { return };
+    let summary = place.summary();
+    let series = &summary["phases"][0]["series"][0];
+    assert_eq!(account["samples"], series["count"]);
+    let number = |value: &Value| value.as_f64().unwrap();
+    assert!(number(&account["untold"]) * 20.0 < number(&account["samples"]), "{account}");
+    // Means over all samples add up to the mean latency, which comes from elsewhere.
+    let parts: f64 = account["whole"]["mean_ns"].as_object().unwrap().values().map(number).sum();
+    let mean = number(&series["mean"]);
+    assert!((parts - mean).abs() <= mean * 1e-9 + 1.0, "{parts} {mean}");
+    let counts: f64 = account["bands"].as_array().unwrap().iter().map(|band| number(&band["count"])).sum();
+    assert!((counts - number(&account["samples"])).abs() < 1.0, "{account}");
+    assert!(account["cost"]["known"]["per_sample"].as_u64() > Some(0), "{account}");
+    assert!(!place.bundle().join("windows").exists(), "worst = 0: no windows");
+    let shown = text(&place.punctual(&["show", "bundle"]));
+    assert!(shown.contains("where the time went") && shown.contains("cost: "), "{shown}");
+    let report = place.punctual(&["report", "bundle"]);
+    assert!(report.status.success(), "{}", text(&report));
+    assert!(std::fs::read_to_string(place.bundle().join("report.html")).unwrap().contains("Where the time went"));
+}
+
+#[test]
+fn left_off_it_is_not_asked() {
+    let place = Place::with(&experiment("[explain]\nworst = 0\naccount = false", "duration = \"200ms\""));
+    let ran = place.run();
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran));
+    assert_eq!(place.summary()["phases"][0]["series"][0]["account"], Value::Null);
+    assert!(!text(&place.punctual(&["show", "bundle"])).contains("where the time went"));
+}
+
+#[test]
+fn killed_it_is_there_up_to_the_last_second() {
+    if !is_root("killed_it_is_there_up_to_the_last_second") || !has_program("kill", "procps") {
+        return;
+    }
+    let place = Place::with(&experiment("[explain]\nworst = 0", "duration = \"60s\""));
+    let mut child = place.start();
+    let path = place.bundle().join("phases/000/0000.account.json");
+    let told = || std::fs::read_to_string(&path).unwrap_or_default();
+    eventually("an account of a second", || told().contains("unavailable") || told().contains("\"count\""));
+    kill(child.id(), "KILL");
+    child.wait().expect("it was killed");
+    let Some(account) = account(&place) else { return };
+    assert!(account["samples"].as_u64() > Some(100), "{account}");
+    assert!(told().contains("\"complete\":false"));
+}

@@ -1,0 +1,105 @@
+//! A guest that is stopped as a whole, over and over: the time is laid at the hypervisor's door, in every sample and in the windows.
+
+mod common;
+
+use common::{Place, kill, text};
+use punctual_lab::{GuestFile, GuestResult, Job, Outcome, testing};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long it stands still each time, and how long it runs in between.
+const STOPPED: Duration = Duration::from_millis(250);
+const RUNNING: Duration = Duration::from_millis(900);
+/// A sample that is so late was due while the guest stood still.
+const LATE: u64 = 125_000_000;
+
+const EXPERIMENT: &str = "[experiment]\nname = \"stopped\"\n[explain]\nworst = 40\n[[measure]]\nname = \"timer\"\nkind = \"timer\"\n\
+                          cpus = \"0-1\"\nperiod = \"20ms\"\npolicy = \"fifo\"\npriority = 80\nduration = \"12s\"\n";
+
+/// The emulator that this process started.
+fn emulator() -> Option<u32> {
+    let tasks = std::fs::read_dir("/proc/self/task").ok()?.flatten();
+    let children = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let pids: Vec<u32> =
+        children.flat_map(|line| line.split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
+    let named = |pid: &u32| {
+        std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("qemu-system"))
+    };
+    pids.into_iter().find(named)
+}
+
+/// Runs the guest, and stops it again and again.
+fn stopped() -> Option<GuestResult> {
+    let mut guest = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), "debian:6.12-rt", "", 2)?;
+    guest.files = vec![GuestFile::text("/experiment.toml", EXPERIMENT)];
+    guest.job =
+        Job::Script("punctual run --quiet /experiment.toml --output /results/bundle; echo $? >/results/status".into());
+    let ended = AtomicBool::new(false);
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                std::thread::sleep(RUNNING);
+                let Some(pid) = emulator() else { continue };
+                kill(pid, "STOP");
+                std::thread::sleep(STOPPED);
+                kill(pid, "CONT");
+            }
+        });
+        let result = guest.run();
+        ended.store(true, Ordering::Relaxed);
+        result
+    });
+    let result = testing::or_skip(result)?;
+    assert!(result.outcome == Outcome::Finished && result.exit_status == Some(0), "{}", testing::story(&result));
+    Some(result)
+}
+
+#[test]
+fn a_guest_that_stands_still_is_stolen_time() {
+    let Some(result) = stopped() else { return };
+    let place = Place::with("");
+    for (name, bytes) in result.results.iter().filter(|(name, _)| name.starts_with("bundle/")) {
+        std::fs::create_dir_all(place.path().join(name).parent().unwrap()).unwrap();
+        place.write(name, bytes);
+    }
+    let summary = place.summary();
+    let (mut late, mut stolen, mut unknown_ns, mut all_ns) = (0, 0, 0, 0);
+    for series in 0..2 {
+        let path = place.bundle().join(format!("phases/000/{series:04}.account.json"));
+        let account: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let account = &account["known"];
+        let parts: Vec<&str> = account["parts"].as_array().unwrap().iter().filter_map(|part| part.as_str()).collect();
+        let of = |row: &serde_json::Value, key: &str, part: &str| {
+            row[key][parts.iter().position(|word| *word == part).unwrap()].as_u64().unwrap()
+        };
+        for row in account["buckets"].as_array().unwrap().iter().filter(|row| row["from"].as_u64() >= Some(LATE)) {
+            late += row["count"].as_u64().unwrap();
+            stolen += of(row, "longest", "stolen");
+            unknown_ns += of(row, "ns", "unknown");
+            all_ns += row["ns"].as_array().unwrap().iter().filter_map(|ns| ns.as_u64()).sum::<u64>();
+        }
+    }
+    println!(
+        "{stolen} of {late} late samples are stolen time, {unknown_ns} of {all_ns} ns unknown: {}",
+        summary["phases"][0]["series"]
+    );
+    assert!(late >= 8, "the guest was stopped about ten times: {summary}");
+    assert!(stolen * 10 >= late * 9, "{stolen} of {late}: {summary}");
+    assert!(unknown_ns * 20 < all_ns, "{unknown_ns} of {all_ns}: {summary}");
+
+    let explained = place.punctual(&["explain", "--json", "bundle"]);
+    let document: serde_json::Value =
+        serde_json::from_slice(&explained.stdout).unwrap_or_else(|why| panic!("{why}: {}", text(&explained)));
+    let samples = document["samples"].as_array().unwrap();
+    let late: Vec<_> = samples.iter().filter(|sample| sample["latency_ns"].as_u64() >= Some(LATE)).collect();
+    let blamed = |sample: &&&serde_json::Value| {
+        let parts = sample["parts"].as_array().unwrap();
+        let sum = |word: &str| {
+            parts.iter().filter(|part| part["cause"] == word).filter_map(|part| part["ns"].as_u64()).sum::<u64>()
+        };
+        sum("stolen") * 2 > sample["latency_ns"].as_u64().unwrap()
+    };
+    let right = late.iter().filter(blamed).count();
+    println!("{right} of {} windows of late samples are stolen time", late.len());
+    assert!(!late.is_empty() && right * 10 >= late.len() * 9, "{right} of {}: {}", late.len(), text(&explained));
+}

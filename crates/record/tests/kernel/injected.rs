@@ -1,0 +1,244 @@
+//! Causes that these tests make themselves: most of the late samples must be laid at the right door, and next to nothing at none.
+
+use crate::accounting::{bind, now, sleep_through};
+use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos, Split};
+use punctual_record::account::{AccountRecord, Accountant};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+/// Where it is measured; what disturbs is made there or sent there.
+fn cpu() -> usize {
+    usize::from(cpus() > 1)
+}
+
+fn cpus() -> usize {
+    // SAFETY: takes a number.
+    unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) as usize }
+}
+
+/// An emulated processor takes its time.
+fn is_emulated() -> bool {
+    std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains("QEMU TCG"))
+}
+
+fn period() -> Nanos {
+    if is_emulated() { Nanos::from_millis(5) } else { Nanos::MILLI }
+}
+
+/// One sample of a FIFO thread, divided.
+pub struct Divided {
+    pub due: i64,
+    pub split: Split,
+}
+
+/// Samples of a thread of high priority on [`cpu`] while `disturb` runs until it is told to stop. `None`, and said why, where that cannot be.
+pub fn measured(samples: usize, disturb: impl FnOnce(&AtomicBool) + Send) -> Option<Vec<Divided>> {
+    let mut accountant = match Accountant::start(&CpuSet::from_iter([cpu()]), false) {
+        Ok(accountant) => accountant,
+        Err(why) => {
+            println!("SKIPPED: {why}");
+            return None;
+        }
+    };
+    let stop = AtomicBool::new(false);
+    let mut records: HashMap<i64, AccountRecord> = HashMap::new();
+    let taken = std::thread::scope(|scope| {
+        let (told, tid) = sync_channel(1);
+        let (go, begin) = sync_channel::<()>(1);
+        let sleeper = scope.spawn(move || {
+            bind(cpu());
+            let priority = libc::sched_param { sched_priority: 80 };
+            // SAFETY: the parameters live through the call; the other takes nothing.
+            let (fifo, tid) = unsafe { (libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority), libc::gettid()) };
+            told.send((tid as u32, fifo == 0)).unwrap();
+            begin.recv().unwrap();
+            sleep_through(samples, period().ns())
+        });
+        let (tid, fifo) = tid.recv().unwrap();
+        accountant.watch(tid).unwrap();
+        let disturbing = scope.spawn(|| disturb(&stop));
+        std::thread::sleep(Duration::from_millis(100));
+        go.send(()).unwrap();
+        while !sleeper.is_finished() {
+            std::thread::sleep(Duration::from_millis(20));
+            accountant.drain(&mut |record| {
+                records.insert(record.begin.0, record);
+            });
+        }
+        stop.store(true, Ordering::Relaxed);
+        disturbing.join().unwrap();
+        accountant.drain(&mut |record| {
+            records.insert(record.begin.0, record);
+        });
+        let last = accountant.last(tid);
+        records.extend(last.map(|last| (last.begin.0, last)));
+        let taken = sleeper.join().unwrap();
+        if !fifo {
+            println!("SKIPPED: may not use SCHED_FIFO");
+        }
+        fifo.then_some(taken)
+    })?;
+    let divided = |(due, woke): &(i64, i64)| {
+        let split = records.get(due)?.split(MonotonicNs(*due), MonotonicNs(*woke));
+        assert_eq!(split.sum(), Nanos(woke - due), "parts add up");
+        Some(Divided { due: *due, split })
+    };
+    let all: Vec<Divided> = taken.iter().filter_map(divided).collect();
+    assert!(all.len() * 100 >= taken.len() * 90, "{} of {} samples have a record", all.len(), taken.len());
+    Some(all)
+}
+
+/// The latest of these samples, so many of them.
+pub fn latest(mut samples: Vec<Divided>, count: usize) -> Vec<Divided> {
+    samples.sort_by_key(|sample| std::cmp::Reverse(sample.split.sum()));
+    samples.truncate(count);
+    samples
+}
+
+/// At least 90 % of the late samples have one of these parts as their longest, and less than 5 % of their time is unknown.
+pub fn assert_laid_at(late: &[Divided], parts: &[MainPart]) {
+    let right = late.iter().filter(|one| one.split.longest().is_some_and(|part| parts.contains(&part))).count();
+    let sum = |of: &dyn Fn(&Split) -> Nanos| late.iter().map(|one| of(&one.split).ns()).sum::<i64>();
+    let (all, unknown) = (sum(&|split| split.sum()), sum(&|split| split.of(MainPart::Unknown)));
+    let told = told(late);
+    println!("{right} of {} late samples, {unknown} of {all} ns unknown: {told}", late.len());
+    assert!(right * 10 >= late.len() * 9, "{right} of {} late samples are laid at {parts:?}: {told}", late.len());
+    assert!(unknown * 20 < all, "{unknown} of {all} ns are unknown: {told}");
+}
+
+/// Mean ns of each part.
+pub fn told(samples: &[Divided]) -> String {
+    let mean =
+        |part: &MainPart| samples.iter().map(|one| one.split.of(*part).ns()).sum::<i64>() / samples.len().max(1) as i64;
+    let named: Vec<String> = MainPart::ALL.iter().map(|part| format!("{} {}", part.word(), mean(part))).collect();
+    named.join(", ")
+}
+
+/// Thousands of timers of [`cpu`] that expire together, each time directly before a sample is due: their handlers run one after the other in one
+/// interrupt.
+#[test]
+fn an_interrupt_that_takes_long_is_hardirq() {
+    const TIMERS: usize = 3_000;
+    const EVERY: i64 = 40_000_000;
+    // SAFETY: the limit is ours and lives through the call.
+    unsafe {
+        let limit = libc::rlimit { rlim_cur: 8_192, rlim_max: 8_192 };
+        libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+    }
+    let storms = AtomicU64::new(0);
+    let storm = |stop: &AtomicBool| {
+        bind(cpu());
+        // SAFETY: takes numbers.
+        let create = || unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC) };
+        let timers: Vec<i32> = (0..TIMERS).map(|_| create()).filter(|fd| *fd >= 0).collect();
+        while !stop.load(Ordering::Relaxed) {
+            let at = now() / EVERY * EVERY + EVERY;
+            let expiry = libc::timespec { tv_sec: at / 1_000_000_000, tv_nsec: at % 1_000_000_000 };
+            let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+            let once = libc::itimerspec { it_interval: none, it_value: expiry };
+            for timer in &timers {
+                // SAFETY: the times live through the call; nothing is given back.
+                unsafe { libc::timerfd_settime(*timer, libc::TFD_TIMER_ABSTIME, &once, std::ptr::null_mut()) };
+            }
+            storms.fetch_add(u64::from(now() < at), Ordering::Relaxed);
+            std::thread::sleep(Duration::from_nanos((at - now()).max(0) as u64 + 1_000_000));
+        }
+        // SAFETY: descriptors of our own, used no more.
+        timers.iter().for_each(|timer| unsafe {
+            libc::close(*timer);
+        });
+    };
+    let Some(samples) = measured(3_000, storm) else { return };
+    // A sample was due less than a period after each storm began; the first and the last may lie outside.
+    let hit: Vec<Divided> = samples.into_iter().filter(|one| one.due.rem_euclid(EVERY) < period().ns()).collect();
+    let made = storms.load(Ordering::Relaxed) as usize;
+    println!("{made} storms, {} samples within a period of one", hit.len());
+    let late = latest(hit, made * 7 / 10);
+    assert!(!late.is_empty());
+    assert_laid_at(&late, &[MainPart::Hardirq]);
+}
+
+/// A filter that takes some microseconds for each datagram, and lets none through.
+fn slow_down(socket: &std::net::UdpSocket) {
+    const MULTIPLY: u16 = (libc::BPF_ALU | libc::BPF_MUL | libc::BPF_K) as u16;
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    let work = libc::sock_filter { code: MULTIPLY, jt: 0, jf: 0, k: 3 };
+    let mut filter = vec![work; 2_000];
+    filter.push(libc::sock_filter { code: RETURN, jt: 0, jf: 0, k: 0 });
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    let (size, socket) = (size_of_val(&program) as u32, std::os::fd::AsRawFd::as_raw_fd(socket));
+    // SAFETY: the program and its instructions live through the call, and are as long as is said.
+    let set = unsafe {
+        libc::setsockopt(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, (&raw const program).cast(), size)
+    };
+    assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// Datagrams from other CPUs that the kernel is told to receive on [`cpu`] (receive packet steering of the loopback device): what comes in there is
+/// received in softirqs, hundreds of packets in each.
+#[test]
+fn packets_that_arrive_in_thousands_are_softirq() {
+    if cpus() < 2 {
+        return println!("SKIPPED: the packets come from other CPUs, and there are none");
+    }
+    const STEERING: &str = "/sys/class/net/lo/queues/rx-0/rps_cpus";
+    let Ok(before) = std::fs::read_to_string(STEERING) else { return println!("SKIPPED: no {STEERING}") };
+    if let Err(why) = std::fs::write(STEERING, format!("{:x}", 1 << cpu())) {
+        return println!("SKIPPED: {STEERING}: {why}");
+    }
+    let flood = |stop: &AtomicBool| {
+        let sink = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        slow_down(&sink);
+        let to = sink.local_addr().unwrap();
+        let send = |other| {
+            bind(other);
+            let from = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            while !stop.load(Ordering::Relaxed) {
+                let _ = from.send_to(&[0; 16], to);
+            }
+        };
+        std::thread::scope(|scope| {
+            let send = &send;
+            (0..cpus()).filter(|other| *other != cpu()).for_each(|other| drop(scope.spawn(move || send(other))));
+        });
+    };
+    let samples = measured(2_000, flood);
+    std::fs::write(STEERING, before.trim()).unwrap();
+    let Some(samples) = samples else { return };
+    let late = latest(samples, 2_000 / 20);
+    assert_laid_at(&late, &[MainPart::Softirq]);
+}
+
+/// The list of all tasks that the kernel writes into its log, over and over, asked for by a task of low priority on [`cpu`]: a standard kernel does not
+/// switch until it is whole; one with PREEMPT_RT does.
+#[test]
+fn a_section_without_preemption_is_told_and_not_there_with_preempt_rt() {
+    if !is_emulated() {
+        return println!(
+            "SKIPPED: made in guests, where a kernel of each kind runs (guests.rs), because it fills the kernel's log"
+        );
+    }
+    let asked = AtomicU64::new(0);
+    let work = |stop: &AtomicBool| {
+        bind(cpu());
+        while !stop.load(Ordering::Relaxed) {
+            std::fs::write("/proc/sysrq-trigger", "t").unwrap();
+            asked.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let Some(samples) = measured(300, work) else { return };
+    let late = latest(samples, asked.load(Ordering::Relaxed) as usize * 2 / 5);
+    println!("asked for {} times, {} samples", asked.load(Ordering::Relaxed), late.len());
+    assert!(!late.is_empty());
+    if std::fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1") {
+        let not_switched = late.iter().map(|one| one.split.of(MainPart::NotSwitched).ns()).sum::<i64>();
+        let all = late.iter().map(|one| one.split.sum().ns()).sum::<i64>();
+        println!("preemptible: {}", told(&late));
+        assert!(not_switched * 2 < all, "{not_switched} of {all} ns with PREEMPT_RT: {}", told(&late));
+    } else {
+        assert_laid_at(&late, &[MainPart::NotSwitched]);
+    }
+}
