@@ -102,7 +102,12 @@ impl Run<'_> {
     /// A processor that promises virtual machines and does not keep it shows only so.
     fn with_advice(&self, why: String, result: &GuestResult) -> String {
         match (&result.outcome, self.vm.accel) {
-            (Outcome::Hung { phase: Phase::Booting, .. } | Outcome::EndedEarly(Phase::Booting), Acceleration::Kvm) => {
+            (
+                Outcome::Hung { phase: Phase::Booting, .. }
+                | Outcome::EndedEarly(Phase::Booting)
+                | Outcome::QemuFailed(_),
+                Acceleration::Kvm,
+            ) => {
                 format!("{why}; no kernel boots by this system's /dev/kvm: use accel = \"virtual-time\" or \"tcg\"")
             }
             _ => why,
@@ -112,7 +117,12 @@ impl Run<'_> {
     /// The command there said no before it began: what it said is what is wrong.
     fn not_started(&self, result: &GuestResult) -> Failure {
         let said = String::from_utf8_lossy(&result.stderr);
-        let message = format!("in the virtual machine: {}", said.trim().trim_start_matches("error: "));
+        let status = result.exit_status.map_or("none".to_owned(), |status| status.to_string());
+        let said = match said.trim().trim_start_matches("error: ") {
+            "" => format!("nothing was measured, and nothing was said (exit status {status})"),
+            said => said.to_owned(),
+        };
+        let message = format!("in the virtual machine: {said}");
         match result.exit_status {
             Some(2) => Failure::refused(message),
             _ => Failure::failed(message),

@@ -62,5 +62,8 @@ fn storage_in_memory(place: &Path, guest: &mut Guest) -> Result<String, LabError
     guest.files.push(GuestFile::copy(image, IMAGE)?);
     guest.modules.extend(["brd".to_owned(), "ext4".to_owned()]);
     let mount = "mkdir -p /mnt/storage && mount -t ext4 /dev/ram0 /mnt/storage || exit 1\n";
-    Ok(format!("dd if={IMAGE} of=/dev/ram0 bs=1M 2>/dev/null && rm {IMAGE} || exit 1\n{mount}"))
+    // Its disks are of 16 MiB unless it is told otherwise when it is loaded.
+    let loaded =
+        format!("rmmod brd; insmod /punctual/modules/*-brd.ko rd_nr=1 rd_size={} || exit 1\n", MEMORY_DISK_BYTES >> 10);
+    Ok(format!("{loaded}cat {IMAGE} >/dev/ram0 && rm {IMAGE} || exit 1\n{mount}"))
 }
