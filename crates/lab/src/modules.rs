@@ -67,6 +67,14 @@ impl Modules {
         Ok(ordered)
     }
 
+    /// The module that a soft dependency stands for. That on an algorithm of the kernel's crypto (ext4's on `crypto-crc32c`) is an alias, and
+    /// the implementation that runs everywhere is called `…_generic` (crypto/).
+    fn soft(&self, name: &str) -> Option<String> {
+        let name = canonical(name);
+        let algorithm = name.strip_prefix("crypto_").unwrap_or(&name);
+        [format!("{algorithm}_generic"), name.clone()].into_iter().find(|name| self.files.contains_key(name))
+    }
+
     fn add(&self, name: &str, seen: &mut BTreeSet<String>, ordered: &mut Vec<Module>) -> Result<(), LabError> {
         let name = canonical(name);
         if self.builtin.contains(&name) || !seen.insert(name.clone()) {
@@ -79,8 +87,8 @@ impl Modules {
         let data = decompressed(file)?;
         let needs = Needs::read(&data).map_err(|why| LabError::malformed(file, why))?;
         // A soft dependency that this kernel does not have is no fault (modprobe.d(5)).
-        for soft in needs.soft.iter().filter(|soft| self.files.contains_key(&canonical(soft))) {
-            self.add(soft, seen, ordered)?;
+        for soft in needs.soft.iter().filter_map(|soft| self.soft(soft)) {
+            self.add(&soft, seen, ordered)?;
         }
         needs.hard.iter().try_for_each(|hard| self.add(hard, seen, ordered))?;
         ordered.push(Module { name, data });

@@ -51,7 +51,8 @@ fn storage(place: &Path, guest: &mut Guest) -> Result<String, LabError> {
     guest.qemu_args.extend(["-drive".to_owned(), drive]);
     guest.qemu_args.extend(["-device".to_owned(), "virtio-blk-pci,drive=storage".to_owned()]);
     guest.modules.extend(["virtio_blk".to_owned(), "ext4".to_owned()]);
-    Ok("mkdir -p /mnt/storage && mount -t ext4 /dev/vda /mnt/storage || exit 1\n".to_owned())
+    Ok("mkdir -p /mnt/storage && mount -t ext4 /dev/vda /mnt/storage || { dmesg | tail -n 5 >&2; exit 1; }\n"
+        .to_owned())
 }
 
 /// QEMU answers a disk's requests when this system has done them, at another instruction each time. The memory disk's answers take
@@ -61,7 +62,7 @@ fn storage_in_memory(place: &Path, guest: &mut Guest) -> Result<String, LabError
     disk::ext4_image(&image, MEMORY_DISK_BYTES)?;
     guest.files.push(GuestFile::copy(image, IMAGE)?);
     guest.modules.extend(["brd".to_owned(), "ext4".to_owned()]);
-    let mount = "mkdir -p /mnt/storage && mount -t ext4 /dev/ram0 /mnt/storage || exit 1\n";
+    let mount = "mkdir -p /mnt/storage && mount -t ext4 /dev/ram0 /mnt/storage || { dmesg | tail -n 5 >&2; exit 1; }\n";
     // Its disks are of 16 MiB unless it is told otherwise when it is loaded.
     let loaded =
         format!("rmmod brd; insmod /punctual/modules/*-brd.ko rd_nr=1 rd_size={} || exit 1\n", MEMORY_DISK_BYTES >> 10);
