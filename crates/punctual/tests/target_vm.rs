@@ -137,6 +137,7 @@ fn what_cannot_be_is_refused_before_anything_boots() {
         ("5.10", "`5.10` is not a kernel known by name; known are 6.1, 6.1-rt"),
         ("6.1,cpus=2,accel=virtual-time", "virtual time needs 1 CPU"),
         ("6.1,machine=raspi3b,devices=edu", "no PCI bus"),
+        ("6.1,machine=raspi3b", "neither PCI nor virtio"),
         ("./no-such-image", "no-such-image"),
     ] {
         let ran = run(&place, target, &["--output", "bundle"]);

@@ -7,7 +7,7 @@ use punctual_bundle::RanOn;
 use punctual_core::Nanos;
 use punctual_host::environment::Environment;
 use punctual_lab::{Accel, Arch, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Source, Wish};
-use punctual_plan::{Acceleration, Architecture, KernelChoice, Plan, VmPlan, Word};
+use punctual_plan::{Acceleration, Architecture, Board, KernelChoice, Plan, VmPlan, Word};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,6 +22,9 @@ const KVM_BOOT: Duration = Duration::from_secs(60);
 /// How much slower than planned it may be.
 const TIMEOUT_FACTOR: u32 = 20;
 
+/// Why the Raspberry Pi is refused.
+const RASPI: &str = "QEMU's Raspberry Pi 3 has neither PCI nor virtio, so that nothing brings results back from it: use machine = \"virt\", \
+                     which runs the same kernel; in virtual time one instruction takes the same time there (docs/targets.md)";
 /// What figures in virtual time do not say.
 const VIRTUAL_TIME: &str = "virtual time: 1 instruction = 8 ns; no caches, no frequency changes, no firmware interrupts, no second CPU: \
                             these figures compare software paths, they are no hardware's latencies";
@@ -42,6 +45,9 @@ impl Machine {
     /// The machine of a plan, with everything in it.
     /// Files that it needs while it runs are put into `place`.
     pub fn of(vm: &VmPlan, plan: &Plan, errand: &Errand, place: &Path) -> Result<Machine, Failure> {
+        if vm.machine == Board::Raspi3b {
+            return Err(Failure::refused(RASPI));
+        }
         let arch = match vm.arch {
             Architecture::X86_64 => Arch::Amd64,
             Architecture::Aarch64 => Arch::Arm64,

@@ -62,6 +62,8 @@ impl Progress {
         self.show(&mut state, &step);
         match state.asked {
             None => Wish::GoOn,
+            // Nothing is measured yet that could come back.
+            Some(_) if seen.phase == Phase::Booting => Wish::Kill,
             Some(asked) if asked.elapsed() < PATIENCE => Wish::End,
             Some(_) => Wish::Kill,
         }
