@@ -29,6 +29,15 @@ impl Overdue {
         (waited >= LONG).then(|| Overdue { cpu: record.cpu, from: record.begin, to: record.begin + waited })
     }
 
+    /// What a sample itself waited: for its timer, or, where the machine stopped in the midst of something else, in that one part.
+    fn of_sample(record: &AccountRecord, split: &Split) -> Option<Overdue> {
+        let longest = split.longest().map_or(Nanos::ZERO, |part| split.of(part));
+        let almost_all = longest >= LONG && longest * 10 >= split.sum() * 9;
+        let whole =
+            || almost_all.then(|| Overdue { cpu: record.cpu, from: record.begin, to: record.begin + split.sum() });
+        Overdue::of(record).or_else(whole)
+    }
+
     /// Whether both waited for the same: the timers of two CPUs were due while neither was served, and were served together: within half of the time
     /// that they waited, because a hypervisor gives CPUs back one by one. One CPU may have its interrupts off; both at once were not running.
     fn proves(&self, other: &Overdue) -> bool {
@@ -98,11 +107,12 @@ impl Joining {
                 Some(record) => {
                     let due = if self.relative { due } else { record.begin };
                     let mut split = record.split(due, due + sample.latency());
-                    if let Some(own) = Overdue::of(record)
+                    if let Some(own) = Overdue::of_sample(record, &split)
                         && overdue.iter().any(|other| own.proves(other))
                     {
-                        split.rename(MainPart::TimerLate, MainPart::Stolen);
-                        split.rename(MainPart::IdleExit, MainPart::Stolen);
+                        let served = if Overdue::of(record).is_some() { None } else { split.longest() };
+                        let stolen = served.map_or(vec![MainPart::TimerLate, MainPart::IdleExit], |part| vec![part]);
+                        stolen.into_iter().for_each(|part| split.rename(part, MainPart::Stolen));
                     }
                     self.account.account.record(&split);
                     self.records.pop_front();
