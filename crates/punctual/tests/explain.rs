@@ -3,11 +3,19 @@
 #[path = "explain/affinity.rs"]
 mod affinity;
 mod common;
+#[path = "explain/faults.rs"]
+mod faults;
 #[path = "explain/hog.rs"]
 mod hog;
 #[path = "explain/injected.rs"]
 mod injected;
+#[path = "explain/inversion.rs"]
+mod inversion;
 #[path = "explain/kept.rs"]
 mod kept;
+#[path = "explain/section.rs"]
+mod section;
+#[path = "explain/storage.rs"]
+mod storage;
 #[path = "explain/throttled.rs"]
 mod throttled;

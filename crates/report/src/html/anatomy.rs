@@ -107,6 +107,11 @@ impl Anatomy {
     }
 }
 
+/// A name, or nothing where the cause says it all.
+fn shown(who: &str) -> String {
+    if who.is_empty() { String::new() } else { name(who) }
+}
+
 /// What the templates draw.
 #[derive(Serialize)]
 pub struct Section {
@@ -173,7 +178,7 @@ fn sample(one: &Explained, names: &Names, open: bool) -> Sample {
         let evidence: usize = reason.part.evidence.len();
         vec![
             Cell { swatch: Some(look(reason.part.cause).number()), ..Cell::text(title(reason.part.cause)) },
-            Cell::text(name(&who(reason.part.cause, reason.part.prio, names))),
+            Cell::text(shown(&who(reason.part.cause, reason.part.prio, names))),
             Cell {
                 exact: Some(format!("{} ns", reason.time.ns())),
                 sort: Some(reason.time.ns() as f64),
@@ -239,7 +244,8 @@ pub fn look(cause: Cause) -> Look {
         Cause::Waking { .. } | Cause::Migration { .. } => 5,
         Cause::NotSwitched { .. } => 6,
         Cause::Preempted { .. } | Cause::Throttled { .. } | Cause::Runqueue { .. } => 7,
-        Cause::Lock { .. } | Cause::Inversion { .. } => 8,
+        Cause::Lock { .. } => 8,
+        Cause::Inversion { .. } => 12,
         Cause::Io { .. } | Cause::PageFault | Cause::Reclaim => 9,
         Cause::Sleeping { .. } | Cause::Itself { .. } => 10,
         Cause::Unknown => 11,
@@ -294,7 +300,7 @@ fn culprits(ranking: &Ranking, names: &Names) -> Table {
     let rows = ranking.culprits.iter().take(CULPRITS).map(|culprit| {
         vec![
             Cell { swatch: Some(look(culprit.cause).number()), ..Cell::text(title(culprit.cause)) },
-            Cell::text(name(&blamed(culprit, names))),
+            Cell::text(shown(&blamed(culprit, names))),
             Cell { bar: Some(culprit.share), sort: Some(culprit.share), ..Cell::text(percent(culprit.share)) },
             Cell { sort: Some(culprit.time.ns() as f64), ..Cell::text(micros(culprit.time)) },
             Cell { sort: Some(culprit.samples as f64), ..Cell::text(count(culprit.samples)) },

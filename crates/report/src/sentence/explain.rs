@@ -284,10 +284,19 @@ impl Teller<'_> {
                 None => sums.push((other, other.span())),
             }
         }
-        sums.retain(|(other, time)| share(*time, part.span()) >= 0.05 && other.cause != Cause::Unknown);
         sums.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-        sums.truncate(TOLD);
-        let said: Vec<String> = sums.iter().map(|(other, time)| self.briefly(other, *time)).collect();
+        let kept_off: Vec<&(&Part, Nanos)> = sums.iter().filter(|(other, _)| is_kept_off(other.cause)).collect();
+        let long = |time: Nanos| share(time, part.span()) >= 0.05;
+        let others = sums.iter().filter(|(other, time)| {
+            long(*time) && other.cause != Cause::Unknown && !is_kept_off(other.cause)
+        });
+        let mut said: Vec<String> = others.take(TOLD).map(|(other, time)| self.briefly(other, *time)).collect();
+        let sum = kept_off.iter().fold(Nanos::ZERO, |sum, (_, time)| sum + *time);
+        if let Some((most, _)) = kept_off.first().filter(|_| long(sum)) {
+            let by = who(most.cause, most.prio, self.names);
+            let more = if kept_off.len() > 1 { " and others" } else { "" };
+            said.insert(0, format!("was kept from running by {by}{more} for {} µs", micros(sum)));
+        }
         if said.is_empty() { String::new() } else { format!(", and which meanwhile {}", listed(&said)) }
     }
 
@@ -296,9 +305,6 @@ impl Teller<'_> {
         let (who, time) = (who(part.cause, part.prio, self.names), micros(time));
         match part.cause {
             Cause::Itself { .. } => format!("ran{}{who} for {time} µs", if who.is_empty() { "" } else { " " }),
-            Cause::Preempted { .. } | Cause::Runqueue { .. } | Cause::NotSwitched { .. } => {
-                format!("was kept from running by {who} for {time} µs")
-            }
             Cause::Lock { .. } if !who.is_empty() => format!("waited itself for a lock of {who} for {time} µs"),
             Cause::Sleeping { woken_by: None } => format!("slept for {time} µs"),
             Cause::Sleeping { .. } => format!("waited for {who} for {time} µs"),
@@ -336,14 +342,26 @@ impl Teller<'_> {
         format!("{} {}", counted(faults, "page fault"), if faults == 1 { "was" } else { "were" })
     }
 
+    /// What the kernel did on behalf of who ran: what lies below the interrupt that took the stack.
     fn stack(&self, reason: &Reason<'_>) -> Option<String> {
-        let stack =
-            self.explanation.parts.iter().filter(|part| part.cause == reason.part.cause).find_map(|part| part.stack)?;
-        let frames = self.names.stack(stack);
-        let frames: Vec<String> = frames.iter().take(FRAMES).map(|frame| plain(frame)).collect();
+        let same = self.explanation.parts.iter().filter(|part| part.cause == reason.part.cause);
+        let frames = self.names.stack(same.filter_map(|part| part.stack).next()?);
         let who = plain(&self.names.task(reason.part.cause.task()?));
-        (!frames.is_empty()).then(|| format!("The kernel stack of {who} then: {}.", frames.join(" < ")))
+        let entry = frames.iter().rposition(|frame| frame.starts_with("asm_"));
+        let below: Vec<String> = frames[entry.map_or(0, |entry| entry + 1)..].iter().take(FRAMES).map(|f| plain(f)).collect();
+        match (below.is_empty(), entry) {
+            (true, Some(_)) => Some(format!(
+                "When the interrupt came {who} was in user mode, by its kernel stack: the interrupt itself was late, as under a hypervisor."
+            )),
+            (true, None) => None,
+            (false, _) => Some(format!("The kernel stack of {who} then: {}.", below.join(" < "))),
+        }
     }
+}
+
+/// Whether another task had the CPU.
+fn is_kept_off(cause: Cause) -> bool {
+    matches!(cause, Cause::Preempted { .. } | Cause::Runqueue { .. } | Cause::NotSwitched { .. })
 }
 
 fn throttled(running: Tid, task: &str, budget: Budget) -> String {

@@ -1,0 +1,57 @@
+//! A priority inversion on a plain mutex, and its absence on one with priority inheritance.
+
+use crate::injected::{Arena, Disturber, arena, assert_right, within};
+use punctual_core::MonotonicNs;
+use serde_json::Value;
+use std::time::Duration;
+
+#[test]
+fn who_keeps_the_holder_of_a_plain_mutex_from_running_is_named() {
+    let test = "who_keeps_the_holder_of_a_plain_mutex_from_running_is_named";
+    let Some(arena) = arena(test) else { return };
+    let Some((document, bursts)) = contended(&arena, test, "normal") else { return };
+    // The wait lies within a burst of the hog: it let the holder do nothing.
+    let late = within(&document, &bursts);
+    assert_right(&late, 8, |part| part["cause"] == "priority-inversion" && part["who"] == "mid-hog");
+    let part = &late[0]["parts"].as_array().unwrap().iter().find(|part| part["cause"] == "priority-inversion").unwrap();
+    assert_eq!(part["prio"], 99 - 50, "{part}");
+    assert!(part["meanwhile"].as_array().is_some_and(|parts| !parts.is_empty()), "{part}");
+    assert!(late[0]["chain"].as_array().is_some_and(|chain| !chain.is_empty()), "{}", late[0]);
+}
+
+#[test]
+fn with_priority_inheritance_nobody_keeps_the_holder_from_running() {
+    let test = "with_priority_inheritance_nobody_keeps_the_holder_from_running";
+    let Some(arena) = arena(test) else { return };
+    let Some((document, _)) = contended(&arena, test, "pi") else { return };
+    let samples = document["samples"].as_array().unwrap();
+    assert!(samples.len() >= 10, "{} waits were kept", samples.len());
+    let inverted = |sample: &Value| -> i64 {
+        let parts = sample["parts"].as_array().unwrap().iter();
+        let hog = parts.filter(|part| part["cause"] == "priority-inversion" && part["who"] == "mid-hog");
+        hog.map(|part| part["ns"].as_i64().unwrap()).sum()
+    };
+    // Until the waiter has lent its priority the hog may run; then no more.
+    let whole: i64 = samples.iter().map(|sample| sample["latency_ns"].as_i64().unwrap()).sum();
+    let sum: i64 = samples.iter().map(inverted).sum();
+    assert!(sum * 10 < whole, "{sum} of {whole} ns");
+}
+
+/// A more urgent thread on one CPU and a less urgent one on another want the same lock; between them in rank a hog takes the CPU of the less urgent
+/// one now and then. The waits of the urgent one, and when the hog ran.
+fn contended(arena: &Arena, test: &str, lock: &str) -> Option<(Value, Vec<(MonotonicNs, MonotonicNs)>)> {
+    let (low, high) = (arena.cpu - 1, arena.cpu);
+    arena.place.write(
+        "experiment.toml",
+        format!(
+            "[[measure]]\nkind = 'mutex'\nthreads = 2\ncpus = '{low}-{high}'\npolicy = 'fifo'\npriority = 80\npriorities = [10, 80]\n\
+             lock = '{lock}'\nhold = '200us'\nterms = 40\nduration = '3s'\n"
+        )
+        .as_bytes(),
+    );
+    let hog = Disturber::start("mid-hog", low, Some(50), Duration::from_millis(6), Duration::from_millis(17));
+    let measured = arena.measure(test, &["run", "experiment.toml"]);
+    let bursts = hog.stop();
+    measured?;
+    Some((arena.explained(&["--series", "mutex/1"]), bursts))
+}
