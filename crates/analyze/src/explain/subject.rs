@@ -9,6 +9,9 @@ use punctual_core::{Event, MonotonicNs, Nanos, What};
 /// map it too), and so much more for each page of a large one.
 const FAULT: Nanos = Nanos(20_000);
 const FAULT_PER_PAGE: Nanos = Nanos(1_000);
+/// Where the next that is heard of a thread is a fault on a page so near, it touches one page after the other, and does little else: all until then
+/// is the fault's, if it is not longer than this.
+const NEXT: (u64, Nanos) = (64 << 12, Nanos(1_000_000));
 
 /// A thread, and the places of what is about it among the scene's events.
 pub struct Subject {
@@ -117,6 +120,7 @@ impl Subject {
     fn does(&mut self, place: u32, event: &Event, open: &mut Open) {
         let at = event.at;
         if open.ends_fault(event) {
+            open.goes_on_page_by_page(event);
             self.faults.extend(open.fault_until(at));
         }
         match event.what {
@@ -151,9 +155,9 @@ impl Subject {
                 self.reclaim_events.push(place);
                 self.reclaims.extend(open.reclaim.take().map(|from| (from, at)));
             }
-            What::PageFault { .. } => {
+            What::PageFault { address, .. } => {
                 self.fault_events.push(place);
-                open.fault = Some(Fault { from: at, longest: FAULT, away: false });
+                open.fault = Some(Fault { from: at, address, longest: FAULT, away: false });
             }
             What::PageAlloc { order, .. } => open.needs_pages(order),
             _ => {}
@@ -234,6 +238,7 @@ struct Open {
 #[derive(Clone, Copy)]
 struct Fault {
     from: MonotonicNs,
+    address: u64,
     longest: Nanos,
     away: bool,
 }
@@ -253,6 +258,14 @@ impl Open {
                     | What::Call { .. }
                     | What::Sample { .. }
             )
+    }
+
+    fn goes_on_page_by_page(&mut self, event: &Event) {
+        if let (Some(fault), What::PageFault { address, .. }) = (&mut self.fault, event.what)
+            && address.abs_diff(fault.address) <= NEXT.0
+        {
+            fault.longest = fault.longest.max(NEXT.1);
+        }
     }
 
     /// The fault ended at `at`, or when it had taken as long as one takes.

@@ -53,7 +53,8 @@ fn first_touches_are_blamed_on_page_faults() {
     let traced = command.output().expect("punctual starts");
     assert_eq!(traced.status.code(), Some(0), "{}", text(&traced));
     let told = place.punctual(&["explain", "bundle", "--json", "--pair", "touch", "--worst", "40"]);
-    let document: Value = serde_json::from_slice(&told.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&told)));
+    let document: Value =
+        serde_json::from_slice(&told.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&told)));
     let all = document["samples"].as_array().unwrap().iter();
     // What others took of the CPU is theirs: it is not what this test made.
     let own = |sample: &&Value| {

@@ -57,7 +57,7 @@ fn who_cannot_be_preempted_is_named_with_its_system_call() {
     };
     let waker = std::thread::Builder::new().name("wakes-them-all".to_owned()).spawn(body).unwrap();
     let cpu = arena.cpu.to_string();
-    let arguments = ["measure", "timer", "--cpus", &cpu, "--priority", "80", "--interval", "200us", "--duration", "3s"];
+    let arguments = ["measure", "timer", "--cpus", &cpu, "--priority", "80", "-s", "period=200us", "--duration", "3s"];
     let measured = arena.measure(test, &arguments);
     gate.ends.store(true, Ordering::Relaxed);
     let bursts = waker.join().unwrap();
@@ -74,7 +74,9 @@ fn who_cannot_be_preempted_is_named_with_its_system_call() {
         return;
     }
     let causes = ["not-switched", "timer-late"];
-    assert_right(&late, 5, |part| causes.iter().any(|cause| part["cause"] == *cause) && part["who"] == "wakes-them-all");
+    assert_right(&late, 5, |part| {
+        causes.iter().any(|cause| part["cause"] == *cause) && part["who"] == "wakes-them-all"
+    });
     let named = |sample: &&&serde_json::Value| {
         sample["parts"].as_array().unwrap().iter().any(|part| part["syscall"] == "futex")
     };

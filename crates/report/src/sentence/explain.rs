@@ -287,9 +287,9 @@ impl Teller<'_> {
         sums.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
         let kept_off: Vec<&(&Part, Nanos)> = sums.iter().filter(|(other, _)| is_kept_off(other.cause)).collect();
         let long = |time: Nanos| share(time, part.span()) >= 0.05;
-        let others = sums.iter().filter(|(other, time)| {
-            long(*time) && other.cause != Cause::Unknown && !is_kept_off(other.cause)
-        });
+        let others = sums
+            .iter()
+            .filter(|(other, time)| long(*time) && other.cause != Cause::Unknown && !is_kept_off(other.cause));
         let mut said: Vec<String> = others.take(TOLD).map(|(other, time)| self.briefly(other, *time)).collect();
         let sum = kept_off.iter().fold(Nanos::ZERO, |sum, (_, time)| sum + *time);
         if let Some((most, _)) = kept_off.first().filter(|_| long(sum)) {
@@ -348,7 +348,8 @@ impl Teller<'_> {
         let frames = self.names.stack(same.filter_map(|part| part.stack).next()?);
         let who = plain(&self.names.task(reason.part.cause.task()?));
         let entry = frames.iter().rposition(|frame| frame.starts_with("asm_"));
-        let below: Vec<String> = frames[entry.map_or(0, |entry| entry + 1)..].iter().take(FRAMES).map(|f| plain(f)).collect();
+        let below: Vec<String> =
+            frames[entry.map_or(0, |entry| entry + 1)..].iter().take(FRAMES).map(|f| plain(f)).collect();
         match (below.is_empty(), entry) {
             (true, Some(_)) => Some(format!(
                 "When the interrupt came {who} was in user mode, by its kernel stack: the interrupt itself was late, as under a hypervisor."
