@@ -42,7 +42,8 @@ fn every_fixture_opens() {
             !series.state.data.worst.is_empty()
                 || series.log().is_ok_and(|log| !(log.samples.is_empty() && log.windows.is_empty()))
         });
-        assert_drawn(&seen, if timed { 3 } else { 2 });
+        let accounted = bundle.series().any(|(_, series)| series.account.known().is_some());
+        assert_drawn(&seen, 2 + usize::from(timed) + usize::from(accounted));
     }
 }
 

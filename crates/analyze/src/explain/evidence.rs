@@ -30,9 +30,10 @@ pub fn of(
         }
         Cause::Itself { .. } => own(&subject.runs),
         Cause::Lock { .. } => both(own(&subject.lock_events), own(&subject.about)),
-        Cause::PageFault => {
-            look.before(&subject.fault_events, |_| true).into_iter().chain(own(&subject.about)).collect()
-        }
+        // Without the fault itself nothing proves one.
+        Cause::PageFault => look
+            .before(&subject.fault_events, |_| true)
+            .map_or_else(Vec::new, |fault| both(vec![fault], own(&subject.about))),
         Cause::Reclaim => own(&subject.reclaim_events),
         Cause::Io { device } => io(&look, subject, device),
         Cause::Waking { .. } | Cause::Sleeping { .. } => own(&subject.about),
