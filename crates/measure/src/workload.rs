@@ -140,7 +140,8 @@ pub struct Ended {
     pub notes: Notes,
 }
 
-fn parts(order: &Order) -> Result<Parts, PrepareError> {
+/// Opens what the measure needs, and tells what is missing. No thread of it is started; dropped, it gives everything back.
+pub fn parts(order: &Order) -> Result<Parts, PrepareError> {
     match &order.workload {
         Workload::Timer(plan) => Ok(timer::parts(order, plan)),
         Workload::Syscall(plan) => syscall::parts(order, plan),

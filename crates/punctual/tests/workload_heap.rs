@@ -151,8 +151,9 @@ fn an_allocator_that_is_not_there_is_refused() {
         (file.to_str().expect("UTF-8"), "is not a library"),
     ] {
         let setting = format!("allocator={allocator}");
-        let output = place.punctual(&["measure", "heap", "-q", "--count", "5", "--output", &bundle(), "-s", &setting]);
-        assert_ne!(output.status.code(), Some(0), "{allocator}");
+        let name = bundle();
+        let output = place.punctual(&["measure", "heap", "-q", "--count", "5", "--output", &name, "-s", &setting]);
+        common::assert_refused(&output, &place.path().join(&name));
         assert!(text(&output).contains(words) && text(&output).contains(allocator), "{}", text(&output));
     }
     // A library, but none that allocates.
@@ -163,7 +164,9 @@ fn an_allocator_that_is_not_there_is_refused() {
         return println!("SKIPPED: lacks a libm.so.6 at its usual place");
     };
     let setting = format!("allocator={library}");
-    let output = place.punctual(&["measure", "heap", "-q", "--count", "5", "--output", &bundle(), "-s", &setting]);
+    let name = bundle();
+    let output = place.punctual(&["measure", "heap", "-q", "--count", "5", "--output", &name, "-s", &setting]);
+    common::assert_refused(&output, &place.path().join(&name));
     assert!(text(&output).contains("was not taken"), "{}", text(&output));
 }
 

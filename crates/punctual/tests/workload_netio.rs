@@ -131,7 +131,7 @@ fn refused(place: &Place, settings: &[&str]) -> String {
     let mut arguments = vec!["measure", "netio", "-q", "--policy", "other", "--count", "5", "--output", &name];
     settings.iter().for_each(|setting| arguments.extend(["-s", *setting]));
     let output = place.punctual(&arguments);
-    assert!(output.status.code().is_some_and(|code| code != 0), "{settings:?}: {}", text(&output));
+    common::assert_refused(&output, &place.path().join(&name));
     text(&output)
 }
 

@@ -166,8 +166,7 @@ fn refused(place: &Place, directory: &str, more: &[&str]) -> String {
         &[&["measure", "storage", "-q", "--policy", "other", "--count", "5", "--output", &name, "-s", &setting], more]
             .concat(),
     );
-    assert_ne!(output.status.code(), Some(0), "{directory}: {}", text(&output));
-    assert!(output.status.code().is_some(), "{directory}: it was killed: {}", text(&output));
+    common::assert_refused(&output, &place.path().join(&name));
     text(&output)
 }
 

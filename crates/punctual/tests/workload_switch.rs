@@ -203,7 +203,8 @@ fn what_cannot_be_is_refused() {
     let refused = place.punctual(&["measure", "switch", "-q", "--cpus", "1023"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
     // One CPU has no other.
-    let refused =
-        place.punctual(&["measure", "switch", "-q", "--cpus", "0", "-s", "distance=other-cpu", "--count", "10"]);
-    assert!(!refused.status.success() && text(&refused).contains("there are not two CPUs in 0"), "{}", text(&refused));
+    let one = ["measure", "switch", "-q", "--cpus", "0", "-s", "distance=other-cpu", "--count", "10", "-o", "one"];
+    let refused = place.punctual(&one);
+    common::assert_refused(&refused, &place.path().join("one"));
+    assert!(text(&refused).contains("there are not two CPUs in 0"), "{}", text(&refused));
 }

@@ -31,7 +31,7 @@ const KEPT: usize = 4_096;
 const REST: Nanos = Nanos::MILLI;
 
 pub(super) fn parts(order: &Order, plan: &MutexPlan) -> Result<Parts, PrepareError> {
-    let needs = |why| PrepareError::Needs(format!("{}: this lock is not to be had: {why}", order.name));
+    let needs = |why| PrepareError::Needs(format!("this lock is not to be had: {why}"));
     let threads = order.threads.len();
     let rests = order.threads.iter().any(|thread| thread.scheduling.policy.is_real_time());
     let shared = Size { threads, log: LOG, rounds: plan.rounds, rests };

@@ -35,7 +35,7 @@ pub(super) fn parts(order: &Order, plan: &StoragePlan) -> Result<Parts, PrepareE
     let Some(first) = order.series.first() else {
         return Err(PrepareError::Needs("storage has no series".to_owned()));
     };
-    let needs = |why: String| PrepareError::Needs(format!("{}: {why}", order.name));
+    let needs = PrepareError::Needs;
     let file = file::opened(&plan.directory).map_err(needs)?;
     let place = Place::of(&file, &plan.directory);
     let on = |why: String| needs(format!("on {} in {}: {why}", place.kind(), plan.directory.display()));

@@ -34,7 +34,7 @@ const WARM_UP: u64 = 8;
 const KEPT: usize = 4_096;
 
 pub(super) fn parts(order: &Order, plan: &SwitchPlan) -> Result<Parts, PrepareError> {
-    let needs = |why: String| PrepareError::Needs(format!("{}: {why}", order.name));
+    let needs = PrepareError::Needs;
     let thread = order.threads.first().ok_or_else(|| needs("it has no thread".to_owned()))?;
     let tasks = plan.ring as usize;
     let processes = plan.tasks == Tasks::Processes;

@@ -30,7 +30,9 @@ pub(super) fn parts(order: &Order, plan: &SyscallPlan) -> Result<Parts, PrepareE
     for series in &order.series {
         let (writer, feed) = sink::tally(series.shape);
         let subject = series.name.clone();
-        let calls = Calls::new(plan).map_err(|why| PrepareError::Needs(format!("{subject}: {why}")))?;
+        let told =
+            |why: io::Error| format!("what it works on cannot be made: {why}: are too many files open (`ulimit -n`)?");
+        let calls = Calls::new(plan).map_err(|why| PrepareError::Needs(told(why)))?;
         let course = Course::of(order, series, pace);
         let stop = Arc::clone(&order.stop);
         parts.tasks.push(Box::new(Syscalls {

@@ -5,7 +5,7 @@ use punctual_bundle::meta::MeasureMeta;
 use punctual_core::{CpuSet, Finding, Nanos};
 use punctual_host::task::usage::Usage;
 use punctual_measure::sink::Feed;
-use punctual_measure::workload::{self, Order, Rooms, Running, Waiting};
+use punctual_measure::workload::{self, Order, Parts, Rooms, Running, Waiting};
 
 /// A measure that is prepared, runs, or has ended.
 pub struct MeasureRun {
@@ -45,6 +45,11 @@ impl Rooms for PartitionRooms<'_> {
             }
         }
     }
+}
+
+/// Asks for what a measure needs; it is there, and held, as long as what comes back.
+pub fn ask(order: &Order) -> Result<Parts, String> {
+    workload::parts(order).map_err(|why| format!("{}: {why}", order.name))
 }
 
 impl MeasureRun {

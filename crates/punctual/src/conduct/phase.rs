@@ -61,8 +61,22 @@ pub struct LoadTally {
     pub failures: u64,
 }
 
-/// Runs the phases in order until one ends the run.
-pub fn run_all(run: &mut Run, watcher: &mut dyn Watcher) -> (Vec<PhaseRun>, Outcome) {
+/// Why a phase did not go on.
+pub enum Halt {
+    /// What a measure needs is not there: none of the phase was started.
+    Missing(String),
+    /// It failed on the way.
+    Failed(String),
+}
+
+impl From<String> for Halt {
+    fn from(why: String) -> Halt {
+        Halt::Failed(why)
+    }
+}
+
+/// Runs the phases in order until one ends the run. The error says what the first of them lacks: nothing was started then.
+pub fn run_all(run: &mut Run, watcher: &mut dyn Watcher) -> Result<(Vec<PhaseRun>, Outcome), String> {
     let mut done = Vec::new();
     let plan = run.plan;
     for (index, phase) in plan.phases.iter().enumerate() {
@@ -71,11 +85,12 @@ pub fn run_all(run: &mut Run, watcher: &mut dyn Watcher) -> (Vec<PhaseRun>, Outc
         done.push(current);
         match ended {
             Ok(None) => {}
-            Ok(Some(outcome)) => return (done, outcome),
-            Err(why) => return (done, Outcome::Failed { why }),
+            Ok(Some(outcome)) => return Ok((done, outcome)),
+            Err(Halt::Missing(why)) if index == 0 => return Err(why),
+            Err(Halt::Missing(why) | Halt::Failed(why)) => return Ok((done, Outcome::Failed { why })),
         }
     }
-    (done, Outcome::Completed)
+    Ok((done, Outcome::Completed))
 }
 
 fn begin(phase: &PhasePlan) -> PhaseMeta {
@@ -115,7 +130,7 @@ struct Conductor<'r, 'p, 'w> {
 }
 
 /// An end of the run, or `None` while it goes on; an error fails it.
-type Step = Result<Option<Outcome>, String>;
+type Step = Result<Option<Outcome>, Halt>;
 
 impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
     fn new(run: &'r mut Run<'p>, index: usize, phase: &'p PhasePlan, watcher: &'w mut dyn Watcher) -> Self {
@@ -185,13 +200,14 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
     }
 
     /// The threads of each measure, and a pair of files for each series.
-    fn prepare(&mut self, current: &mut PhaseRun) -> Result<(), String> {
+    fn prepare(&mut self, current: &mut PhaseRun) -> Result<(), Halt> {
         let plan = self.run.plan;
         for measure in &self.phase.measures {
             let first = current.series.len();
             let order = mapping::order(measure, first, plan, &self.stop);
             let rooms = PartitionRooms(self.run.partition.as_ref());
-            let (mut prepared, waiting) = MeasureRun::prepare(&order, &rooms, first..first + order.series.len())?;
+            let (mut prepared, waiting) =
+                MeasureRun::prepare(&order, &rooms, first..first + order.series.len()).map_err(Halt::Missing)?;
             let threads: Vec<_> = waiting.prepared().collect();
             for (planned, thread) in measure.threads.iter().zip(&threads) {
                 let subject = format!("{}/{}", self.phase.name, planned.name);
@@ -260,7 +276,7 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
                 }
                 Event::NotStarted { load, why } => {
                     let name = self.tallies.get(load).map_or("?", |tally| tally.name.as_str());
-                    return Err(format!("the load {name} could not be started: {why}"));
+                    return Err(format!("the load {name} could not be started: {why}").into());
                 }
                 Event::Ended { load, how, success, then } => {
                     let Some(tally) = self.tallies.get_mut(load) else { continue };

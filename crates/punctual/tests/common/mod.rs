@@ -58,6 +58,15 @@ pub fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
+/// It was refused before anything started: exit code 2, no bundle, and the measure named once.
+pub fn assert_refused(output: &Output, bundle: &Path) {
+    let said = text(output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(!bundle.exists(), "{} is left behind: {said}", bundle.display());
+    let words: Vec<&str> = said.split_whitespace().collect();
+    assert!(!words.windows(2).any(|two| two[0] == two[1] && two[0].ends_with(':')), "a name twice: {said}");
+}
+
 /// Waits until something is so; a bound against hanging, not a measurement.
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(30);
