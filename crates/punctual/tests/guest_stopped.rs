@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Place, kill, text};
-use punctual_lab::{GuestFile, GuestResult, Job, Outcome, testing};
+use punctual_lab::{GuestFile, GuestResult, Job, Outcome, Phase, Wish, testing};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -34,18 +34,22 @@ fn stopped() -> Option<GuestResult> {
     guest.files = vec![GuestFile::text("/experiment.toml", EXPERIMENT)];
     guest.job =
         Job::Script("punctual run --quiet /experiment.toml --output /results/bundle; echo $? >/results/status".into());
-    let ended = AtomicBool::new(false);
+    let (began, ended) = (AtomicBool::new(false), AtomicBool::new(false));
     let result = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !ended.load(Ordering::Relaxed) {
                 std::thread::sleep(RUNNING);
-                let Some(pid) = emulator() else { continue };
+                // A kernel that boots does not like it.
+                let Some(pid) = emulator().filter(|_| began.load(Ordering::Relaxed)) else { continue };
                 kill(pid, "STOP");
                 std::thread::sleep(STOPPED);
                 kill(pid, "CONT");
             }
         });
-        let result = guest.run();
+        let result = guest.run_watched(&mut |progress| {
+            began.store(matches!(progress.phase, Phase::Job), Ordering::Relaxed);
+            Wish::GoOn
+        });
         ended.store(true, Ordering::Relaxed);
         result
     });
