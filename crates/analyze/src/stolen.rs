@@ -12,6 +12,8 @@ const LATE: Nanos = Nanos::from_millis(1);
 pub const SHORTEST: Nanos = LATE;
 /// So many events of a CPU after the silence are looked through for the timers that waited.
 const NEARBY: usize = 32;
+/// So many events of all CPUs are: the first that comes back may do much before the second does.
+const LOOKED: usize = 8_192;
 /// A CPU that takes longer to come back has reasons of its own.
 const RETURN: Nanos = Nanos::from_millis(50);
 
@@ -44,10 +46,9 @@ fn hole(events: &[Event], silent_from: MonotonicNs, place: usize) -> Option<Hole
     let to = events.get(place)?.at;
     let (mut cpus, mut looked) = (CpuSet::new(), std::collections::HashMap::<u16, usize>::new());
     let (mut evidence, mut from) = (Vec::new(), to);
-    for (later, event) in events.iter().enumerate().skip(place) {
-        let seen = looked.entry(event.cpu).or_default();
-        *seen += 1;
-        if event.at - to > RETURN || *seen > NEARBY && looked.values().all(|seen| *seen > NEARBY) {
+    for (later, event) in events.iter().enumerate().skip(place).take(LOOKED) {
+        *looked.entry(event.cpu).or_default() += 1;
+        if event.at - to > RETURN {
             break;
         }
         let What::HrtimerExpireEntry { expires: Some(expires), .. } = event.what else { continue };
@@ -85,6 +86,15 @@ mod tests {
         ];
         let hole = Hole { from: MonotonicNs(1_000_000), to: MonotonicNs(20_000_000), evidence: vec![2, 3] };
         assert_eq!(holes(&events), [hole]);
+    }
+
+    #[test]
+    fn the_first_cpu_that_comes_back_may_do_much_before_the_second() {
+        let busy = (0..500).map(|k| idle(20_000_100 + k * 1_000, 0));
+        let mut events = vec![idle(0, 0), idle(10, 1), expiry(20_000_000, 0, 1_000_000)];
+        events.extend(busy);
+        events.push(expiry(25_000_000, 1, 3_000_000));
+        assert_eq!(holes(&events).len(), 1);
     }
 
     #[test]
