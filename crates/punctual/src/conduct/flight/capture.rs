@@ -13,6 +13,11 @@ use std::collections::BTreeSet;
 const WINDOW: usize = 4 << 20;
 /// So much after the end of a sample is kept: the ends of what was under way.
 const AFTER: Nanos = Nanos::from_micros(200);
+/// The same of one so late that the machine may have stood still: what the other CPUs did when they came back proves it, and a hypervisor gives
+/// them back one by one.
+const AFTER_LONG: Nanos = Nanos::from_millis(10);
+/// A sample that is so late.
+pub const LONG: Nanos = Nanos::MILLI;
 /// How often a CPU is asked again whose writers were at work.
 const ASKS: usize = 5;
 
@@ -36,10 +41,11 @@ pub fn window(
 ) -> Option<Window> {
     let (due, woke) = on_monotonic(of.clock, sample)?;
     let own = u16::try_from(sample.cpu).ok()?;
+    let after = if woke - due >= LONG { AFTER_LONG } else { AFTER };
     let mut all: Vec<Around> = Vec::new();
     let mut left_out = CpuSet::new();
     for cpu in std::iter::once(usize::from(own)).chain(cpus.iter().filter(|cpu| *cpu != usize::from(own))) {
-        match around(recorder, cpu as u16, (due + Nanos(-rule.before.ns()), woke), of.tid) {
+        match around(recorder, cpu as u16, (due + Nanos(-rule.before.ns()), woke), after, of.tid) {
             Some(around) if cpu == usize::from(own) && around.whole_from >= woke => return None,
             Some(around) => all.push(around),
             None if cpu == usize::from(own) => return None,
@@ -75,14 +81,20 @@ fn on_monotonic(of: Clock, sample: &Sample) -> Option<(MonotonicNs, MonotonicNs)
     (woke <= clock::monotonic() + Nanos::MILLI).then_some((due, woke))
 }
 
-fn around(recorder: &mut Recorder, cpu: u16, (from, to): (MonotonicNs, MonotonicNs), tid: Tid) -> Option<Around> {
+fn around(
+    recorder: &mut Recorder,
+    cpu: u16,
+    (from, to): (MonotonicNs, MonotonicNs),
+    after: Nanos,
+    tid: Tid,
+) -> Option<Around> {
     let window = (0..ASKS).find_map(|_| recorder.window(cpu, from, to))?;
     let (mut records, whole_from) = (window.records, window.whole_from);
     let (mut tids, mut concerns, mut end) = (BTreeSet::new(), false, 0);
     let mut events = wire::decode(&records);
     while let Some(event) = events.next() {
         let Ok(event) = event else { continue };
-        if event.at > to + AFTER {
+        if event.at > to + after {
             continue;
         }
         end = events.position();

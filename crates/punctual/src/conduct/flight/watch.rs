@@ -5,7 +5,7 @@ use super::shelf::Shelf;
 use super::{Watched, capture};
 use punctual_bundle::windows::{KeptRule, SeriesWindows};
 use punctual_core::event::{Names, Recorded};
-use punctual_core::{CpuSet, Nanos, Sample};
+use punctual_core::{CpuSet, Sample};
 use punctual_record::Recorder;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
@@ -14,10 +14,7 @@ use std::time::Duration;
 /// How often samples are looked at: a small part of what a buffer holds of a busy CPU.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A sample that is so late may be one of a machine that stood still: what the other CPUs did when they came back proves it, and a
-/// hypervisor gives them back one by one.
-const LONG: Nanos = Nanos::MILLI;
-/// So long the copy waits for that. The recorder gives as much beyond a window's end.
+/// So long the copy of a long wait's window waits for what the other CPUs do when they come back.
 const AFTERWARDS: Duration = Duration::from_millis(10);
 
 /// What the conducting thread wants.
@@ -120,7 +117,7 @@ impl Watch {
     /// Copies the windows of these samples, the worst first: it is the last that are overwritten meanwhile, if any.
     fn capture(&mut self, place: usize, samples: Vec<Sample>) {
         let any = !samples.is_empty();
-        if samples.iter().any(|sample| sample.latency() >= LONG) {
+        if samples.iter().any(|sample| sample.latency() >= capture::LONG) {
             std::thread::sleep(AFTERWARDS);
         }
         for sample in samples {
