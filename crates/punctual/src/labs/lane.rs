@@ -58,12 +58,11 @@ pub fn limit(target: &TargetPlan) -> Option<&'static str> {
              line, of memory or of files in the guest is another timeline: a claim about a kernel needs several seeds."
         }
         Acceleration::Tcg => {
-            "Emulation in this machine's time (tcg): not deterministic. Its latencies hold what this machine did meanwhile, milliseconds \
-             in the worst case on every kernel: good for behaviour, no measure of a kernel's worst case."
+            "Emulation in this machine's time (tcg), not deterministic: latencies hold what this machine did meanwhile, milliseconds in the worst \
+             case on every kernel. Good for behaviour, no measure of a kernel's worst case."
         }
         Acceleration::Kvm => {
-            "A virtual machine in this machine's time (kvm): not deterministic. Its latencies hold what this machine and its hypervisor did \
-             meanwhile."
+            "A virtual machine in this machine's time (kvm), not deterministic: latencies hold what this machine and its hypervisor did meanwhile."
         }
     })
 }

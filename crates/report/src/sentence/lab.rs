@@ -43,12 +43,13 @@ pub fn series(lab: &LabDocument) -> Vec<(String, String)> {
     all
 }
 
-/// `×0.12`, `×37`.
+/// `×0.003`, `×0.12`, `×37`.
 pub fn times(ratio: f64) -> String {
     match ratio {
         r if r >= 100.0 => format!("×{r:.0}"),
         r if r >= 10.0 => format!("×{r:.1}"),
-        r => format!("×{r:.2}"),
+        r if r >= 0.1 => format!("×{r:.2}"),
+        r => format!("×{r:.3}"),
     }
 }
 
@@ -102,9 +103,6 @@ pub fn worst_command(lab: &LabDocument, directory: &str) -> Option<String> {
     let (cell, seed, max) = worst(lab)?;
     let of_seed = seed.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
     let command = replay(directory, cell, seed.seed);
-    Some(format!(
-        "{} µs in {}{of_seed}: {command} (exactly the same run: --plain)",
-        micros(Nanos(max)),
-        plain(&cell.name)
-    ))
+    let exactly = if cell.target.ends_with("virtual time") { " (exactly the same run: --plain)" } else { "" };
+    Some(format!("{} µs in {}{of_seed}: {command}{exactly}", micros(Nanos(max)), plain(&cell.name)))
 }

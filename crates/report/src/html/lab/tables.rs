@@ -22,8 +22,13 @@ fn whole(ns: Option<i64>) -> Cell {
     time(ns.map(|ns| ns as f64))
 }
 
+/// A phase is named only where it is not called like the series' own measure, or like the only phase of an experiment.
 fn title(series: &CellSeries) -> String {
-    name(&format!("{}/{}", series.figures.phase, series.figures.series))
+    let figures = &series.figures;
+    match figures.phase == "main" || figures.phase == figures.measure {
+        true => name(&figures.series),
+        false => name(&format!("{}/{}", figures.phase, figures.series)),
+    }
 }
 
 fn bounded(caption: String, rows: &mut Vec<Vec<Cell>>) -> String {
