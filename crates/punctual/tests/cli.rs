@@ -7,12 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 30] = [
+const COMMANDS: [&str; 34] = [
     "",
     "run",
     "show",
     "report",
     "compare",
+    "lab",
+    "lab run",
+    "lab replay",
+    "lab report",
     "pairs",
     "occupancy",
     "tail",

@@ -105,8 +105,8 @@ struct House<'a> {
     pending: Vec<usize>,
     running: Vec<Running>,
     done: Vec<Done>,
-    /// What runs took, with what was expected of them.
-    took: Vec<(Nanos, Nanos)>,
+    /// What runs took, with what was expected of them where that was known.
+    took: Vec<(Nanos, Option<Nanos>)>,
 }
 
 impl House<'_> {
@@ -189,8 +189,8 @@ impl House<'_> {
             let _ = fs::rename(&unfinished, &kept);
             Done::Failed { why, exit_code, took }
         };
-        if let (Done::Whole(_), Some(expected)) = (&done, self.planned.expected(job.cell)) {
-            self.took.push((took, expected));
+        if matches!(done, Done::Whole(_)) {
+            self.took.push((took, self.planned.expected(job.cell)));
         }
         let failure = match &done {
             Done::Failed { why, .. } => Some(why.clone()),
@@ -204,17 +204,20 @@ impl House<'_> {
 
     /// How long the rest takes, from what runs took in relation to what was expected; `None` where nobody knows.
     fn left(&self) -> Option<Nanos> {
-        let sums = self
-            .took
-            .iter()
-            .fold((0.0, 0.0), |(took, expected), (t, e)| (took + t.ns() as f64, expected + e.ns() as f64));
+        let ns_of = |time: Nanos| time.ns() as f64;
+        let known = self.took.iter().filter_map(|(took, expected)| Some((ns_of(*took), ns_of((*expected)?))));
+        let sums = known.fold((0.0, 0.0), |(took, expected), (t, e)| (took + t, expected + e));
         let factor = if sums.1 > 0.0 { sums.0 / sums.1 } else { 1.0 };
+        // Of a cell that does not say how long it takes, what the others took.
+        let all: f64 = self.took.iter().map(|(took, _)| ns_of(*took)).sum();
+        let mean = (!self.took.is_empty()).then(|| all / self.took.len() as f64);
+        let expected = |cell: usize| self.planned.expected(cell).map(|time| ns_of(time) * factor).or(mean);
         let mut side_by_side = 0.0;
         let mut alone = 0.0;
         let rest = self.pending.iter().map(|k| (*k, 0.0));
         let going_on = self.running.iter().map(|running| (running.job, running.began.elapsed().as_nanos() as f64));
         for (job, so_far) in rest.chain(going_on) {
-            let expected = self.planned.expected(self.jobs[job].cell)?.ns() as f64 * factor;
+            let expected = expected(self.jobs[job].cell)?;
             match self.lane(job) {
                 Lane::Machine => alone += (expected - so_far).max(0.0),
                 Lane::Virtual | Lane::Remote(_) => side_by_side += (expected - so_far).max(0.0),
