@@ -146,3 +146,36 @@ fn a_bundle_without_events_says_how_to_get_them() {
     assert_eq!(told.status.code(), Some(2));
     assert!(text(&told).contains("punctual run --explain"), "{}", text(&told));
 }
+
+#[test]
+fn every_fixture_is_explained_or_says_why_not() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles");
+    let mut sources = BTreeSet::new();
+    for fixture in std::fs::read_dir(fixtures).unwrap().flatten().map(|entry| entry.path()) {
+        let told = punctual().args(["explain", "--json"]).arg(&fixture).output().unwrap();
+        match told.status.code() {
+            Some(0) => {
+                let document: Value = serde_json::from_slice(&told.stdout).unwrap();
+                for sample in document["samples"].as_array().unwrap() {
+                    let parts = sample["parts"].as_array().unwrap().iter();
+                    let sum: i64 = parts.map(|part| part["ns"].as_i64().unwrap()).sum();
+                    assert_eq!(Some(sum), sample["latency_ns"].as_i64(), "{}: {sample}", fixture.display());
+                }
+                let any = !document["samples"].as_array().unwrap().is_empty();
+                sources.extend(any.then(|| document["source"].as_str().unwrap().to_owned()));
+            }
+            Some(2) => assert!(text(&told).contains("nothing to explain"), "{}", text(&told)),
+            _ => panic!("{}: {}", fixture.display(), text(&told)),
+        }
+        let for_people = punctual().arg("explain").arg(&fixture).output().unwrap();
+        assert_eq!(for_people.status.code(), told.status.code(), "{}", text(&for_people));
+        let shown = punctual().arg("show").arg(&fixture).output().unwrap();
+        assert_eq!(
+            text(&shown).contains("worst samples explained"),
+            fixture.ends_with("explained"),
+            "{}",
+            text(&shown)
+        );
+    }
+    assert!(sources.contains("windows"), "{sources:?}");
+}
