@@ -3,6 +3,7 @@
 mod chrome;
 mod csv;
 mod cyclictest;
+mod explained;
 mod gnuplot;
 mod hdr;
 mod json;
@@ -18,6 +19,7 @@ use punctual_bundle::{Bundle, BundleError, Series};
 use punctual_core::event::{Event, Names, Recorded};
 use std::io::{self, Write};
 
+pub use explained::export_explained;
 pub use junit::{gate_message as junit_message, write_gates as write_junit_of_gates};
 pub use junit_lab::write as write_junit_of_lab;
 pub use systress::{Layout, file_name as systress_file_name, write_series as write_systress_series};

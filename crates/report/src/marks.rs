@@ -111,11 +111,11 @@ impl<'a> Marks<'a> {
 }
 
 impl<'a> Mark<'a> {
-    fn new(lane: Lane, name: impl Into<Cow<'a, str>>, shape: Shape) -> Mark<'a> {
+    pub(crate) fn new(lane: Lane, name: impl Into<Cow<'a, str>>, shape: Shape) -> Mark<'a> {
         Mark { lane, name: name.into(), shape, details: Vec::new(), wake: None, function: None }
     }
 
-    fn with(mut self, details: Details<'a>) -> Mark<'a> {
+    pub(crate) fn with(mut self, details: Details<'a>) -> Mark<'a> {
         self.details.extend(details);
         self
     }

@@ -7,8 +7,8 @@ use crate::explained::{self, Wanted};
 use crate::output;
 use punctual_analyze::Explanations;
 use punctual_bundle::Bundle;
-use punctual_core::{Event, Nanos};
-use punctual_report::export::{self, ExportError, Format, RecordingInput};
+use punctual_core::Nanos;
+use punctual_report::export::{self, ExportError};
 use punctual_report::sentence::advice::Rules;
 use punctual_report::terminal;
 use std::path::{Path, PathBuf};
@@ -92,20 +92,14 @@ pub fn brief(bundle: &Bundle) -> String {
     format!("\n{text}  punctual explain {} tells more\n", shown(&bundle.directory))
 }
 
-/// The events of all windows as one trace. Where windows overlap, an event is there once.
+/// The events of all windows as one trace, with what the time of each sample went to.
 fn write_perfetto(bundle: &Bundle, explanations: &Explanations, path: &Path) -> Result<(), Failure> {
-    let mut events: Vec<&Event> = explanations.samples.iter().flat_map(|sample| &sample.events).collect();
-    events.sort_by_key(|event| (event.at, event.cpu));
-    events.dedup();
     let environment: Option<serde_json::Value> = bundle.document("environment").unwrap_or_default();
     let release = environment.as_ref().and_then(|document| document["kernel"]["release"]["known"].as_str());
-    let input = RecordingInput { recorded: &explanations.recorded, names: &explanations.names, release };
     output::stream_to(Some(path), |out| {
-        export::export_recording(input, events.iter().map(|event| **event), Format::Perfetto, out).map_err(|error| {
-            match error {
-                ExportError::Write(error) => error.into(),
-                other => Failure::failed(other),
-            }
+        export::export_explained(explanations, release, out).map_err(|error| match error {
+            ExportError::Write(error) => error.into(),
+            other => Failure::failed(other),
         })
     })
 }

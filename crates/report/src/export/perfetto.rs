@@ -16,7 +16,7 @@ mod tracks;
 mod wire;
 
 use super::RecordingInput;
-use crate::marks::Marks;
+use crate::marks::{Mark, Marks};
 use packets::Packets;
 use punctual_core::event::Recorded;
 use punctual_core::{Event, MonotonicNs};
@@ -32,8 +32,18 @@ const STATES_SINCE: &str = "4.14 (or later: the recording does not say)";
 
 /// Writes the whole trace. Events come in the order of time.
 pub fn write(
-    RecordingInput { recorded, names, release }: RecordingInput<'_>,
+    input: RecordingInput<'_>,
     events: impl IntoIterator<Item = Event>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    write_with(input, events, &[], out)
+}
+
+/// The same with marks beside those of the events.
+pub fn write_with<'a>(
+    RecordingInput { recorded, names, release }: RecordingInput<'a>,
+    events: impl IntoIterator<Item = Event>,
+    beside: &[Mark<'a>],
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut packets = Packets::new(out);
@@ -53,7 +63,7 @@ pub fn write(
         }
     }
     marks.finish(&mut drawn);
-    for mark in &drawn {
+    for mark in drawn.iter().chain(beside) {
         slices.write(mark, &mut packets)?;
     }
     kernel.finish(&mut packets)?;

@@ -29,6 +29,8 @@ pub enum Lane {
     Calls(Tid),
     /// Measured samples of a series in a thread, from due to woke. Late ones overlap the next: the third number tells them apart.
     Samples(Tid, u32, u8),
+    /// What the time of late samples of a thread went to. Samples that overlap are told apart by number.
+    Causes(Tid, u8),
     /// System calls of a thread.
     Syscalls(Tid),
     /// Futexes that a thread waits for or wakes.
@@ -74,6 +76,7 @@ impl Lane {
             | Lane::Values(tid, ..)
             | Lane::Calls(tid)
             | Lane::Samples(tid, ..)
+            | Lane::Causes(tid, _)
             | Lane::Syscalls(tid)
             | Lane::Futexes(tid)
             | Lane::Locks(tid)
@@ -98,6 +101,7 @@ impl Lane {
             Lane::Values(_, point, _) => format!("{} (second value)", label::point(names, point)),
             Lane::Calls(_) => "functions".to_owned(),
             Lane::Samples(_, series, _) => format!("samples of series {series}"),
+            Lane::Causes(..) => "late because of".to_owned(),
             Lane::Syscalls(_) => "system calls".to_owned(),
             Lane::Futexes(_) => "futexes".to_owned(),
             Lane::Locks(_) => "kernel locks".to_owned(),

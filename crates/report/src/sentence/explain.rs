@@ -8,6 +8,8 @@ use punctual_core::{Event, MonotonicNs, Names, Nanos, Tid, What};
 
 /// So many things are told one by one; what is left is told as one.
 const TOLD: usize = 6;
+/// Names of tasks are cut at so many columns: the kernel's own are far shorter.
+const NAME: usize = 60;
 /// Of a kernel stack so many functions are named, innermost first.
 const FRAMES: usize = 5;
 
@@ -145,7 +147,7 @@ fn place(mode: Mode, names: &Names) -> String {
 
 /// A task with its scheduling: `stress-ng-fork (SCHED_OTHER)`.
 pub fn task(tid: Tid, prio: Option<i16>, names: &Names) -> String {
-    let name = plain(&names.task(tid));
+    let name = format::clipped(&names.task(tid), NAME, false);
     if tid == Tid::IDLE {
         return name;
     }

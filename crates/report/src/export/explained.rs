@@ -1,0 +1,55 @@
+//! Explained samples as a Perfetto trace: the events around them, and above those of its thread what the time of each went to.
+
+use super::{ExportError, RecordingInput, perfetto};
+use crate::marks::{Detail, Lane, Mark, SLOTS, Shape};
+use crate::sentence::explain::{title, who};
+use punctual_analyze::explain::Explanation;
+use punctual_analyze::{Explained, Explanations};
+use punctual_core::{Event, MonotonicNs, Names, Tid};
+use std::collections::HashMap;
+use std::io::Write;
+
+/// Writes them. Where windows overlap, an event is there once. `release` is the kernel's, where it is known.
+pub fn export_explained(all: &Explanations, release: Option<&str>, out: &mut dyn Write) -> Result<(), ExportError> {
+    let mut events: Vec<&Event> = all.samples.iter().flat_map(|sample| &sample.events).collect();
+    events.sort_by_key(|event| (event.at, event.cpu));
+    events.dedup();
+    let mut latest: Vec<&Explained> = all.samples.iter().collect();
+    latest.sort_by_key(|sample| sample.explanation.late.due);
+    let mut slots = Slots::default();
+    let marks: Vec<Mark<'_>> =
+        latest.iter().flat_map(|sample| causes(&sample.explanation, slots.free(sample), &all.names)).collect();
+    let input = RecordingInput { recorded: &all.recorded, names: &all.names, release };
+    Ok(perfetto::write_with(input, events.into_iter().copied(), &marks, out)?)
+}
+
+/// Until when the lanes of each thread are taken.
+#[derive(Default)]
+struct Slots(HashMap<Tid, Vec<MonotonicNs>>);
+
+impl Slots {
+    /// A lane in which nothing overlaps this sample; samples come by their beginnings.
+    fn free(&mut self, sample: &Explained) -> u8 {
+        let late = sample.explanation.late;
+        let taken = self.0.entry(late.tid).or_default();
+        let slot = taken.iter().position(|until| *until <= late.due).unwrap_or(taken.len());
+        match taken.get_mut(slot) {
+            Some(until) => *until = late.woke,
+            None => taken.push(late.woke),
+        }
+        slot.min(usize::from(SLOTS) - 1) as u8
+    }
+}
+
+/// The parts of one sample, each called by its cause and who was responsible.
+fn causes<'a>(explanation: &Explanation, slot: u8, names: &'a Names) -> Vec<Mark<'a>> {
+    let lane = Lane::Causes(explanation.late.tid, slot);
+    let mark = |part: &punctual_analyze::explain::Part| {
+        let who = who(part.cause, part.prio, names);
+        let name = if who.is_empty() { title(part.cause).to_owned() } else { format!("{}: {who}", title(part.cause)) };
+        let mut details = vec![("events that prove it", Detail::Number(part.evidence.len() as i64))];
+        details.extend(part.cpu.map(|cpu| ("CPU", Detail::Number(cpu.into()))));
+        Mark::new(lane, name, Shape::Span(part.from, part.to)).with(details)
+    };
+    explanation.parts.iter().map(mark).collect()
+}
