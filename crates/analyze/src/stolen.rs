@@ -20,7 +20,8 @@ const RETURN: Nanos = Nanos::from_millis(50);
 /// A stretch in which nothing ran on any of the recorded CPUs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hole {
-    /// When the first of the timers was due that nobody served; the machine may have stood still from a little before on.
+    /// When the first of the timers was due that nobody served, or the last event before, if one came between; the machine may have stood still from a
+    /// little before on.
     pub from: MonotonicNs,
     /// The first event afterwards.
     pub to: MonotonicNs,
@@ -52,10 +53,10 @@ fn hole(events: &[Event], silent_from: MonotonicNs, place: usize) -> Option<Hole
             break;
         }
         let What::HrtimerExpireEntry { expires: Some(expires), .. } = event.what else { continue };
-        if *looked.entry(event.cpu).or_default() <= NEARBY && expires >= silent_from && to - expires >= LATE {
+        if *looked.entry(event.cpu).or_default() <= NEARBY && expires + LATE >= silent_from && to - expires >= LATE {
             cpus.insert(usize::from(event.cpu));
             evidence.push(later);
-            from = from.min(expires);
+            from = from.min(expires.max(silent_from));
         }
     }
     (cpus.len() >= 2).then_some(Hole { from, to, evidence })
@@ -95,6 +96,14 @@ mod tests {
         events.extend(busy);
         events.push(expiry(25_000_000, 1, 3_000_000));
         assert_eq!(holes(&events).len(), 1);
+    }
+
+    #[test]
+    fn a_timer_that_was_due_just_before_the_silence_waited_through_it_too() {
+        let events =
+            [idle(0, 0), idle(1_300_000, 1), expiry(20_000_000, 0, 1_000_000), expiry(20_100_000, 1, 3_000_000)];
+        let found = holes(&events);
+        assert_eq!((found.len(), found[0].from), (1, MonotonicNs(1_300_000)));
     }
 
     #[test]
