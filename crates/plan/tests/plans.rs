@@ -286,9 +286,9 @@ fn what_is_kept_to_explain_depends_on_what_is_measured() {
 #[test]
 fn an_impossible_explain_section_is_refused() {
     insta::assert_snapshot!(support::problems(
-        "[explain]\nworst = 0\nbefore = '2s'\nbuffer = '1KiB'\nevents = ['irq']\n[[measure]]\nkind = 'timer'\n"
+        "[explain]\nworst = 1001\nbefore = '2s'\nbuffer = '1KiB'\nevents = ['irq']\n[[measure]]\nkind = 'timer'\n"
     ), @r"
-    2:9: error: `worst`: 0 is out of bounds: 1 to 1000
+    2:9: error: `worst`: 1001 is out of bounds: 0 to 1000
     3:10: error: `before`: `2s` is too long: at most 1s
     4:10: error: `buffer`: `1KiB` is too small: at least 64KiB
     ");
