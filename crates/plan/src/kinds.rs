@@ -85,6 +85,8 @@ pub(crate) enum DefaultCpus {
 /// Where a kind puts what is wrong with its parameters together: each alone is right by then.
 pub(crate) struct Doubts<'a> {
     pub(crate) section: Span,
+    /// The measure's scheduling policy.
+    pub(crate) policy: Policy,
     /// How many threads the measure has.
     pub(crate) threads: usize,
     pub(crate) problems: &'a mut Vec<Problem>,

@@ -136,6 +136,7 @@ fn what_cannot_be_is_refused() {
         (&["lock=pthread"][..], "not a lock"),
         (&["terms=3"], "do not go round"),
         (&["priorities=[1, 2, 3, 4, 5]"], "5 priorities for 4 threads"),
+        (&["priorities=[2, 1]"], "only policies fifo and rr"),
         (&["terms=99999999999999999999"], ""),
         (&["hold=2s"], "hold"),
     ] {

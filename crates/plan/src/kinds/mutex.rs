@@ -88,5 +88,8 @@ impl MutexSpec {
             let message = format!("{} priorities for {} threads", plan.priorities.len(), doubts.threads);
             doubts.wrong(&self.priorities, message, "name at most one for each thread");
         }
+        if !matches!(doubts.policy, Policy::Fifo | Policy::Rr) && !plan.priorities.is_empty() {
+            doubts.wrong(&self.priorities, "only policies fifo and rr have priorities", "set `policy = \"fifo\"`");
+        }
     }
 }

@@ -75,7 +75,7 @@ impl<'a> Resolver<'a> {
         };
         self.warn_of_refused_deadline(spec, &threads, zones);
         self.check_one_length(spec);
-        self.check_workload(spec, &workload, count);
+        self.check_workload(spec, &workload, policy, count);
         MeasurePlan {
             systress: self.systress(index, spec, count, phases),
             name,
@@ -134,9 +134,10 @@ impl<'a> Resolver<'a> {
     }
 
     /// What does not go together in the kind's own parameters, or could do harm.
-    fn check_workload(&mut self, spec: &MeasureSpec, workload: &Workload, threads: usize) {
+    fn check_workload(&mut self, spec: &MeasureSpec, workload: &Workload, policy: Policy, threads: usize) {
         let mut problems = Vec::new();
-        spec.workload.check(workload, &mut Doubts { section: spec.span, threads, problems: &mut problems });
+        let mut doubts = Doubts { section: spec.span, policy, threads, problems: &mut problems };
+        spec.workload.check(workload, &mut doubts);
         for problem in problems {
             match problem.kind {
                 ProblemKind::NeedsForce => self.note_dangerous(problem),
