@@ -63,6 +63,27 @@ fn a_call_by_number_that_fails_says_so() {
 }
 
 #[test]
+fn a_number_that_the_kernel_does_not_have_is_refused() {
+    let place = Place::with("");
+    let refused = place.punctual(&[
+        "measure",
+        "syscall",
+        "-q",
+        "--policy",
+        "other",
+        "--force",
+        "-s",
+        "call=number",
+        "-s",
+        "number=1023",
+        "--output",
+        "bundle",
+    ]);
+    common::assert_refused(&refused, &place.bundle());
+    assert!(text(&refused).contains("no system call 1023"), "{}", text(&refused));
+}
+
+#[test]
 fn what_could_do_harm_is_refused() {
     let place = Place::with("");
     let measure = |number: i64, force: &[&str]| {

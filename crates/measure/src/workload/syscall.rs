@@ -37,6 +37,7 @@ pub(super) fn parts(order: &Order, plan: &SyscallPlan) -> Result<Parts, PrepareE
         let stop = Arc::clone(&order.stop);
         parts.tasks.push(Box::new(Syscalls {
             subject,
+            number: plan.number.filter(|_| plan.call == Call::Number),
             calls,
             course,
             writer: Some(writer),
@@ -133,6 +134,8 @@ struct Done {
 
 struct Syscalls {
     subject: String,
+    /// Where the call was given by its number.
+    number: Option<u32>,
     calls: Calls,
     course: Course,
     writer: Option<TallyWriter>,
@@ -187,6 +190,14 @@ impl Calls {
 }
 
 impl Task for Syscalls {
+    /// A number that the kernel does not have is told before anything starts: there would be nothing to measure.
+    fn prepare(&mut self) -> Result<(), String> {
+        let Some(number) = self.number else { return Ok(()) };
+        let is_missing = self.calls.timed.call() < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS);
+        let told = || format!("this kernel has no system call {number} (ENOSYS): choose another `number`");
+        if is_missing { Err(told()) } else { Ok(()) }
+    }
+
     fn lock_memory(&self) -> io::Result<()> {
         self.writer.as_ref().map_or(Ok(()), TallyWriter::lock)
     }
