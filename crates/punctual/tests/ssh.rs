@@ -73,6 +73,11 @@ fn what_is_refused_there_is_told_here() {
     let missing = sshd.run(&format!("{}[[load]]\nname = \"x\"\ncommand = \"no-such-program-1\"\n", lasting("1s")), &[]);
     assert_code(&missing, 2);
     assert!(text(&missing).contains("no-such-program-1"), "{}", text(&missing));
+    let directory = "[[measure]]\nkind = \"storage\"\ndirectory = \"/not/there\"\npolicy = \"other\"\nsamples = 5\n";
+    let lacking = sshd.run(directory, &[]);
+    assert_code(&lacking, 2);
+    assert!(text(&lacking).contains("/not/there") && !sshd.bundle().exists(), "{}", text(&lacking));
+    sshd.assert_clean();
     let planned = sshd.run(&lasting("1s"), &["--plan"]);
     assert_code(&planned, 0);
     assert!(
