@@ -100,6 +100,8 @@ impl Sshd {
         self.place.write("experiment.toml", experiment.as_bytes());
         let mut command = punctual();
         command.args(["run", "experiment.toml", "--output", "bundle", "--target", &self.target()]).args(more);
+        // A punctual that is killed leaves the directory of its connection.
+        command.env("TMPDIR", self.place.path());
         command.current_dir(self.place.path()).stdin(Stdio::null());
         command
     }
