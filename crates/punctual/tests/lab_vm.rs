@@ -75,14 +75,27 @@ fn a_lab_that_was_killed_ends_with_the_same_digests() {
     place.write("lab.toml", lab("'measure.timer.period' = ['1ms', '500us']", "").as_bytes());
     let arguments = ["lab", "run", "lab.toml", "-j", "1", "-o", &mark];
     let mut command = punctual();
-    command.args(arguments).current_dir(place.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let said = place.path().join("said");
+    let (out, err) =
+        (std::fs::File::create(&said).unwrap(), std::fs::File::create(place.path().join("erred")).unwrap());
+    command.args(arguments).current_dir(place.path()).stdin(Stdio::null()).stdout(out).stderr(err);
     let mut killed = command.spawn().unwrap();
     let cells = place.path().join(&mark).join("cells");
     // A guest boots for as long as a busy machine takes for it.
     let until = Instant::now() + Duration::from_secs(300);
     while !(cells.join("1ms/r1/lab-run.json").exists() && cells.join("500us/r1.log").exists()) {
         assert!(Instant::now() < until, "the second cell never began");
-        assert!(killed.try_wait().unwrap().is_none(), "the lab ended by itself");
+        if let Some(status) = killed.try_wait().unwrap() {
+            let told = |name: &str| std::fs::read_to_string(place.path().join(name)).unwrap_or_default();
+            let log = |cell: &str| std::fs::read_to_string(cells.join(cell).join("r1.log")).unwrap_or_default();
+            panic!(
+                "the lab ended by itself, {status}: {}{}{}{}",
+                told("said"),
+                told("erred"),
+                log("1ms"),
+                log("500us")
+            );
+        }
         std::thread::sleep(Duration::from_millis(50));
     }
     kill(killed.id(), "KILL");
