@@ -131,6 +131,8 @@ impl<'a> Suite<'a> {
 
     /// The newest version of a package in the suite.
     pub fn candidate(&self, name: &str) -> Result<Package, LabError> {
+        // Another process may be exchanging the lists, or the index that apt makes of them.
+        let _lock = self.cache.lock()?;
         let stanza = self.apt(&self.apt_cache, &["show", "--no-all-versions", name], self.cache.dir())?;
         Package::from_stanza(&stanza)
             .ok_or_else(|| LabError::missing(format!("the package {name} in Debian's {}", self.name), "apt-get update"))
@@ -155,6 +157,10 @@ impl<'a> Suite<'a> {
     /// The directory with a package and all that it depends on unpacked into one tree: a program of another release runs
     /// there on the libraries that it was built for, and nothing is installed. Fetched if the cache does not have it.
     pub fn unpacked_with_dependencies(&self, package: &Package) -> Result<PathBuf, LabError> {
+        let target = self.unpacked_place(package, "with-dependencies_");
+        if target.exists() {
+            return Ok(target);
+        }
         // No package is installed in the private configuration, so that all of them count as missing.
         let exact = format!("{}={}", package.name, package.version);
         let words = ["--download-only", "--yes", "--no-install-recommends", "install", &exact];
@@ -166,7 +172,7 @@ impl<'a> Suite<'a> {
         // What is unpacked need not be kept packed.
         let _lock = self.cache.lock()?;
         self.apt(&self.apt_get, &["clean"], self.cache.dir())?;
-        Ok(self.unpacked_place(package, "with-dependencies_"))
+        Ok(target)
     }
 
     /// The directory with a family of packages unpacked into one tree, named after the first; fetched if the cache does not

@@ -53,7 +53,8 @@ impl Cache {
     /// Waits until no other process changes the cache.
     pub(crate) fn lock(&self) -> Result<CacheLock, LabError> {
         let file = self.lock_file()?;
-        rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)
+        // A signal of a timer or a child, as its owner handles it, ends a wait; not this one.
+        rustix::io::retry_on_intr(|| rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive))
             .map_err(|errno| LabError::io("lock", self.dir.join("lock"))(errno.into()))?;
         Ok(CacheLock { _file: file })
     }

@@ -1,7 +1,8 @@
 //! Which QEMU runs: this machine's own, or a newer one that is not installed.
 //!
-//! Virtual time wants QEMU 10: version 7.2 parts a run now and then (docs/guests.md) and hangs with several CPUs. Where this
-//! machine has an older one, Debian 13's is fetched and verified by apt into the cache like the kernels, and runs there on
+//! QEMU 10 or newer it must be: version 7.2 parts a run in virtual time now and then (docs/guests.md), hangs with several
+//! CPUs, and does not know the options of the port that ends a job. An older one never takes its place, so that all runs of a
+//! lab have the same machine. Where this machine has an older one, Debian 13's is fetched and verified by apt into the cache like the kernels, and runs there on
 //! the C library and the other libraries that it was built with.
 
 use crate::apt::Suite;
@@ -28,10 +29,10 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// The QEMU for an architecture: this machine's if it is new enough, else the fetched one, else this machine's after all.
+    /// The QEMU for an architecture: this machine's if it is new enough, else the fetched one.
     ///
     /// # Errors
-    /// [`LabError::Missing`] where there is neither.
+    /// [`LabError::Missing`] where there is neither, with what this machine has and why the other is not to be had.
     pub fn find(arch: Arch) -> Result<Emulator, LabError> {
         static FOUND: LazyLock<Mutex<BTreeMap<&str, Emulator>>> = LazyLock::new(Mutex::default);
         let mut found = FOUND.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -50,10 +51,7 @@ impl Emulator {
         {
             return installed;
         }
-        match Emulator::fetched(arch) {
-            Err(LabError::Missing(_)) if installed.is_ok() => installed,
-            fetched => fetched,
-        }
+        Emulator::fetched(arch).map_err(|why| neither(installed.ok(), why))
     }
 
     fn installed(arch: Arch) -> Result<Emulator, LabError> {
@@ -96,6 +94,17 @@ impl Emulator {
     }
 }
 
+/// Why there is none, and what stands in the way of each.
+fn neither(installed: Option<Emulator>, why: LabError) -> LabError {
+    let LabError::Missing(missing) = why else { return why };
+    let has = installed.map_or("none is installed".to_owned(), |old| format!("{} is installed", old.version));
+    let what = format!(
+        "QEMU {MAJOR_MIN} or newer: {has}, and Debian's of {SUITE} cannot be fetched for want of {}",
+        missing.what
+    );
+    LabError::missing(what, missing.how_to_install)
+}
+
 fn major(version: &str) -> Option<u32> {
     version.split('.').next()?.parse().ok()
 }
@@ -109,6 +118,16 @@ mod tests {
         assert_eq!(major("10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)"), Some(10));
         assert_eq!(major("7.2.22 (Debian)"), Some(7));
         assert_eq!(major("unknown"), None);
+    }
+
+    #[test]
+    fn an_old_qemu_never_takes_the_place_of_a_new_one() {
+        let old = Emulator { command: Vec::new(), environment: Vec::new(), version: "7.2.22 (Debian)".into() };
+        let why = LabError::missing("an answer of apt about Debian's trixie (show x)", "apt-get update");
+        insta::assert_snapshot!(neither(Some(old), why), @"this machine lacks QEMU 10 or newer: 7.2.22 (Debian) is installed, and Debian's of trixie cannot be fetched for want of an answer of apt about Debian's trixie (show x) (to mend: apt-get update)");
+        insta::assert_snapshot!(neither(None, LabError::missing("a mirror", "a `deb` line")), @"this machine lacks QEMU 10 or newer: none is installed, and Debian's of trixie cannot be fetched for want of a mirror (to mend: a `deb` line)");
+        let other = neither(None, LabError::malformed("/x.deb", "torn"));
+        assert!(matches!(other, LabError::Malformed { .. }));
     }
 
     #[test]

@@ -77,12 +77,22 @@ const MEMORY_SIGNS: [&str; 4] = [
     "System is deadlocked on memory",
     "Out of memory: compulsory panic_on_oom",
     "Out of memory and no killable processes",
-    "Initramfs unpacking failed: write error",
+    UNPACKED_IN_PART,
 ];
+
+/// Files are cut short or missing, and yet the init may run and the job end (init/initramfs.c).
+const UNPACKED_IN_PART: &str = "Initramfs unpacking failed: write error";
 
 /// Judges: results that are complete outweigh all that the console says, which any program in the guest can write to.
 pub fn judge(how: &How, status: &Status, console: &str, qemu_said: &str) -> Outcome {
     let phase = status.phase();
+    // Only the kernel writes before the first process does.
+    let booting = console.split("Run /init").next().unwrap_or_default();
+    if status.complete && booting.contains(UNPACKED_IN_PART) {
+        return Outcome::OutOfMemory(
+            "its files did not all fit into it, so that programs and libraries are cut short: give it more".to_owned(),
+        );
+    }
     if status.complete {
         return match (status.oom_kills, status.exit_status) {
             (Some(killed @ 1..), Some(failed)) if failed != 0 => Outcome::OutOfMemory(format!(
@@ -139,6 +149,11 @@ mod tests {
         insta::assert_snapshot!(judged, @"the guest ran out of memory: Initramfs unpacking failed: write error");
         let status = Status::parse("job-started\njob-ended 137\noom-kills 2\ncomplete\n");
         insta::assert_snapshot!(judge(&exited(), &status, "", ""), @"the guest ran out of memory: the kernel killed 2 task(s) for want of memory and the job ended with status 137");
+        let cut = "[ 5.5] Initramfs unpacking failed: write error\n[ 8.1] Run /init as init process\n";
+        let died = Status::parse("job-started\njob-ended 135\noom-kills 0\ncomplete\n");
+        insta::assert_snapshot!(judge(&exited(), &died, cut, ""), @"the guest ran out of memory: its files did not all fit into it, so that programs and libraries are cut short: give it more");
+        let spoof = format!("[ 8.1] Run /init as init process\n{cut}");
+        assert_eq!(judge(&exited(), &died, &spoof, ""), Outcome::Finished);
         let fine = Status::parse("job-started\njob-ended 0\noom-kills 2\ncomplete\n");
         assert_eq!(judge(&exited(), &fine, "", ""), Outcome::Finished);
     }

@@ -154,3 +154,18 @@ fn what_cannot_be_is_refused_before_anything_boots() {
     assert!(text(&plan).contains("timer/cpu0  0 "), "{}", text(&plan));
     assert!(text(&plan).contains("virtual machine with the kernel 6.1, virtual time"), "{}", text(&plan));
 }
+
+/// Tasks that wait by yielding must let a grace period of RCU end while perf counts are set up, which PREEMPT_RT needs ktimers for.
+#[test]
+fn a_real_time_pair_that_sleeps_ends_on_one_cpu_with_preempt_rt() {
+    if !can_boot() {
+        return;
+    }
+    let place = Place::with(
+        "[[measure]]\nkind = \"switch\"\nmechanism = \"sleep\"\npolicy = \"rr\"\npriority = 98\nsamples = 300\n",
+    );
+    let ran = run(&place, &format!("{KERNEL},timeout=300s"), &["--output", "bundle"]);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    let summary = place.summary();
+    assert_eq!(summary["phases"][0]["series"][0]["count"], 300, "{summary}");
+}

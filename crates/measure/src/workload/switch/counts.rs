@@ -2,6 +2,7 @@
 
 use super::board::Board;
 use super::{KEPT, Lane, Leader, now};
+use crate::stop::Stop;
 use crate::workload::clock_cost;
 use crate::workload::course::Monotonic;
 use crate::workload::perf::{Counter, Software, Whom};
@@ -66,6 +67,9 @@ impl Book {
 
 /// Everything there is to say.
 pub fn notes(leader: &mut Leader) -> Notes {
+    // Who waits by yielding lets no grace period of RCU end on PREEMPT_RT, whose timers expire in a thread of low priority (ktimers);
+    // perf_event_open(2) waits for one. From here on they sleep.
+    leader.ring.board.set_parking(true);
     let mut notes = Notes { clock_cost: Fact::Known(clock_cost(&Monotonic)), ..Notes::default() };
     notes.validations.push(own_counts(leader));
     let stretch = stretch(leader);
@@ -161,7 +165,9 @@ fn stretch(leader: &mut Leader) -> Stretch {
         cpus.iter().map(|cpu| Counter::software(Software::ContextSwitches, Whom::Cpu(cpu as u32))).collect();
     let counters = || of_tasks.iter().chain(&of_cpus).flatten();
     let (begin, mut hand_overs) = (now(), 0);
-    let mut whole = leader.book.counted().is_some() && leader.spare_round(super::Mode::Run).is_ok();
+    // Whatever ended the run: this stretch is not part of it.
+    let woken = |leader: &mut Leader| leader.ring.unpark(&Stop::default()).is_ok();
+    let mut whole = leader.book.counted().is_some() && woken(leader) && leader.spare_round(super::Mode::Run).is_ok();
     let strays = sums(&ring.board).1;
     counters().for_each(Counter::enable);
     while whole && hand_overs < COUNTED && now() - begin < COUNTING {
@@ -169,6 +175,7 @@ fn stretch(leader: &mut Leader) -> Stretch {
         hand_overs += tasks.len() as u64;
     }
     counters().for_each(Counter::disable);
+    ring.board.set_parking(true);
     let sum = |counters: &[Counter]| -> Result<u64, String> {
         counters.iter().map(|counter| counter.read().map_err(|why| why.to_string())).sum()
     };
