@@ -1,6 +1,7 @@
 //! `punctual tail`: what a run says of latencies longer than those it saw. First what needs no model ([`seen`]); then a model ([`model`]), only
 //! behind its gates ([`gates`]). Never a bound: docs/tail.md says what the figures mean, and how well they were measured to hold.
 
+pub mod causes;
 mod fit;
 mod gates;
 pub mod gev;
@@ -15,6 +16,8 @@ mod testdata;
 mod tests;
 
 use crate::compare::run::Run;
+use crate::explained::{Explained, Explanations};
+use causes::Known;
 use punctual_bundle::tail::{SCHEMA, SeriesTail, Tails};
 use punctual_bundle::{Bundle, BundleError};
 use punctual_core::{Finding, Severity};
@@ -47,14 +50,23 @@ pub enum TailError {
 }
 
 /// The tails of a bundle's series, or of the one wanted: `phase/series`, or the name of a series in every phase.
-pub fn of_bundle(bundle: &Bundle, name: &str, wanted: Option<&str>) -> Result<Tails, TailError> {
+/// `explained` are the samples that windows were kept of.
+pub fn of_bundle(
+    bundle: &Bundle,
+    name: &str,
+    wanted: Option<&str>,
+    explained: Option<&Explanations>,
+) -> Result<Tails, TailError> {
     let full = |phase: &str, series: &str| format!("{phase}/{series}");
     let is_wanted = |phase: &str, series: &str| wanted.is_none_or(|w| w == series || w == full(phase, series));
     let mut series = Vec::new();
     for phase in &bundle.phases {
         for one in phase.series.iter().filter(|one| is_wanted(&phase.meta.name, &one.meta.name)) {
             let run = Run::of_series(one, phase.meta.duration)?;
-            series.push(of_run(full(&phase.meta.name, &one.meta.name), &run));
+            let is_its = |sample: &&Explained| sample.phase == phase.meta.name && sample.series == one.meta.name;
+            let its: Option<Vec<&Explained>> = explained.map(|all| all.samples.iter().filter(is_its).collect());
+            let known = Known::of(its.as_deref().zip(explained.map(|all| &all.names)), &one.account);
+            series.push(of_run(full(&phase.meta.name, &one.meta.name), &run, &known));
         }
     }
     if let (Some(wanted), true) = (wanted, series.is_empty()) {
@@ -67,8 +79,11 @@ pub fn of_bundle(bundle: &Bundle, name: &str, wanted: Option<&str>) -> Result<Ta
 }
 
 /// The tail of one run of a series.
-pub fn of_run(series: String, run: &Run) -> SeriesTail {
-    SeriesTail { series, seen: seen::of(run), model: model::of(run) }
+pub fn of_run(series: String, run: &Run, known: &Known) -> SeriesTail {
+    let model = model::of(run, known);
+    let threshold = model.peaks.as_ref().map(|peaks| peaks.threshold);
+    let causes = known.beyond(threshold.map(|threshold| (threshold, model::beyond(run, threshold))));
+    SeriesTail { series, seen: seen::of(run), model, causes }
 }
 
 fn doubts(tail: &SeriesTail) -> Vec<Finding> {

@@ -4,6 +4,7 @@
 
 use punctual_analyze::compare::run::Run;
 use punctual_analyze::stats::Random;
+use punctual_analyze::tail::causes::Known;
 use punctual_analyze::tail::of_run;
 use punctual_bundle::tail::SeriesTail;
 
@@ -101,7 +102,7 @@ fn rates(source: Source, n: usize, runs: usize) -> Rates {
         move || {
             (k..runs)
                 .step_by(threads)
-                .map(|seed| of_run("p/s".into(), &draw(source, n, seed as u64)))
+                .map(|seed| of_run("p/s".into(), &draw(source, n, seed as u64), &Known::default()))
                 .collect::<Vec<SeriesTail>>()
         }
     };

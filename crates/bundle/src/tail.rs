@@ -31,6 +31,59 @@ pub struct SeriesTail {
     pub seen: Seen,
     /// What a model adds, or why none is offered.
     pub model: Model,
+    /// Which causes make up the tail, by everything that knows it; empty where nothing was recorded.
+    #[serde(default)]
+    pub causes: Vec<TailCauses>,
+}
+
+/// Where causes are known from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CauseSource {
+    /// The windows around the worst samples (`punctual explain`).
+    Windows,
+    /// The account that the kernel kept of every sample (`NNNN.account.json`).
+    Account,
+}
+
+/// The causes of the samples beyond the threshold. A sample counts for the cause that took the most of its time.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TailCauses {
+    /// Where they are known from.
+    pub source: CauseSource,
+    /// The threshold of the model, in ns; `null` where none was found: then windows are all taken, and of an account the longest hundredth.
+    pub threshold: Option<f64>,
+    /// Samples beyond it, known or not.
+    pub beyond: Option<u64>,
+    /// Those of them that the source holds.
+    pub samples: u64,
+    /// Those whose cause is known.
+    pub known: u64,
+    /// The causes, the most frequent first.
+    pub causes: Vec<CauseShare>,
+    /// Whether one has nine tenths or more of what is known.
+    pub dominant: bool,
+    /// The probability of sizes that differ so much if the cause does not matter; `null` where too few are known, or one cause alone.
+    pub p: Option<f64>,
+    /// Whether causes of different sizes mix; `null` as above.
+    pub mixture: Option<bool>,
+}
+
+/// One cause of a tail.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CauseShare {
+    /// The word of `punctual explain`, or that of an account's part.
+    pub cause: String,
+    /// Who, where that is known.
+    pub who: Option<String>,
+    /// Samples.
+    pub count: u64,
+    /// Of those whose cause is known.
+    pub share: f64,
+    /// Their median in ns; of an account, to the width of its buckets.
+    pub median: f64,
+    /// Their longest.
+    pub max: f64,
 }
 
 /// What needs no model.

@@ -5,6 +5,8 @@ mod affinity;
 mod common;
 #[path = "explain/faults.rs"]
 mod faults;
+#[path = "explain/heap.rs"]
+mod heap;
 #[path = "explain/hog.rs"]
 mod hog;
 #[path = "explain/injected.rs"]

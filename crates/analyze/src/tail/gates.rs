@@ -42,7 +42,8 @@ impl Gates {
         self.push(id, what, open, outcome.map(|o| o.statistic), outcome.map(|o| o.p), refusal)
     }
 
-    fn push(
+    /// One whose outcome is known already.
+    pub fn push(
         &mut self,
         id: &str,
         what: &str,

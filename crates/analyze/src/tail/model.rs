@@ -3,6 +3,7 @@
 //! Order: enough samples, all of them, fine enough → bursts (declustered) and block maxima → independence and stationarity → both fits, each
 //! good → no mode beyond a gap → the second half as the first foretells → levels on which both agree.
 
+use super::causes::Known;
 use super::fit;
 use super::gates::Gates;
 use super::gev::Gev;
@@ -12,7 +13,7 @@ use super::{Level, heldout};
 use crate::compare::run::Run;
 use crate::stats::Random;
 use crate::stats::cluster::decluster;
-use punctual_bundle::tail::{BlockMaxima, Model, Peaks, ReturnLevel};
+use punctual_bundle::tail::{BlockMaxima, CauseShare, CauseSource, Model, Peaks, ReturnLevel, TailCauses};
 
 /// Fewer samples are no ground for a model.
 const SAMPLES: usize = 30_000;
@@ -26,6 +27,8 @@ const GOOD: f64 = 0.1;
 pub const REACH: i64 = 200;
 /// From this shape on a distribution has no variance.
 const HEAVIEST: f64 = 0.5;
+/// So many causes of a mixture are named.
+const CAUSES: usize = 4;
 const SEED: u64 = 0x7461696c;
 
 const HOUR: i64 = 3_600_000_000_000;
@@ -55,7 +58,7 @@ struct Blocks {
 }
 
 /// What a model says of a run, or why there is none.
-pub fn of(run: &Run) -> Model {
+pub fn of(run: &Run, known: &Known) -> Model {
     let mut gates = Gates::default();
     let (n, all) = (run.samples.len(), run.ladder.count());
     let kept = all == n as u64;
@@ -81,6 +84,7 @@ pub fn of(run: &Run) -> Model {
         });
         return gates.into_model(model);
     };
+    one_cause(&mut gates, &known.beyond(Some((over.threshold, beyond(run, over.threshold)))));
     let fine = (run.step as f64) < 0.5 * over.fit.scale;
     gates.require("resolution", "the clock is finer than the tail", fine, || {
         format!(
@@ -91,7 +95,7 @@ pub fn of(run: &Run) -> Model {
     });
     let Some(blocks) = block_maxima(&samples, &mut random) else {
         gates.require("blocks", "block maxima can be fitted", false, || "block maxima cannot be fitted".to_owned());
-        return gates.into_model(model);
+        return gates.into_model(Model { peaks: Some(over.told()), ..model });
     };
     gates.in_order("block maxima", &blocks.maxima, SEED);
     gates.in_order("peaks", &over.excesses, SEED + 1);
@@ -165,6 +169,33 @@ fn block_maxima(samples: &[f64], random: &mut Random) -> Option<Blocks> {
         }
     }
     last
+}
+
+/// Samples longer than that.
+pub fn beyond(run: &Run, threshold: f64) -> u64 {
+    run.samples.iter().filter(|sample| **sample as f64 > threshold).count() as u64
+}
+
+/// A gate where causes are known of samples enough; elsewhere nothing is asked.
+fn one_cause(gates: &mut Gates, causes: &[TailCauses]) {
+    let by = |source| match source {
+        CauseSource::Windows => ("windows", "as far as explained"),
+        CauseSource::Account => ("account", "by the account"),
+    };
+    for tail in causes.iter().filter(|tail| tail.dominant || tail.p.is_some()) {
+        let (id, known) = by(tail.source);
+        let what = format!("the tail is of one cause, or of causes of one size, {known} (Kruskal–Wallis)");
+        gates.push(&format!("one-cause-{id}"), &what, tail.mixture != Some(true), None, tail.p, || {
+            let share = |c: &CauseShare| {
+                let who = c.who.as_ref().map_or(String::new(), |who| format!(" ({who})"));
+                format!("{}{who} {:.0} %, median {}", c.cause, c.share * 100.0, micros(c.median))
+            };
+            let shares: Vec<String> = tail.causes.iter().take(CAUSES).map(share).collect();
+            let more = tail.causes.len().saturating_sub(CAUSES);
+            let more = if more > 0 { format!("; {more} more") } else { String::new() };
+            format!("causes of different sizes mix in the tail, {known}: {}{more}", shares.join("; "))
+        });
+    }
 }
 
 fn rare_mode(gates: &mut Gates, over: &Over, random: &mut Random) {

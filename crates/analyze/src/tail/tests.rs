@@ -2,6 +2,10 @@ use super::*;
 use crate::stats::Random;
 use proptest::prelude::*;
 
+fn with(series: String, run: &Run) -> SeriesTail {
+    of_run(series, run, &Known::default())
+}
+
 fn run(samples: Vec<i64>) -> Run {
     let mut run = Run::of_samples(samples);
     run.duration = Some(run.samples.len() as i64 * 1_000_000);
@@ -16,7 +20,7 @@ fn simple(random: &mut Random, n: usize) -> Vec<i64> {
 #[test]
 fn a_simple_tail_has_a_model_that_holds() {
     let mut random = Random::seeded(62);
-    let tail = of_run("p/s".into(), &run(simple(&mut random, 60_000)));
+    let tail = with("p/s".into(), &run(simple(&mut random, 60_000)));
     assert!(tail.model.accepted, "{:#?}", tail.model);
     let level = &tail.model.levels[0];
     assert_eq!(level.period, 600_000_000_000);
@@ -28,7 +32,7 @@ fn a_simple_tail_has_a_model_that_holds() {
 #[test]
 fn what_violates_a_condition_is_refused_with_the_reason() {
     let mut random = Random::seeded(63);
-    let refusals = |samples: Vec<i64>| of_run("p/s".into(), &run(samples)).model.refusals.join("; ");
+    let refusals = |samples: Vec<i64>| with("p/s".into(), &run(samples)).model.refusals.join("; ");
     assert!(refusals(simple(&mut random, 1_000)).contains("too few"));
     let drifting: Vec<i64> = simple(&mut random, 40_000).iter().enumerate().map(|(k, s)| s + k as i64 / 4).collect();
     assert!(refusals(drifting).contains("drifts"));
@@ -38,17 +42,37 @@ fn what_violates_a_condition_is_refused_with_the_reason() {
     assert!(refusals(vec![5_000; 40_000]).contains("over no threshold"));
     let mut lost = run(simple(&mut random, 40_000));
     lost.lost = 1;
-    assert!(of_run("p/s".into(), &lost).model.refusals[0].contains("lost"));
+    assert!(with("p/s".into(), &lost).model.refusals[0].contains("lost"));
     let mut unordered = run(simple(&mut random, 40_000));
     unordered.samples.clear();
-    assert!(of_run("p/s".into(), &unordered).model.refusals[0].contains("keep_samples"));
+    assert!(with("p/s".into(), &unordered).model.refusals[0].contains("keep_samples"));
+}
+
+#[test]
+fn a_tail_of_causes_that_differ_in_size_is_refused_and_one_of_a_single_cause_is_not() {
+    let mut random = Random::seeded(62);
+    let run = run(simple(&mut random, 60_000));
+    let mut longest = run.samples.clone();
+    longest.sort_unstable_by(|a, b| b.cmp(a));
+    let tail = |cause: fn(usize) -> &'static str| {
+        let cause = |(k, ns): (usize, &i64)| (*ns, Some((cause(k).to_owned(), None)));
+        let windows = longest.iter().take(20).enumerate().map(cause).collect();
+        of_run("p/s".into(), &run, &Known { windows: Some(windows), ..Known::default() })
+    };
+    let mixed = tail(|k| if k < 8 { "preempted" } else { "page-fault" });
+    assert_eq!((mixed.model.accepted, mixed.model.levels.len()), (false, 0));
+    let why = mixed.model.refusals.join("; ");
+    assert!(why.contains("causes of different sizes mix in the tail, as far as explained: page-fault 60 %"), "{why}");
+    let one = tail(|_| "preempted");
+    assert!(one.model.accepted && one.causes[0].dominant && one.causes[0].beyond > Some(20), "{one:#?}");
+    assert!(one.model.gates.iter().any(|gate| gate.id == "one-cause-windows" && gate.open));
 }
 
 #[test]
 fn the_same_run_has_the_same_tail() {
     let mut random = Random::seeded(64);
     let samples = simple(&mut random, 30_000);
-    assert_eq!(of_run("p/s".into(), &run(samples.clone())), of_run("p/s".into(), &run(samples)));
+    assert_eq!(with("p/s".into(), &run(samples.clone())), with("p/s".into(), &run(samples)));
 }
 
 proptest! {
@@ -57,7 +81,7 @@ proptest! {
     fn no_input_panics(pattern in proptest::collection::vec(any::<i64>(), 0..200), copies in 1usize..200, step in 0i64..5_000) {
         let mut run = run(pattern.iter().copied().cycle().take(pattern.len() * copies).collect());
         run.step = step;
-        let tail = of_run("p/s".into(), &run);
+        let tail = with("p/s".into(), &run);
         prop_assert_eq!(tail.model.accepted, tail.model.refusals.is_empty());
         prop_assert!(tail.seen.beyond.is_none_or(|p| (0.0..=1.0).contains(&p)));
     }

@@ -3,6 +3,7 @@
 use super::show::{open, show_options};
 use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
+use crate::explained::{self, Wanted};
 use crate::output;
 use punctual_report::{html, terminal};
 use std::path::PathBuf;
@@ -35,8 +36,17 @@ pub struct Args {
 /// Opens, computes, shows.
 pub fn run(args: Args) -> Ending {
     let bundle = open(&args.bundle)?;
-    let tails = punctual_analyze::tail::of_bundle(&bundle, &shown(&args.bundle), args.series.as_deref())
+    // A recording of the whole run is not read for this: it may be as long as the run.
+    let explained = if bundle.windows.is_some() {
+        let wanted = Wanted { series: args.series.iter().cloned().collect(), ..Wanted::default() };
+        Some(explained::open(&bundle, &wanted)?)
+    } else {
+        None
+    };
+    let name = shown(&args.bundle);
+    let mut tails = punctual_analyze::tail::of_bundle(&bundle, &name, args.series.as_deref(), explained.as_ref())
         .map_err(Failure::refused)?;
+    tails.findings.extend(explained.into_iter().flat_map(|explained| explained.findings));
     if let Some(path) = &args.html {
         let page = html::tails(&tails).map_err(Failure::failed)?;
         output::write_to(Some(path), page.as_bytes())?;

@@ -29,14 +29,23 @@ const ROOM: Bytes = Bytes::mib(256);
 /// How long the conducting thread waits for the last look of a phase.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Whose time a sample is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Whose {
+    /// That of one thread, always.
+    Thread(Tid),
+    /// That of the task that took its end: whoever had its CPU then. Tasks of a ring take turns; a process that allocates may be a new one each round.
+    RunsAtEnd,
+}
+
 /// A series whose samples are looked at.
 pub struct Watched {
     /// Its phase.
     pub phase: String,
     /// Its name.
     pub series: String,
-    /// The thread that is measured.
-    pub tid: Tid,
+    /// Whose samples they are.
+    pub whose: Whose,
     /// The clock of its samples.
     pub clock: Clock,
     /// What the begin of a sample is.

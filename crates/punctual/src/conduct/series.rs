@@ -1,7 +1,7 @@
 //! One series of a phase: its statistics and its files.
 
 use super::accounting::Joining;
-use super::flight::Watched;
+use super::flight::{Watched, Whose};
 use super::mapping;
 use punctual_analyze::SeriesView;
 use punctual_bundle::state::{State, ThreadUsage};
@@ -67,15 +67,22 @@ impl SeriesRun {
 
     /// As the flight recorder watches it, `phase` being its phase; before its first sample. `None` where nothing tells whose samples they are.
     pub fn watched(&mut self, phase: &str, feed: &Feed) -> Option<Watched> {
+        let own = Tid(self.meta.tid.and_then(|tid| u32::try_from(tid).ok())?);
         Some(Watched {
             phase: phase.to_owned(),
             series: self.meta.name.clone(),
-            tid: Tid(self.meta.tid.and_then(|tid| u32::try_from(tid).ok())?),
+            whose: if self.is_of_others() { Whose::RunsAtEnd } else { Whose::Thread(own) },
             clock: self.meta.clock,
             waited: if self.meta.workload == WorkloadKind::Timer.word() { Waited::Timer } else { Waited::Interval },
             cpus: self.meta.cpus.clone(),
             peeker: feed.peeker(),
         })
+    }
+
+    /// Whether other tasks than its thread take its samples: the process that allocates, members of a ring, the thread that writes.
+    fn is_of_others(&self) -> bool {
+        let others = [WorkloadKind::Heap, WorkloadKind::Switch, WorkloadKind::Storage, WorkloadKind::Netio];
+        others.iter().any(|kind| self.meta.workload == kind.word())
     }
 
     /// The worst of what was only counted is wanted too.

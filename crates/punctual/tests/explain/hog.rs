@@ -21,4 +21,21 @@ fn a_hog_of_higher_priority_is_named() {
     assert_right(&late, 10, |part| part["cause"] == "preempted" && part["who"] == "rude-hog");
     let priority = late[0]["parts"].as_array().unwrap().iter().find(|part| part["who"] == "rude-hog").unwrap();
     assert_eq!(priority["prio"], 99 - 90, "{priority}");
+    tail_names_the_hog(&arena);
+}
+
+/// Of the same bundle: `punctual tail` tells what made the tail.
+fn tail_names_the_hog(arena: &crate::injected::Arena) {
+    let told = arena.place.punctual(&["tail", "bundle", "--json"]);
+    let document: serde_json::Value =
+        serde_json::from_slice(&told.stdout).unwrap_or_else(|error| panic!("{error}: {}", crate::common::text(&told)));
+    let causes = document["series"][0]["causes"].as_array().unwrap();
+    let windows = causes.iter().find(|one| one["source"] == "windows").unwrap_or_else(|| panic!("{document:#}"));
+    let shares = windows["causes"].as_array().unwrap();
+    assert!(shares.iter().any(|one| one["cause"] == "preempted" && one["who"] == "rude-hog"), "{windows:#}");
+    assert_eq!(shares.iter().filter_map(|one| one["count"].as_u64()).sum::<u64>(), windows["known"], "{windows:#}");
+    let said = arena.place.punctual(&["tail", "bundle", "--html", "tail.html"]);
+    assert!(crate::common::text(&said).contains("preempted (rude-hog)"), "{}", crate::common::text(&said));
+    let page = std::fs::read_to_string(arena.place.path().join("tail.html")).expect("a page");
+    assert!(page.contains("preempted (rude-hog)"), "the page does not name it");
 }

@@ -32,6 +32,7 @@ struct Page {
 struct Section {
     title: String,
     seen: Vec<String>,
+    causes: Vec<String>,
     accepted: bool,
     model: Vec<String>,
     refusals: Vec<String>,
@@ -58,6 +59,7 @@ fn section(tail: &SeriesTail) -> Section {
     Section {
         title: name(&tail.series),
         seen: said::of_seen(&tail.seen),
+        causes: said::of_causes(tail),
         accepted: tail.model.accepted,
         model: said::of_model(tail),
         refusals: said::refusals(tail),

@@ -2,7 +2,7 @@
 
 use super::spoken;
 use crate::format::{count, micros, micros_f64, plain};
-use punctual_bundle::tail::{Peaks, ReturnLevel, Seen, SeriesTail};
+use punctual_bundle::tail::{CauseShare, CauseSource, Peaks, ReturnLevel, Seen, SeriesTail, TailCauses};
 use punctual_core::Nanos;
 
 /// What needs no model.
@@ -52,6 +52,48 @@ fn quantiles(seen: &Seen, max: &str) -> Option<String> {
         (None, Some(open)) => Some(format!("The maximum bounds no percentile that is asked for; {open}.")),
         (None, None) => None,
     }
+}
+
+/// So many causes are named.
+const CAUSES: usize = 6;
+
+/// Which causes make up the tail, as far as that is known.
+pub fn of_causes(tail: &SeriesTail) -> Vec<String> {
+    tail.causes.iter().map(by_cause).collect()
+}
+
+/// `What made the tail, by its windows (19 of 412 samples over 60.0 µs): preempted (hog) 90 %, median 310.0 µs, …; one cause makes it.`
+fn by_cause(tail: &TailCauses) -> String {
+    let source = match tail.source {
+        CauseSource::Windows => "the longest samples, which were explained",
+        CauseSource::Account => "the account of all samples",
+    };
+    let of = match (tail.beyond, tail.threshold) {
+        (Some(beyond), Some(threshold)) => {
+            format!("{} of {} samples over {} µs", count(tail.known), count(beyond), micros_f64(threshold))
+        }
+        _ => format!("{} of {} samples", count(tail.known), count(tail.samples)),
+    };
+    if tail.known == 0 {
+        return format!("What made the tail is not known, by {source} ({of}).");
+    }
+    let mut causes: Vec<String> = tail.causes.iter().take(CAUSES).map(share).collect();
+    let more = tail.causes.len().saturating_sub(CAUSES);
+    causes.extend((more > 0).then(|| format!("{more} more")));
+    let verdict = match (tail.mixture, tail.dominant) {
+        (Some(true), _) => "causes of different sizes mix",
+        (_, true) => "one cause dominates",
+        (Some(false), _) => "their sizes do not differ beyond chance",
+        (None, _) => "too few to tell whether they mix",
+    };
+    format!("What made the tail, by {source} ({of}): {}; {verdict}.", causes.join("; "))
+}
+
+fn share(cause: &CauseShare) -> String {
+    let who = cause.who.as_ref().map_or(String::new(), |who| format!(" ({})", plain(who)));
+    let percent = format!("{:.0} %", cause.share * 100.0);
+    let (median, max) = (micros_f64(cause.median), micros_f64(cause.max));
+    format!("{}{who} {percent}, median {median} µs, at most {max} µs", plain(&cause.cause))
 }
 
 /// What a model adds.
@@ -125,7 +167,7 @@ mod tests {
             ReturnLevel { period: 86_400_000_000_000, level: 210e3, low: 160e3, high: 390e3, by_block_maxima: 230e3 };
         let peaks = Peaks { threshold: 60e3, peaks: 398, scale: 9e3, shape: 0.12, fit_p: 0.6 };
         let model = Model { accepted: true, levels: vec![level], peaks: Some(peaks), ..Model::default() };
-        let tail = SeriesTail { series: "main/timer".into(), seen, model };
+        let tail = SeriesTail { series: "main/timer".into(), seen, model, causes: Vec::new() };
         insta::assert_snapshot!([of_seen(&tail.seen), of_model(&tail)].concat().join("\n"), @"
         The longest of 600,000 samples was 131.0 µs; worth 240,000 independent ones for the longest: late samples come in bursts of 2.5 on average.
         With 95 % confidence a sample is longer than that with a probability below 1.2e-5, and a longer burst comes less often than once in 3 min, as long as all stays as it was.
@@ -133,6 +175,36 @@ mod tests {
         Once in 24 h or less: 210.0 µs, 95 % interval 160.0–390.0.
         From 398 bursts over 60.0 µs; the tail is heavier than exponential: single samples far beyond are to be expected (shape +0.12).
         An estimate under the conditions of this run, not a bound: another load, state or cause is not in it.
+        ");
+    }
+
+    #[test]
+    fn what_made_a_tail_is_said_with_how_much_of_it_is_known() {
+        let share = |cause: &str, who: Option<&str>, count: u64, median: f64| CauseShare {
+            cause: cause.into(),
+            who: who.map(str::to_owned),
+            count,
+            share: count as f64 / 20.0,
+            median,
+            max: median * 1.5,
+        };
+        let mut tail = TailCauses {
+            source: CauseSource::Windows,
+            threshold: Some(60e3),
+            beyond: Some(412),
+            samples: 20,
+            known: 20,
+            causes: vec![share("preempted", Some("rude\u{1b}hog"), 12, 310e3), share("page-fault", None, 8, 80e3)],
+            dominant: false,
+            p: Some(0.001),
+            mixture: Some(true),
+        };
+        let mixed = by_cause(&tail);
+        tail.causes = vec![share("hardirq", None, 20, 70e3)];
+        (tail.source, tail.dominant, tail.p, tail.mixture) = (CauseSource::Account, true, None, None);
+        insta::assert_snapshot!([mixed, by_cause(&tail)].join("\n"), @r"
+        What made the tail, by the longest samples, which were explained (20 of 412 samples over 60.0 µs): preempted (rude\u{1b}hog) 60 %, median 310.0 µs, at most 465.0 µs; page-fault 40 %, median 80.0 µs, at most 120.0 µs; causes of different sizes mix.
+        What made the tail, by the account of all samples (20 of 412 samples over 60.0 µs): hardirq 100 %, median 70.0 µs, at most 105.0 µs; one cause dominates.
         ");
     }
 }

@@ -24,6 +24,9 @@ fn series(out: &mut Page, tail: &SeriesTail, gates: bool) {
     for text in said::of_seen(&tail.seen) {
         out.paragraph("  ", "  ", Tone::Plain, &text);
     }
+    for text in said::of_causes(tail) {
+        out.paragraph("  ", "  ", Tone::Plain, &text);
+    }
     let tone = if tail.model.accepted { Tone::Strong } else { Tone::Doubtful };
     for (k, text) in said::of_model(tail).iter().enumerate() {
         out.paragraph("  ", "  ", if k == 0 { tone } else { Tone::Plain }, text);

@@ -1,12 +1,12 @@
 //! Copying what happened around a sample out of the kernel's buffers.
 
-use super::Watched;
 use super::shelf::Window;
+use super::{Watched, Whose};
 use punctual_bundle::windows::{KeptRule, Lane, WindowHead};
 use punctual_core::event::{Event, Tid, What};
 use punctual_core::{Clock, CpuSet, MonotonicNs, Nanos, Sample};
 use punctual_host::task::clock;
-use punctual_record::{Recorder, wire};
+use punctual_record::{Recorder, Window as CpuWindow, wire};
 use std::collections::BTreeSet;
 
 /// What all CPUs together may take in a window, unless one CPU's buffer is larger.
@@ -44,18 +44,23 @@ pub fn window(
     let after = if woke - due >= LONG { AFTER_LONG } else { AFTER };
     let mut all: Vec<Around> = Vec::new();
     let mut left_out = CpuSet::new();
-    for cpu in std::iter::once(usize::from(own)).chain(cpus.iter().filter(|cpu| *cpu != usize::from(own))) {
-        match around(recorder, cpu as u16, (due + Nanos(-rule.before.ns()), woke), after, of.tid) {
-            Some(around) if cpu == usize::from(own) && around.whole_from >= woke => return None,
-            Some(around) => all.push(around),
-            None if cpu == usize::from(own) => return None,
+    let (from, to) = (due + Nanos(-rule.before.ns()), woke);
+    let first = copied(recorder, own, (from, to)).filter(|copied| copied.whole_from < woke)?;
+    let tid = match of.whose {
+        Whose::Thread(tid) => tid,
+        Whose::RunsAtEnd => ran_at(&first.records, woke)?,
+    };
+    all.push(around(first, own, to + after, tid));
+    for cpu in cpus.iter().filter(|cpu| *cpu != usize::from(own)) {
+        match copied(recorder, cpu as u16, (from, to)) {
+            Some(copied) => all.push(around(copied, cpu as u16, to + after, tid)),
             None => left_out.insert(cpu),
         }
     }
     // First what the thread did and who woke it, then the rest as far as there is room.
     all[1..].sort_by_key(|around| !(around.concerns || of.cpus.contains(usize::from(around.cpu))));
     let most = WINDOW.max(rule.buffer.get() as usize);
-    let (mut lanes, mut records, mut tids, mut bytes) = (Vec::new(), Vec::new(), BTreeSet::from([of.tid]), 0);
+    let (mut lanes, mut records, mut tids, mut bytes) = (Vec::new(), Vec::new(), BTreeSet::from([tid]), 0);
     for around in all {
         if bytes + around.records.len() > most && !lanes.is_empty() {
             left_out.insert(usize::from(around.cpu));
@@ -67,7 +72,7 @@ pub fn window(
         records.push(around.records);
     }
     let (phase, series, waited) = (of.phase.clone(), of.series.clone(), of.waited);
-    let head = WindowHead { phase, series, sample: *sample, due, woke, tid: of.tid, waited, lanes, left_out };
+    let head = WindowHead { phase, series, sample: *sample, due, woke, tid, waited, lanes, left_out };
     Some(Window { head, records, tids })
 }
 
@@ -81,20 +86,31 @@ fn on_monotonic(of: Clock, sample: &Sample) -> Option<(MonotonicNs, MonotonicNs)
     (woke <= clock::monotonic() + Nanos::MILLI).then_some((due, woke))
 }
 
-fn around(
-    recorder: &mut Recorder,
-    cpu: u16,
-    (from, to): (MonotonicNs, MonotonicNs),
-    after: Nanos,
-    tid: Tid,
-) -> Option<Around> {
-    let window = (0..ASKS).find_map(|_| recorder.window(cpu, from, to))?;
+fn copied(recorder: &mut Recorder, cpu: u16, (from, to): (MonotonicNs, MonotonicNs)) -> Option<CpuWindow> {
+    (0..ASKS).find_map(|_| recorder.window(cpu, from, to))
+}
+
+/// Who had a CPU at an instant, by its events: the last one until then tells it, else the first after it. `None` where there is no event.
+fn ran_at(records: &[u8], at: MonotonicNs) -> Option<Tid> {
+    let mut ran = None;
+    for event in wire::decode(records).flatten() {
+        match event.what {
+            // Nobody but the task that was switched away from can have had the CPU before.
+            _ if event.at > at => return ran.or(Some(event.tid)),
+            What::Switch { next, .. } => ran = Some(next),
+            _ => ran = Some(event.tid),
+        }
+    }
+    ran
+}
+
+fn around(window: CpuWindow, cpu: u16, until: MonotonicNs, tid: Tid) -> Around {
     let (mut records, whole_from) = (window.records, window.whole_from);
     let (mut tids, mut concerns, mut end) = (BTreeSet::new(), false, 0);
     let mut events = wire::decode(&records);
     while let Some(event) = events.next() {
         let Ok(event) = event else { continue };
-        if event.at > to + after {
+        if event.at > until {
             continue;
         }
         end = events.position();
@@ -105,7 +121,7 @@ fn around(
     }
     records.truncate(end);
     records.shrink_to_fit();
-    Some(Around { cpu, whole_from, records, tids, concerns })
+    Around { cpu, whole_from, records, tids, concerns }
 }
 
 /// The threads that an event is about.

@@ -1,0 +1,232 @@
+//! What the tail is made of: its samples by cause, as far as `explain` and the account know it, and whether causes of different sizes mix.
+//!
+//! Sizes are compared by ranks (Kruskal and Wallis, J. Amer. Statist. Ass. 47, 1952). Few samples are shuffled; of many the χ² distribution tells, and as
+//! every trifle is then significant, the effect ε² = H/(n − 1) must be 0.06 at least besides, which is called a medium one.
+
+use crate::explained::Explained;
+use crate::stats::Random;
+use crate::stats::probability::chi_squared_beyond;
+use punctual_bundle::SeriesAccount;
+use punctual_bundle::tail::{CauseShare, CauseSource, TailCauses};
+use punctual_core::{Account, Fact, MainPart, Names};
+use std::collections::BTreeMap;
+
+/// Fewer samples are not tested.
+const FEWEST: usize = 8;
+/// Causes mix below this probability,
+pub const LEVEL: f64 = 0.01;
+/// and from this effect on.
+const EFFECT: f64 = 0.06;
+/// One cause makes the tail from this share on.
+const ONE: f64 = 0.9;
+/// Up to so many samples are shuffled,
+const SHUFFLED: usize = 200;
+/// so often.
+const SHUFFLES: usize = 999;
+const SEED: u64 = 0x6361_7573;
+/// Without a threshold, the tail of an account is this part of its samples.
+const TAIL: f64 = 0.01;
+
+/// What is known of the causes of a series' samples.
+#[derive(Clone, Debug, Default)]
+pub struct Known<'a> {
+    /// Samples in windows: the latency of each in ns, and what took the most of it; `None` where that is not known.
+    pub(super) windows: Option<Vec<(i64, Cause)>>,
+    account: Option<&'a SeriesAccount>,
+}
+
+/// A word and who, as in `punctual explain`; `None` where no event tells.
+type Cause = Option<(String, Option<String>)>;
+
+impl<'a> Known<'a> {
+    /// Of a series: those of its samples that were explained, if windows were kept, and its account, if there is one.
+    pub fn of(explained: Option<(&[&Explained], &Names)>, account: &'a Fact<SeriesAccount>) -> Known<'a> {
+        let cause = |sample: &Explained, names: &Names| {
+            let most = sample.explanation.totals().first().map(|(cause, _)| *cause)?;
+            let known = most != crate::explain::Cause::Unknown;
+            known.then(|| (most.word().to_owned(), most.who(names)))
+        };
+        let windows = explained.map(|(samples, names)| {
+            samples.iter().map(|sample| (sample.explanation.latency().ns(), cause(sample, names))).collect()
+        });
+        Known { windows, account: account.known() }
+    }
+
+    /// The causes of the samples longer than `threshold`, in ns, of which there are `beyond`; where there is no threshold, of what is known.
+    pub fn beyond(&self, threshold: Option<(f64, u64)>) -> Vec<TailCauses> {
+        let windows = self.windows.as_ref().map(|samples| {
+            let samples = samples.iter().filter(|(ns, _)| threshold.is_none_or(|(least, _)| *ns as f64 > least));
+            told(CauseSource::Windows, threshold, samples.map(|(ns, cause)| (*ns as f64, cause.clone())).collect())
+        });
+        let account = self.account.map(|account| told(CauseSource::Account, threshold, divided(account, threshold)));
+        windows.into_iter().chain(account).filter(|causes| causes.samples > 0).collect()
+    }
+}
+
+/// The samples of an account beyond the threshold; each is told by its longest part, and its latency by the middle of its bucket.
+fn divided(account: &SeriesAccount, threshold: Option<(f64, u64)>) -> Vec<(f64, Cause)> {
+    let most = (account.account.count() as f64 * TAIL) as u64;
+    let (mut samples, mut before) = (Vec::new(), 0);
+    for (edge, bucket) in account.account.buckets().rev() {
+        before += bucket.count;
+        // A bucket that the threshold lies in is not beyond it.
+        let beyond = threshold.map_or(before <= most, |(least, _)| edge as f64 >= least);
+        if !beyond {
+            break;
+        }
+        let middle = edge as f64 + Account::width(edge) as f64 / 2.0;
+        for (part, count) in MainPart::ALL.iter().zip(bucket.longest) {
+            let cause = (*part != MainPart::Unknown).then(|| (part.word().to_owned(), None));
+            samples.extend(std::iter::repeat_n((middle, cause), count as usize));
+        }
+    }
+    samples
+}
+
+fn told(source: CauseSource, threshold: Option<(f64, u64)>, mut samples: Vec<(f64, Cause)>) -> TailCauses {
+    samples.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let all = samples.len();
+    let mut groups: BTreeMap<(String, Option<String>), Vec<f64>> = BTreeMap::new();
+    for (ns, cause) in samples {
+        if let Some(cause) = cause {
+            groups.entry(cause).or_default().push(ns);
+        }
+    }
+    let known: usize = groups.values().map(Vec::len).sum();
+    let share = |((cause, who), sizes): (&(String, Option<String>), &Vec<f64>)| CauseShare {
+        cause: cause.clone(),
+        who: who.clone(),
+        count: sizes.len() as u64,
+        share: sizes.len() as f64 / known as f64,
+        median: sizes[sizes.len() / 2],
+        max: sizes.last().copied().unwrap_or_default(),
+    };
+    let mut causes: Vec<CauseShare> = groups.iter().map(share).collect();
+    causes.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.cause, &a.who).cmp(&(&b.cause, &b.who))));
+    let groups: Vec<Vec<f64>> = groups.into_values().collect();
+    let test = different_sizes(&groups);
+    let dominant = known >= FEWEST && causes.first().is_some_and(|first| first.share >= ONE);
+    TailCauses {
+        source,
+        threshold: threshold.map(|(least, _)| least),
+        beyond: threshold.map(|(_, count)| count),
+        samples: all as u64,
+        known: known as u64,
+        causes,
+        dominant,
+        p: test.map(|(p, _)| p),
+        mixture: test.map(|(p, effect)| p <= LEVEL && effect >= EFFECT),
+    }
+}
+
+/// The probability of so different sizes if they do not depend on the cause, and the effect; `None` where there are too few, or one cause alone.
+fn different_sizes(groups: &[Vec<f64>]) -> Option<(f64, f64)> {
+    let n: usize = groups.iter().map(Vec::len).sum();
+    if n < FEWEST || groups.len() < 2 {
+        return None;
+    }
+    let mut all: Vec<f64> = groups.iter().flatten().copied().collect();
+    all.sort_by(f64::total_cmp);
+    // Ties share the mean of their ranks.
+    let rank = |value: f64| {
+        let (below, upto) = (all.partition_point(|x| *x < value), all.partition_point(|x| *x <= value));
+        (below + upto + 1) as f64 / 2.0
+    };
+    let mut ranks: Vec<f64> = groups.iter().flatten().map(|value| rank(*value)).collect();
+    let mean = (n as f64 + 1.0) / 2.0;
+    let spread: f64 = ranks.iter().map(|rank| (rank - mean).powi(2)).sum();
+    if spread <= 0.0 {
+        return Some((1.0, 0.0));
+    }
+    let lengths: Vec<usize> = groups.iter().map(Vec::len).collect();
+    let between = |ranks: &[f64]| {
+        let mut from = 0;
+        let parts = lengths.iter().map(|length| {
+            let part = &ranks[from..from + length];
+            from += length;
+            *length as f64 * (part.iter().sum::<f64>() / *length as f64 - mean).powi(2)
+        });
+        // With ties in the variance (Kruskal and Wallis, equation 1.4).
+        parts.sum::<f64>() * (n as f64 - 1.0) / spread
+    };
+    let statistic = between(&ranks);
+    let p = if n > SHUFFLED {
+        chi_squared_beyond(lengths.len() as f64 - 1.0, statistic)
+    } else {
+        let mut random = Random::seeded(SEED);
+        let mut as_high = 1;
+        for _ in 0..SHUFFLES {
+            (1..n).rev().for_each(|k| ranks.swap(k, random.below(k + 1)));
+            as_high += usize::from(between(&ranks) >= statistic - 1e-9);
+        }
+        as_high as f64 / (SHUFFLES + 1) as f64
+    };
+    Some((p, statistic / (n as f64 - 1.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(cause: &str, sizes: impl Iterator<Item = i64>) -> Vec<(i64, Cause)> {
+        sizes.map(|ns| (ns, Some((cause.to_owned(), None)))).collect()
+    }
+
+    fn causes(samples: Vec<(i64, Cause)>, threshold: Option<(f64, u64)>) -> TailCauses {
+        Known { windows: Some(samples), account: None }.beyond(threshold).remove(0)
+    }
+
+    #[test]
+    fn causes_of_different_sizes_are_a_mixture_and_of_the_same_size_are_not() {
+        let of = |far: i64| {
+            let mut all = samples("preempted", (0..10).map(|k| 90_000 + k * 1_000));
+            all.extend(samples("page-fault", (0..10).map(|k| 90_500 + far + k * 1_000)));
+            causes(all, Some((80_000.0, 400)))
+        };
+        let (apart, alike) = (of(100_000), of(0));
+        assert_eq!((apart.mixture, alike.mixture), (Some(true), Some(false)), "{apart:?} {alike:?}");
+        assert!(apart.causes.iter().all(|cause| cause.count == 10 && cause.share == 0.5) && !apart.dominant);
+        assert_eq!((apart.samples, apart.known, apart.beyond), (20, 20, Some(400)));
+    }
+
+    #[test]
+    fn what_is_not_known_is_no_cause_and_what_is_below_the_threshold_no_tail() {
+        let mut all = samples("preempted", (0..19).map(|k| 100_000 + k));
+        all.push((200_000, None));
+        all.extend(samples("hardirq", 5_000..5_050));
+        let tail = causes(all, Some((50_000.0, 20)));
+        assert_eq!((tail.samples, tail.known, tail.causes.len(), tail.dominant), (20, 19, 1, true), "{tail:?}");
+        assert_eq!((tail.p, tail.mixture), (None, None));
+        assert_eq!(causes(samples("io", 1..4), None).dominant, false);
+    }
+
+    #[test]
+    fn the_statistic_is_that_of_kruskal_and_wallis() {
+        // R: kruskal.test(list(c(1, 2, 3, 4), c(5, 6, 7, 8))): 5.3333, and 1/35 by counting the 70 orders.
+        let (p, effect) = different_sizes(&[vec![1.0, 2.0, 3.0, 4.0], vec![5.0, 6.0, 7.0, 8.0]]).unwrap();
+        assert!((effect * 7.0 - 16.0 / 3.0).abs() < 1e-9 && (0.015..0.045).contains(&p), "{p} {effect}");
+        assert_eq!(different_sizes(&[vec![3.0; 5], vec![3.0; 5]]), Some((1.0, 0.0)));
+    }
+
+    #[test]
+    fn an_account_is_divided_over_its_longest_parts() {
+        use punctual_core::{Nanos, Split};
+        let mut account = SeriesAccount::default();
+        for k in 0..40_000i64 {
+            let (part, ns) = match k % 100 {
+                0 => (MainPart::Preempted, 300_000),
+                1 => (MainPart::Runqueue, 100_000),
+                _ => (MainPart::Hardirq, 3_000),
+            };
+            let mut split = Split::default();
+            split.add(part, Nanos(ns + k / 100));
+            account.account.record(&split);
+        }
+        let account = Fact::Known(account);
+        let tail = Known::of(None, &account).beyond(Some((50_000.0, 800))).remove(0);
+        assert_eq!((tail.source, tail.samples, tail.known, tail.mixture), (CauseSource::Account, 800, 800, Some(true)));
+        // Without a threshold: the longest hundredth.
+        let tail = Known::of(None, &account).beyond(None).remove(0);
+        assert_eq!((tail.samples, tail.dominant), (400, true), "{tail:?}");
+    }
+}

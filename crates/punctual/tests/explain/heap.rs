@@ -1,0 +1,39 @@
+//! First touches of memory from the heap: what takes their time happens in the process that allocates, not in punctual's own thread.
+
+use crate::injected::{arena, assert_right};
+use serde_json::Value;
+
+#[test]
+fn first_touches_of_the_heap_are_those_of_the_process_that_allocates() {
+    let test = "first_touches_of_the_heap_are_those_of_the_process_that_allocates";
+    let Some(arena) = arena(test) else { return };
+    let cpu = arena.cpu.to_string();
+    let words = [
+        "measure",
+        "heap",
+        "--set",
+        "size=1MiB",
+        "--set",
+        "period=5ms",
+        "--set",
+        "fresh=true",
+        "--cpus",
+        &cpu,
+        "--priority",
+        "80",
+        "--duration",
+        "1s",
+    ];
+    if arena.measure(test, &words).is_none() {
+        return;
+    }
+    let document = arena.explained(&[]);
+    let touches = document["samples"].as_array().unwrap().iter();
+    let touches: Vec<&Value> =
+        touches.filter(|sample| sample["series"].as_str().is_some_and(|series| series.contains("touch"))).collect();
+    assert!(
+        touches.iter().all(|sample| sample["task"] == "punctual-heap" || sample["task"] == "memfd:punctual-heap"),
+        "{document:#}"
+    );
+    assert_right(&touches, 10, |part| part["cause"] == "page-fault");
+}
