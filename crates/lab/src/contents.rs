@@ -13,8 +13,6 @@ use std::path::{Path, PathBuf};
 const OWN: &str = "punctual";
 /// Where the job's files are while the host's are shared: a layer above those.
 const PAYLOAD: &str = "punctual/payload/";
-/// The modules of the way back.
-const PORT_MODULES: [&str; 2] = ["virtio_pci", "virtio_console"];
 /// The modules of the shared file system and of what is written above it.
 const SHARE_MODULES: [&str; 3] = ["9pnet_virtio", "9p", "overlay"];
 /// What programs expect of any system and a shared host has.
@@ -33,6 +31,7 @@ pub fn tree(guest: &Guest) -> Result<Tree, LabError> {
         .filter(|_| !guest.share_host)
         .try_for_each(|(path, text)| tree.file("", path, script(text), 0o644))?;
     tree.file("", "/init", script(include_str!("init.sh")), 0o755)?;
+    tree.file("", &format!("/{OWN}/way"), script(guest.board.way()), 0o644)?;
     tree.file("", &format!("/{OWN}/busybox"), Source::Host(busybox(&guest.kernel)?), 0o755)?;
     add_modules(guest, &mut tree)?;
 
@@ -71,7 +70,7 @@ fn add_modules(guest: &Guest, tree: &mut Tree) -> Result<(), LabError> {
             None => Ok(()),
         };
     };
-    let own = PORT_MODULES.iter().chain(SHARE_MODULES.iter().filter(|_| guest.share_host));
+    let own = guest.board.modules().iter().chain(SHARE_MODULES.iter().filter(|_| guest.share_host));
     let wanted = own.copied().chain(guest.modules.iter().map(String::as_str));
     for (place, module) in Modules::open(dir)?.closure(wanted)?.into_iter().enumerate() {
         // The init loads them in the order of their names.

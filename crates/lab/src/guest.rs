@@ -1,9 +1,10 @@
 //! A guest: what to boot, what to put into it, what to run there.
 
+use crate::card;
 use crate::contents;
 use crate::outcome::Phase;
 use crate::qemu::{self, Machine};
-use crate::{Arch, GuestResult, Kernel, LabError};
+use crate::{Arch, Board, GuestResult, Kernel, LabError};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -51,6 +52,8 @@ pub enum Job {
 pub struct Guest {
     /// What boots.
     pub kernel: Kernel,
+    /// The board it has.
+    pub board: Board,
     /// More words for the kernel's command line.
     pub cmdline_extra: String,
     /// Virtual CPUs.
@@ -131,6 +134,7 @@ impl Guest {
     pub fn new(kernel: Kernel, job: Job) -> Guest {
         Guest {
             kernel,
+            board: Board::default(),
             cmdline_extra: String::new(),
             cpus: 2,
             memory_mb: 512,
@@ -163,6 +167,7 @@ impl Guest {
         if self.accel == Accel::VirtualTime {
             self.check_virtual_time()?;
         }
+        self.board.check(self)?;
         let dir = tempfile::Builder::new().prefix("punctual-guest-").tempdir();
         let dir = dir.map_err(LabError::io("create a directory in", std::env::temp_dir()))?;
         let size = contents::tree(self)?.write(&dir.path().join(qemu::INITRAMFS))?;
@@ -172,6 +177,8 @@ impl Guest {
         }
         let machine = Machine {
             arch: self.kernel.arch,
+            board: self.board,
+            device_tree: self.board.device_tree(&self.kernel)?,
             accel: self.accel,
             cpus: self.cpus,
             memory_mb: self.memory_mb,
@@ -184,6 +191,9 @@ impl Guest {
         loop {
             boots += 1;
             let ended = qemu::run(&machine, dir.path(), (self.timeout, self.boot_timeout), watch)?;
+            if self.board == Board::Raspi3b {
+                card::unload(dir.path())?;
+            }
             let mut result = GuestResult::collect(dir.path(), ended, boots, self.results_to.as_deref())?;
             result.cmdline = machine.command_line()?;
             if boots == BOOTS_MAX || !result.is_torn_patch() {

@@ -1,6 +1,6 @@
 #!/punctual/busybox sh
 # The first process of a punctual guest: prepares the system, runs the job, hands back what came of it, powers off.
-# It speaks to the lab through virtio ports only; the console is for people.
+# It speaks to the lab through virtio ports or, on a board without, over a memory card; the console is for people.
 
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/punctual/applets HOME=/root
 set -o pipefail
@@ -13,23 +13,8 @@ try() {
     echo "problem $*: $(tr '\n' ' ' <$said)" >>/punctual/problems
 }
 
-# The device of the port with this name (drivers/char/virtio_console.c: the attribute `name`). Ports come one by one, after
-# messages between driver and device that QEMU 10 answers later than QEMU 7.2: up to ten seconds are waited.
-port() {
-    tries=0
-    while [ $tries -lt 200 ]; do
-        for dir in /sys/class/virtio-ports/*; do
-            if [ -e "$dir/name" ] && [ "$(cat "$dir/name")" = "punctual.$1" ]; then
-                echo "/dev/${dir##*/}"
-                return
-            fi
-        done
-        tries=$((tries + 1))
-        usleep 50000
-    done
-    echo "punctual: the guest has no port punctual.$1" >/dev/console
-    poweroff -f
-}
+# What brings things back: open_way, tell, send.
+. /punctual/way
 
 $box mount -t proc proc /proc
 $box --install -s /punctual/applets
@@ -74,25 +59,21 @@ mkdir -p $root/results
 # The boot is told in full on the console; from here on only what is urgent, so that printing does not disturb the job.
 dmesg -n 4
 
-exec 3>"$(port status)"
-out=$(port stdout)
-err=$(port stderr)
-results=$(port results)
-control=$(port control)
-echo "release $(uname -r)" >&3
-[ -e /punctual/problems ] && cat /punctual/problems >&3
+open_way
+tell "release $(uname -r)"
+[ -e /punctual/problems ] && tell "$(cat /punctual/problems)"
 
-echo "job-started" >&3
-# Whoever looks on can end the job as Ctrl-C does.
-(read -r word && [ "$word" = end ] && kill -INT "$(cat /run/job)") <"$control" >$said 2>&1 3>&- &
+tell "job-started"
+# Whoever looks on can end the job as Ctrl-C does, and may wish it before there is one.
+(read -r word && [ "$word" = end ] && while [ ! -s /run/job ]; do usleep 10000; done && kill -INT "$(cat /run/job)") <"$control" >$said 2>&1 3>&- &
 PUNCTUAL_RESULTS=/results chroot $root /bin/sh -c 'echo $$ >/run/job; exec /bin/sh /punctual/job' </dev/null >"$out" 2>"$err" 3>&-
-echo "job-ended $?" >&3
+tell "job-ended $?"
 
-echo "oom-kills $(sed -n 's/^oom_kill //p' /proc/vmstat)" >&3
-if cd $root/results && find . -type f -print0 | cpio -0 -o -H newc >"$results" 2>$said; then
-    echo "complete" >&3
+tell "oom-kills $(sed -n 's/^oom_kill //p' /proc/vmstat)"
+if cd $root/results && find . -type f -print0 | cpio -0 -o -H newc 2>$said | send; then
+    tell "complete"
 else
-    echo "problem the results could not be sent: $(tr '\n' ' ' <$said)" >&3
+    tell "problem the results could not be sent: $(tr '\n' ' ' <$said)"
 fi
 sync
 poweroff -f

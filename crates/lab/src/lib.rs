@@ -6,14 +6,16 @@
 //!
 //! 1. [`Kernel`]: by name, fetched and verified by apt into the cache, or by path.
 //! 2. The initramfs: init, the job, the files given with the shared libraries they need, the modules.
-//! 3. QEMU, its console and the virtio ports into files, watched until it ends or must be ended.
+//! 3. QEMU, its console and the virtio ports into files (or a memory card, on a board without), watched until it ends or must be ended.
 //! 4. [`Outcome`]: how the guest ended, and what came back through the ports.
 //!
 //! What the machine lacks is [`LabError::Missing`]; see [`testing`] for how a test steps aside then.
 
 mod apt;
 mod arch;
+mod board;
 mod cache;
+mod card;
 mod contents;
 pub mod disk;
 mod emulator;
@@ -33,6 +35,7 @@ pub mod testing;
 mod tools;
 
 pub use arch::Arch;
+pub use board::Board;
 pub use error::{LabError, Missing};
 pub use guest::{Accel, Guest, GuestFile, Job, Progress, Source, Wish};
 pub use kernel::Kernel;

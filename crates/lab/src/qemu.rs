@@ -1,10 +1,11 @@
 //! QEMU: its command line, and watching over it until it ends or must be ended.
 
+use crate::card;
 use crate::emulator::Emulator;
 use crate::guest::{Accel, Progress, Wish};
 use crate::outcome::Phase;
 use crate::ports::Status;
-use crate::{Arch, LabError, tools};
+use crate::{Arch, Board, LabError, tools};
 use punctual_core::CpuSet;
 use std::ffi::OsString;
 use std::fs;
@@ -61,6 +62,9 @@ pub enum How {
 /// The machine to build.
 pub struct Machine<'a> {
     pub arch: Arch,
+    pub board: Board,
+    /// The device tree, where QEMU does not make it itself.
+    pub device_tree: Option<PathBuf>,
     pub accel: Accel,
     pub cpus: u32,
     pub memory_mb: u32,
@@ -77,9 +81,11 @@ impl Machine<'_> {
     /// One that is longer than the kernel takes, which would cut it off without a word.
     pub fn command_line(&self) -> Result<String, LabError> {
         // panic=-1 reboots at once, and QEMU ends instead of rebooting.
-        let mut line = format!("console={} panic=-1", self.arch.console());
+        let mut line = format!("console={} panic=-1", self.board.console(self.arch));
         let virtual_time = (self.accel == Accel::VirtualTime).then_some(VIRTUAL_TIME_KERNEL);
-        for more in virtual_time.into_iter().chain([self.cmdline_extra.trim()]).filter(|more| !more.is_empty()) {
+        let board = self.board.words(self.cpus);
+        let words = virtual_time.into_iter().chain(board.as_deref()).chain([self.cmdline_extra.trim()]);
+        for more in words.filter(|more| !more.is_empty()) {
             line = format!("{line} {more}");
         }
         let limit = self.arch.command_line_size() - 1;
@@ -97,16 +103,34 @@ impl Machine<'_> {
         // A name for `ps`: a fetched QEMU is started by a dynamic linker and would bear that one's.
         add("-name punctual,process=qemu-punctual");
         add("-nodefaults -no-user-config -display none -monitor none -nic none -no-reboot");
-        match self.accel {
-            // In one thread: QEMU 7.2 is not safe against a guest that patches its kernel on several (docs/guests.md).
-            Accel::Tcg => add(&format!("-accel tcg,thread=single -cpu {}", self.arch.cpu())),
-            Accel::Kvm => add("-accel kvm -cpu host"),
-            Accel::VirtualTime => {
-                add("-accel tcg,thread=single -icount shift=3,sleep=off -rtc clock=vm,base=2026-01-01");
-                add(&format!("-cpu {}", self.arch.repeatable_cpu()));
-            }
+        // In one thread: QEMU 7.2 is not safe against a guest that patches its kernel on several (docs/guests.md).
+        add(match self.accel {
+            Accel::Tcg => "-accel tcg,thread=single",
+            Accel::Kvm => "-accel kvm",
+            Accel::VirtualTime => "-accel tcg,thread=single -icount shift=3,sleep=off -rtc clock=vm,base=2026-01-01",
+        });
+        add(&self.board.machine(self.arch, self.cpus, self.memory_mb));
+        match self.board {
+            Board::Usual => self.usual(&mut add),
+            Board::Raspi3b => self.raspi(&mut add),
         }
-        add(&format!("-machine {} -smp {} -m {}", self.arch.machine(), self.cpus, self.memory_mb));
+        if self.share_host {
+            add("-virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap");
+        }
+        args.extend(self.extra_args.iter().cloned());
+        args.extend(["-append".to_owned(), self.command_line()?, "-initrd".to_owned(), INITRAMFS.to_owned()]);
+        let kernel = ["-kernel".into(), self.kernel.as_os_str().to_owned()];
+        let tree = self.device_tree.iter().flat_map(|tree| ["-dtb".into(), tree.as_os_str().to_owned()]);
+        Ok(args.into_iter().map(OsString::from).chain(kernel).chain(tree).collect())
+    }
+
+    /// The CPU, the console, and the virtio ports of a usual board.
+    fn usual(&self, add: &mut dyn FnMut(&str)) {
+        add(&match self.accel {
+            Accel::Tcg => format!("-cpu {}", self.arch.cpu()),
+            Accel::Kvm => "-cpu host".to_owned(),
+            Accel::VirtualTime => format!("-cpu {}", self.arch.repeatable_cpu()),
+        });
         add(&format!("-chardev file,id={CONSOLE},path={CONSOLE} -serial chardev:{CONSOLE}"));
         // Without ioeventfd the port is served at once in the virtual CPU's own thread: no timing of the host in it.
         add("-device virtio-serial-pci,ioeventfd=off");
@@ -118,13 +142,17 @@ impl Machine<'_> {
         // The only way in: one word, when the run is to end early.
         add(&format!("-chardev file,id={CONTROL},path={CONTROL}.out,input-path={CONTROL}"));
         add(&format!("-device virtserialport,chardev={CONTROL},name=punctual.{CONTROL}"));
-        if self.share_host {
-            add("-virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap");
+    }
+
+    /// The memory card of a Raspberry Pi and its console, on the second serial line, which takes the one word of the way in too.
+    /// The card's address is a random number, which the kernel prints: a seed makes it the same each time.
+    fn raspi(&self, add: &mut dyn FnMut(&str)) {
+        if self.accel == Accel::VirtualTime {
+            add("-seed 1");
         }
-        args.extend(self.extra_args.iter().cloned());
-        args.extend(["-append".to_owned(), self.command_line()?, "-initrd".to_owned(), INITRAMFS.to_owned()]);
-        let kernel = ["-kernel".into(), self.kernel.as_os_str().to_owned()];
-        Ok(args.into_iter().map(OsString::from).chain(kernel).collect())
+        add(&format!("-drive if=sd,format=raw,file={}", card::CARD));
+        add(&format!("-chardev file,id={CONSOLE},path={CONSOLE},input-path={CONTROL}"));
+        add(&format!("-serial null -serial chardev:{CONSOLE}"));
     }
 }
 
@@ -186,6 +214,9 @@ pub fn run(
     let mut words = wrappers.into_iter().chain(qemu.command).chain(machine.args()?);
     let first = words.next().unwrap_or_default();
     let mut control = Control::open(dir)?;
+    if machine.board == Board::Raspi3b {
+        card::insert(dir)?;
+    }
     let mut command = Command::new(&first);
     command.args(words).current_dir(dir).envs(qemu.environment);
     // Not of this terminal's foreground: Ctrl-C is for whoever looks on.
@@ -197,10 +228,13 @@ pub fn run(
         if let Some(status) = running.0.try_wait().map_err(LabError::io("wait for", &first))? {
             break How::Exited { success: status.success(), description: status.to_string() };
         }
-        let (phase, elapsed) = (phase(dir), began.elapsed());
+        let (phase, elapsed) = (phase(machine.board, dir), began.elapsed());
         let limit = if phase == Phase::Booting { timeout.min(boot_timeout) } else { timeout };
         if elapsed >= limit {
             break How::TimedOut { after: limit };
+        }
+        if phase == Phase::Booting && machine.board == Board::Raspi3b && is_halted(dir) {
+            break How::Exited { success: true, description: "halted".to_owned() };
         }
         match watch(Progress { phase, elapsed }) {
             Wish::GoOn => {}
@@ -216,8 +250,19 @@ pub fn run(
 }
 
 /// How far the guest has come, as it told so far.
-fn phase(dir: &Path) -> Phase {
-    Status::parse(&fs::read_to_string(dir.join("status")).unwrap_or_default()).phase()
+fn phase(board: Board, dir: &Path) -> Phase {
+    let told = match board {
+        Board::Usual => fs::read_to_string(dir.join("status")).unwrap_or_default(),
+        Board::Raspi3b => card::status(dir),
+    };
+    Status::parse(&told).phase()
+}
+
+/// Whether a kernel stopped that panicked before it knew how to reset its board (machine_restart in arch/arm64/kernel/process.c): QEMU
+/// goes on without it.
+fn is_halted(dir: &Path) -> bool {
+    let console = fs::read(dir.join(CONSOLE)).unwrap_or_default();
+    console.trim_ascii_end().ends_with(b"Reboot failed -- System halted")
 }
 
 /// The pipe through which the guest is told to end.
@@ -263,6 +308,8 @@ mod tests {
     fn machine(accel: Accel, cmdline_extra: &str) -> Machine<'_> {
         Machine {
             arch: Arch::Amd64,
+            board: Board::Usual,
+            device_tree: None,
             accel,
             cpus: 2,
             memory_mb: 512,
@@ -286,10 +333,10 @@ mod tests {
         -nic none
         -no-reboot
         -accel tcg,thread=single
-        -cpu max,-la57
         -machine pc
         -smp 2
         -m 512
+        -cpu max,-la57
         -chardev file,id=console,path=console
         -serial chardev:console
         -device virtio-serial-pci,ioeventfd=off
@@ -310,6 +357,39 @@ mod tests {
         ");
         let line = machine(Accel::VirtualTime, "").command_line().unwrap();
         assert!(line.ends_with(VIRTUAL_TIME_KERNEL), "{line}");
+    }
+
+    #[test]
+    fn a_raspberry_pi_has_a_card_and_only_the_cpus_wanted() {
+        let board = Machine {
+            arch: Arch::Arm64,
+            board: Board::Raspi3b,
+            device_tree: Some("pi.dtb".into()),
+            cpus: 1,
+            memory_mb: 1024,
+            share_host: false,
+            ..machine(Accel::VirtualTime, "quiet")
+        };
+        let args: Vec<String> = board.args().unwrap().into_iter().map(|arg| arg.into_string().unwrap()).collect();
+        let line = args.join(" ").replace(" -", "\n-");
+        insta::assert_snapshot!(line.split_once("\n-no-reboot\n").unwrap().1, @r"
+        -accel tcg,thread=single
+        -icount shift=3,sleep=off
+        -rtc clock=vm,base=2026-01-01
+        -machine raspi3b
+        -smp 4
+        -m 1024
+        -global bcm2837.enabled-cpus=1
+        -seed 1
+        -drive if=sd,format=raw,file=card
+        -chardev file,id=console,path=console,input-path=control
+        -serial null
+        -serial chardev:console
+        -append console=ttyS1 panic=-1 nokaslr lpj=4000000 tsc=reliable random.trust_cpu=off randomize_kstack_offset=off cryptomgr.notests maxcpus=1 quiet
+        -initrd initramfs
+        -kernel /boot/my kernel,x
+        -dtb pi.dtb
+        ");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Guests that boot: every test here runs Debian's real kernels in QEMU, and skips with the reason where that cannot be.
 
-use punctual_lab::{Accel, Arch, Guest, GuestFile, GuestResult, Job, Outcome, Phase, testing};
+use punctual_lab::{Accel, Arch, Board, Guest, GuestFile, GuestResult, Job, Outcome, Phase, testing};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -206,6 +206,28 @@ fn an_arm64_guest_boots_and_its_virtual_time_repeats() {
     guest.timeout = Duration::from_secs(300);
     let Some(stdout) = repeated(&guest) else { return };
     assert!(stdout.starts_with(b"aarch64\n"), "{}", String::from_utf8_lossy(&stdout));
+}
+
+#[test]
+fn a_raspberry_pi_brings_its_results_on_a_card_and_its_virtual_time_repeats() {
+    let Some(mut guest) = testing::guest_for(Arch::Arm64, STANDARD) else { return };
+    guest.board = Board::Raspi3b;
+    let said = guest.run().unwrap_err().to_string();
+    assert_eq!(said, "a Raspberry Pi 3 has 1024 MiB of memory, not 512");
+    guest.job = Job::Script("cat /proc/device-tree/model; usleep 1000; cat /proc/schedstat; dmesg".into());
+    (guest.accel, guest.cpus, guest.memory_mb) = (Accel::VirtualTime, 1, 1024);
+    guest.timeout = Duration::from_secs(300);
+    let Some(stdout) = repeated(&guest) else { return };
+    assert!(stdout.starts_with(b"Raspberry Pi 3 Model B"), "{}", String::from_utf8_lossy(&stdout));
+
+    // Several CPUs, in this machine's time.
+    (guest.accel, guest.cpus) = (Accel::Tcg, 2);
+    guest.job =
+        Job::Script("mkdir /results/dir; yes | head -c 200000 >/results/dir/many; echo said >&2; nproc; exit 5".into());
+    let Some(result) = testing::run(&guest) else { return };
+    let told = (result.exit_status, result.stdout.as_slice(), result.problems.len());
+    assert_eq!(told, (Some(5), b"2\n".as_slice(), 0), "{}", result.console_log);
+    assert_eq!((result.stderr.as_slice(), result.results["dir/many"].len()), (b"said\n".as_slice(), 200_000));
 }
 
 /// What [`qemu_dies_with_the_process_that_runs_it`] starts and kills.

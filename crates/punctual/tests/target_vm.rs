@@ -137,7 +137,7 @@ fn what_cannot_be_is_refused_before_anything_boots() {
         ("5.10", "`5.10` is not a kernel known by name; known are 6.1, 6.1-rt"),
         ("6.1,cpus=2,accel=virtual-time", "virtual time needs 1 CPU"),
         ("6.1,machine=raspi3b,devices=edu", "no PCI bus"),
-        ("6.1,machine=raspi3b", "neither PCI nor virtio"),
+        ("6.1,machine=raspi3b,memory=2GiB", "1 GiB of memory"),
         ("./no-such-image", "no-such-image"),
     ] {
         let ran = run(&place, target, &["--output", "bundle"]);
@@ -168,4 +168,23 @@ fn a_real_time_pair_that_sleeps_ends_on_one_cpu_with_preempt_rt() {
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     let summary = place.summary();
     assert_eq!(summary["phases"][0]["series"][0]["count"], 300, "{summary}");
+}
+
+#[test]
+fn a_raspberry_pi_measures_and_repeats() {
+    let built = "target/aarch64-unknown-linux-musl/release/punctual";
+    let binary = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(built);
+    if !binary.is_file() {
+        eprintln!("SKIPPED: there is no {built} (./x build --arch aarch64)");
+        return;
+    }
+    if testing::guest_for(Arch::Arm64, KERNEL).is_none() {
+        return;
+    }
+    let place = Place::with("[[measure]]\nkind = \"timer\"\nduration = \"100ms\"\n");
+    let target = format!("--target=vm:{KERNEL},arch=aarch64,machine=raspi3b,binary={}", binary.display());
+    let ran = place.punctual(&["run", "experiment.toml", "--quiet", &target, "--repeat=2", "--output=bundle"]);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    assert!(text(&ran).contains("the same in all 2 repeats"), "{}", text(&ran));
+    assert_eq!(summary(&place, "bundle")["phases"][0]["series"][0]["count"], 100);
 }

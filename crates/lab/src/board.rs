@@ -1,0 +1,104 @@
+//! What differs between the boards that a guest can have: its way back, its console, what QEMU builds it from.
+
+use crate::{Arch, Guest, Kernel, LabError, guest::Accel};
+use std::path::PathBuf;
+
+/// The board of a guest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Board {
+    /// What QEMU is best at for the architecture: `pc`, or `virt` of arm64. Results come back through virtio ports.
+    #[default]
+    Usual,
+    /// A Raspberry Pi 3 Model B, with Debian's own device tree. It has neither PCI nor virtio: results come back over its
+    /// memory card when all is over.
+    Raspi3b,
+}
+
+/// The device tree of the Raspberry Pi 3 in Debian's packages.
+const RASPI_TREE: &str = "broadcom/bcm2837-rpi-3-b.dtb";
+/// What that board has.
+const RASPI_CPUS: u32 = 4;
+const RASPI_MEMORY_MB: u32 = 1024;
+
+impl Board {
+    /// The modules of the way back. The Pi's are those of the controller that its card is at (sdhost), and of the watchdog, which is
+    /// what powers it off and resets it after a panic; without, it halts and QEMU goes on.
+    pub(crate) fn modules(self) -> &'static [&'static str] {
+        match self {
+            Board::Usual => &["virtio_pci", "virtio_console"],
+            Board::Raspi3b => &["mmc_block", "bcm2835", "bcm2835_wdt"],
+        }
+    }
+
+    /// The init's functions for it.
+    pub(crate) fn way(self) -> &'static str {
+        match self {
+            Board::Usual => include_str!("way_ports.sh"),
+            Board::Raspi3b => include_str!("way_card.sh"),
+        }
+    }
+
+    /// The kernel's name for the serial line of its console. That of the Pi is its second: the first belongs to Bluetooth in the
+    /// device tree.
+    pub(crate) fn console(self, arch: Arch) -> &'static str {
+        match self {
+            Board::Usual => arch.console(),
+            Board::Raspi3b => "ttyS1",
+        }
+    }
+
+    /// The device tree that QEMU does not make itself.
+    ///
+    /// # Errors
+    /// [`LabError::Missing`] where the kernel came without.
+    pub(crate) fn device_tree(self, kernel: &Kernel) -> Result<Option<PathBuf>, LabError> {
+        if self == Board::Usual {
+            return Ok(None);
+        }
+        let below = kernel.release().map(|release| format!("usr/lib/linux-image-{release}/{RASPI_TREE}"));
+        let above = kernel.modules.iter().flat_map(|modules| modules.ancestors());
+        let mut places = above.filter_map(|dir| Some(dir.join(below.as_ref()?)));
+        places.find(|path| path.is_file()).map(Some).ok_or_else(|| {
+            LabError::missing(
+                format!("the device tree {RASPI_TREE} beside the modules of {}", kernel.name),
+                "use one of Debian's kernels by name",
+            )
+        })
+    }
+
+    /// What it cannot be asked for.
+    pub(crate) fn check(self, guest: &Guest) -> Result<(), LabError> {
+        let wrong = |what: String| Err(LabError::Request(format!("a Raspberry Pi 3 {what}")));
+        match guest {
+            _ if self == Board::Usual => Ok(()),
+            Guest { kernel, .. } if kernel.arch != Arch::Arm64 => {
+                wrong(format!("runs arm64 kernels, not {}", kernel.arch.debian_name()))
+            }
+            Guest { cpus, .. } if !(1..=RASPI_CPUS).contains(cpus) => {
+                wrong(format!("has 1 to {RASPI_CPUS} CPUs, not {cpus}"))
+            }
+            Guest { memory_mb, .. } if *memory_mb != RASPI_MEMORY_MB => {
+                wrong(format!("has {RASPI_MEMORY_MB} MiB of memory, not {memory_mb}"))
+            }
+            Guest { accel: Accel::Kvm, .. } => wrong("is imitated without kvm".to_owned()),
+            Guest { share_host: true, .. } => wrong("has no virtio to share this machine's files".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    /// More words for the kernel's command line.
+    pub(crate) fn words(self, cpus: u32) -> Option<String> {
+        (self == Board::Raspi3b).then(|| format!("maxcpus={cpus}"))
+    }
+
+    /// QEMU's words for the machine, its CPUs and memory, without the console. The Pi always has four CPUs: those that are not
+    /// wanted stay off, else they turn in a loop and take three quarters of the time.
+    pub(crate) fn machine(self, arch: Arch, cpus: u32, memory_mb: u32) -> String {
+        match self {
+            Board::Usual => format!("-machine {} -smp {cpus} -m {memory_mb}", arch.machine()),
+            Board::Raspi3b => {
+                format!("-machine raspi3b -smp {RASPI_CPUS} -m {memory_mb} -global bcm2837.enabled-cpus={cpus}")
+            }
+        }
+    }
+}

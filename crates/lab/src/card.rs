@@ -1,0 +1,152 @@
+//! The memory card by which results come back from a board without virtio: an image that the guest's init writes and this machine
+//! reads. Its layout is told in `way_card.sh`; everything on it is the guest's word.
+
+use crate::LabError;
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// Its file in the run's directory.
+pub const CARD: &str = "card";
+/// Its size: as much as the board has memory, in which the results are first. A power of two, as QEMU wants.
+const CARD_BYTES: u64 = 1 << 30;
+/// What places on it count in.
+const BLOCK: u64 = 64 << 10;
+/// What can be on it: the names of the virtio ports of other boards.
+const PARTS: [&str; 3] = ["results", "stdout", "stderr"];
+
+/// An empty card, a file with holes.
+pub fn insert(dir: &Path) -> Result<(), LabError> {
+    let path = dir.join(CARD);
+    let file = fs::File::create(&path).map_err(LabError::io("create", &path))?;
+    file.set_len(CARD_BYTES).map_err(LabError::io("write", &path))
+}
+
+/// What has been told so far; nothing where there is no card yet.
+pub fn status(dir: &Path) -> String {
+    fs::File::open(dir.join(CARD)).and_then(|card| text(card, 0)).unwrap_or_default()
+}
+
+/// Takes everything off the card, into the files that virtio ports would have left.
+///
+/// # Errors
+/// What is said to be complete and is not, or not as its checksum says.
+pub fn unload(dir: &Path) -> Result<(), LabError> {
+    let path = dir.join(CARD);
+    let open = || fs::File::open(&path).map_err(LabError::io("open", &path));
+    let told = text(open()?, 0).map_err(LabError::io("read", &path))?;
+    let at = dir.join("status");
+    fs::write(&at, &told).map_err(LabError::io("write", &at))?;
+    let table = text(open()?, 1).map_err(LabError::io("read", &path))?;
+    for line in table.lines() {
+        let part = Part::parse(line).ok_or_else(|| malformed(format!("a line of its table cannot be: {line}")))?;
+        let at = dir.join(part.name);
+        let mut file = fs::File::create(&at).map_err(LabError::io("create", &at))?;
+        part.copy(open()?, &mut file).map_err(|why| malformed(format!("{}: {why}", part.name)))?;
+    }
+    Ok(())
+}
+
+fn malformed(why: String) -> LabError {
+    LabError::malformed("the guest's memory card", why)
+}
+
+/// The text in a block, up to its first NUL.
+fn text(mut card: impl Read + Seek, block: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    card.seek(SeekFrom::Start(block * BLOCK))?;
+    card.take(BLOCK).read_to_end(&mut bytes)?;
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
+}
+
+/// A line of the table.
+#[derive(Debug, PartialEq, Eq)]
+struct Part {
+    name: &'static str,
+    start: u64,
+    length: u64,
+    sum: String,
+}
+
+impl Part {
+    /// `results 2 1234 SHA256`; nothing where it would not be on the card.
+    fn parse(line: &str) -> Option<Part> {
+        let mut words = line.split(' ');
+        let name = words.next()?;
+        let name = PARTS.into_iter().find(|known| *known == name)?;
+        let start = words.next()?.parse::<u64>().ok()?.checked_mul(BLOCK)?;
+        let length = words.next()?.parse().ok()?;
+        let sum = words.next()?.to_owned();
+        let fits = start.checked_add(length)? <= CARD_BYTES && words.next().is_none();
+        fits.then_some(Part { name, start, length, sum })
+    }
+
+    fn copy(&self, mut card: impl Read + Seek, to: &mut dyn Write) -> Result<(), String> {
+        let mut digest = Sha256::new();
+        let mut piece = vec![0; BLOCK as usize];
+        card.seek(SeekFrom::Start(self.start)).map_err(|why| why.to_string())?;
+        let mut card = card.take(self.length);
+        let mut copied = 0;
+        loop {
+            let read = card.read(&mut piece).map_err(|why| why.to_string())?;
+            if read == 0 {
+                break;
+            }
+            digest.update(&piece[..read]);
+            to.write_all(&piece[..read]).map_err(|why| why.to_string())?;
+            copied += read as u64;
+        }
+        let sum: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        match copied == self.length && sum == self.sum {
+            true => Ok(()),
+            false => {
+                Err(format!("{copied} bytes with the SHA-256 {sum}, where {} with {} were said", self.length, self.sum))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the three bytes `abc` (FIPS 180-4's example).
+    const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+    fn card(table: &str) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        insert(dir.path()).unwrap();
+        let mut file = fs::OpenOptions::new().write(true).open(dir.path().join(CARD)).unwrap();
+        for (block, bytes) in [(0, "job-started\n"), (1, table), (2, "abc")] {
+            file.seek(SeekFrom::Start(block * BLOCK)).unwrap();
+            file.write_all(bytes.as_bytes()).unwrap();
+        }
+        dir
+    }
+
+    #[test]
+    fn what_is_on_a_card_is_checked() {
+        let dir = card(&format!("results 2 3 {ABC}\n"));
+        assert_eq!(status(dir.path()), "job-started\n");
+        unload(dir.path()).unwrap();
+        assert_eq!(fs::read(dir.path().join("results")).unwrap(), b"abc");
+        assert_eq!(fs::read(dir.path().join("status")).unwrap(), b"job-started\n");
+        let said = unload(card(&format!("stdout 2 4 {ABC}\n")).path()).unwrap_err().to_string();
+        assert!(said.starts_with("the guest's memory card: stdout: 4 bytes with the SHA-256 "), "{said}");
+        for wrong in ["../x 2 3 y", "results 2 3", "results 2 99999999999 x", "results 18446744073709551615 1 x"] {
+            let said = unload(card(wrong).path()).unwrap_err().to_string();
+            assert_eq!(said, format!("the guest's memory card: a line of its table cannot be: {wrong}"));
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_panics(line in "\\PC{0,60}", block: u64, length: u64) {
+            let _ = Part::parse(&line);
+            let part = Part::parse(&format!("results {block} {length} x"));
+            proptest::prop_assert!(part.is_none_or(|part| part.start + part.length <= CARD_BYTES));
+        }
+    }
+}
