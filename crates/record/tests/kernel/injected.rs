@@ -97,18 +97,19 @@ pub fn latest(mut samples: Vec<Divided>, count: usize) -> Vec<Divided> {
     samples
 }
 
-/// At least 90 % of the late samples have one of these parts as their longest, and less than 5 % of the time of those is unknown: the others are late
-/// for reasons that this machine has of its own.
+/// At least 90 % of the late samples have one of these parts as their longest, and less than 5 % of their time unknown.
 pub fn assert_laid_at(late: &[Divided], parts: &[MainPart]) {
     let is_right = |one: &&Divided| one.split.longest().is_some_and(|part| parts.contains(&part));
-    let right: Vec<&Divided> = late.iter().filter(is_right).collect();
-    let sum = |of: &dyn Fn(&Split) -> Nanos| right.iter().map(|one| of(&one.split).ns()).sum::<i64>();
-    let (all, unknown) = (sum(&|split| split.sum()), sum(&|split| split.of(MainPart::Unknown)));
-    let right = right.len();
+    let is_known = |one: &&Divided| one.split.of(MainPart::Unknown) * 20 < one.split.sum();
+    let right = late.iter().filter(is_right).count();
+    let both = late.iter().filter(is_right).filter(is_known).count();
     let told = told(late);
-    println!("{right} of {} late samples, {unknown} of {all} ns unknown: {told}", late.len());
-    assert!(right * 10 >= late.len() * 9, "{right} of {} late samples are laid at {parts:?}: {told}", late.len());
-    assert!(unknown * 20 < all, "{unknown} of {all} ns are unknown: {told}");
+    println!("{right} of {} late samples, {both} of them with less than 5 % unknown: {told}", late.len());
+    assert!(
+        both * 10 >= late.len() * 9,
+        "{right}, {both} of {} late samples are laid at {parts:?}: {told}",
+        late.len()
+    );
 }
 
 /// Mean ns of each part.
@@ -242,6 +243,7 @@ fn a_section_without_preemption_is_told_and_not_there_with_preempt_rt() {
         println!("preemptible: {}", told(&late));
         assert!(not_switched * 2 < all, "{not_switched} of {all} ns with PREEMPT_RT: {}", told(&late));
     } else {
-        assert_laid_at(&late, &[MainPart::NotSwitched]);
+        // A part of that list is written with interrupts off: the timer of a sample that was due then is late by the same section.
+        assert_laid_at(&late, &[MainPart::NotSwitched, MainPart::TimerLate]);
     }
 }
