@@ -13,9 +13,10 @@ const RUNNERS: [&str; 11] =
 /// punctual for the machine: the one that is named, the running one where it is of that architecture, or one built beside it.
 pub fn punctual(vm: &VmPlan) -> Result<PathBuf, Failure> {
     if let Some(named) = &vm.binary {
-        return match named.is_file() {
-            true => Ok(named.clone()),
-            false => Err(Failure::refused(format!("{} (binary of the target) is not a file", named.display()))),
+        // It gets the same path in the machine, which therefore has to be a plain one.
+        return match named.canonicalize() {
+            Ok(path) if path.is_file() => Ok(path),
+            _ => Err(Failure::refused(format!("{} (binary of the target) is not a file", named.display()))),
         };
     }
     let (here, there) = (std::env::consts::ARCH, architecture(vm.arch));
@@ -25,7 +26,8 @@ pub fn punctual(vm: &VmPlan) -> Result<PathBuf, Failure> {
     }
     let target = format!("target/{there}-unknown-linux-musl/release/punctual");
     let above = own.ancestors().skip(1).map(|dir| dir.join(&target));
-    let found = above.chain([PathBuf::from(&target)]).find(|path| path.is_file());
+    let found =
+        above.chain([PathBuf::from(&target)]).find(|path| path.is_file()).and_then(|path| path.canonicalize().ok());
     found.ok_or_else(|| {
         Failure::refused(format!(
             "there is no punctual for {there}: this one is for {here}\nbuild it with `./x build --arch {there}` in punctual's sources \
