@@ -44,6 +44,20 @@ pub struct LabDocument {
     pub verdict: Option<VerdictWord>,
 }
 
+impl LabDocument {
+    /// The series of all cells, each once, in order: phase and name.
+    pub fn series(&self) -> Vec<(String, String)> {
+        let mut all: Vec<(String, String)> = Vec::new();
+        for series in self.cells.iter().flat_map(|cell| &cell.series) {
+            let name = (series.figures.phase.clone(), series.figures.series.clone());
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        }
+        all
+    }
+}
+
 /// An axis.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AxisDocument {

@@ -21,7 +21,7 @@ mod title;
 mod verdicts;
 mod worst_explained;
 
-pub use account::shares;
+pub use account::{band_end, shares};
 pub use checks::{CheckRow, CheckVerdict, check_table};
 pub use comparison::{comparison, tests as tests_of_comparison};
 pub use explain::explanations;

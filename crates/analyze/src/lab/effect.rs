@@ -58,7 +58,7 @@ pub fn effects(lab: &LabDocument) -> Vec<Effect> {
     let mut found = Vec::new();
     for axis in lab.axes.iter().filter(|axis| axis.values.len() > 1) {
         for value in &axis.values[1..] {
-            for series in all_series(lab) {
+            for series in lab.series() {
                 let effect = effect(lab, &axis.name, (&axis.values[0], value), &series);
                 if effect.contrasts.iter().any(Option::is_some) {
                     found.push(effect);
@@ -67,18 +67,6 @@ pub fn effects(lab: &LabDocument) -> Vec<Effect> {
         }
     }
     found
-}
-
-/// The series of all cells, each once, in order.
-fn all_series(lab: &LabDocument) -> Vec<(String, String)> {
-    let mut all: Vec<(String, String)> = Vec::new();
-    for series in lab.cells.iter().flat_map(|cell| &cell.series) {
-        let name = (series.figures.phase.clone(), series.figures.series.clone());
-        if !all.contains(&name) {
-            all.push(name);
-        }
-    }
-    all
 }
 
 fn effect(lab: &LabDocument, axis: &str, (first, value): (&str, &str), series: &(String, String)) -> Effect {

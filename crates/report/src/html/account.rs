@@ -5,7 +5,7 @@ use super::style::Style;
 use super::table::{Cell, Column, Table};
 use super::text;
 use crate::format::{count, micros_f64, percent};
-use crate::terminal::shares;
+use crate::terminal::{band_end, shares};
 use punctual_bundle::SeriesAccount;
 use punctual_bundle::summary::AccountBand;
 use punctual_core::account::MAIN_PARTS;
@@ -130,19 +130,10 @@ fn row(line: &Line<'_>, band: &AccountBand) -> Vec<Cell> {
         format!("{} {} ({} µs)", part.title(), percent(*share), micros_f64(mean))
     };
     let shares = shares(band);
-    let edge = |p: f64| {
-        if p == 0.0 {
-            "min".to_owned()
-        } else if p == 100.0 {
-            "max".to_owned()
-        } else {
-            format!("p{p}")
-        }
-    };
     let time = |ns: u64| Cell { exact: Some(format!("{ns} ns")), ..Cell::figure(micros_f64(ns as f64), ns as f64) };
     vec![
         Cell::text(&line.full),
-        Cell::text(format!("{} – {}", edge(band.from), edge(band.to))),
+        Cell::text(format!("{} – {}", band_end(band.from), band_end(band.to))),
         Cell::figure(count(band.count.round() as u64), band.count),
         time(band.low_ns),
         time(band.high_ns),

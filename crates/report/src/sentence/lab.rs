@@ -31,18 +31,6 @@ pub fn extent(lab: &LabDocument) -> String {
     text
 }
 
-/// The series of all cells, each once, in order: phase and name.
-pub fn series(lab: &LabDocument) -> Vec<(String, String)> {
-    let mut all: Vec<(String, String)> = Vec::new();
-    for series in lab.cells.iter().flat_map(|cell| &cell.series) {
-        let name = (series.figures.phase.clone(), series.figures.series.clone());
-        if !all.contains(&name) {
-            all.push(name);
-        }
-    }
-    all
-}
-
 /// `×0.003`, `×0.12`, `×37`.
 pub fn times(ratio: f64) -> String {
     match ratio {

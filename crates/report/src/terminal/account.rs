@@ -60,28 +60,30 @@ pub fn write(out: &mut Page, summary: &Summary) {
 }
 
 fn row(out: &Page, place: usize, name: &str, band: &AccountBand) -> Vec<Cell> {
-    let percentile = |p: f64| {
-        if p == 0.0 {
-            "min".to_owned()
-        } else if p == 100.0 {
-            "max".to_owned()
-        } else {
-            format!("p{p}")
-        }
-    };
     let mut shares = shares(band);
     let first = (!shares.is_empty()).then(|| shares.remove(0));
     let said = |(part, share): &(MainPart, f64)| format!("{} {}", part.title(), format::percent(*share));
     let then: Vec<String> = shares.iter().filter(|(_, share)| *share >= WORTH).take(NAMED).map(said).collect();
     vec![
         Cell::plain(if place == 0 { name } else { "" }),
-        Cell::plain(format!("{} {} {}", percentile(band.from), out.either("–", "-"), percentile(band.to))),
+        Cell::plain(format!("{} {} {}", band_end(band.from), out.either("–", "-"), band_end(band.to))),
         Cell::plain(format::count(band.count.round() as u64)),
         Cell::plain(out.latency(band.low_ns as f64)),
         Cell::plain(out.latency(band.high_ns as f64)),
         Cell(first.as_ref().map_or_else(|| "nothing".to_owned(), said), Tone::Strong),
         Cell(then.join(", "), Tone::Faint),
     ]
+}
+
+/// An end of a band of percentiles.
+pub fn band_end(percentile: f64) -> String {
+    if percentile == 0.0 {
+        "min".to_owned()
+    } else if percentile == 100.0 {
+        "max".to_owned()
+    } else {
+        format!("p{percentile}")
+    }
 }
 
 /// The parts of a band with their shares of its time, the largest first.

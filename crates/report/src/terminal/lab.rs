@@ -20,7 +20,7 @@ pub fn lab(lab: &LabDocument, directory: &str, options: &ShowOptions) -> String 
     let mut out = Page::new(options);
     let name = out.paint(Tone::Strong, &format::clipped(&lab.name, NAME_WIDTH, options.ascii));
     out.line(&format!("lab {name}: {}", words::extent(lab)));
-    for (phase, series) in words::series(lab) {
+    for (phase, series) in lab.series() {
         of_series(&mut out, lab, &phase, &series);
     }
     of_effects(&mut out, &effects(lab));

@@ -7,7 +7,6 @@ use crate::html::over_time::Source;
 use crate::html::percentiles;
 use crate::html::style::Style;
 use crate::html::text;
-use crate::sentence::lab as words;
 use punctual_analyze::{Distribution, Timeline};
 use punctual_bundle::lab::{CellDocument, LabDocument};
 use punctual_bundle::summary::Summary;
@@ -20,7 +19,7 @@ pub fn content<'a>(
     pooled: &'a [Option<Bundle>],
     summaries: &'a [Option<Summary>],
 ) -> Content<'a> {
-    let all = words::series(lab);
+    let all = lab.series();
     let phases = all.iter().map(|(phase, _)| phase).collect::<std::collections::BTreeSet<_>>().len();
     let (mut groups, mut lines, mut left_out) = (Vec::new(), Vec::new(), 0);
     for (number, (phase, series)) in all.iter().enumerate() {

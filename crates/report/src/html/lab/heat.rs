@@ -3,7 +3,6 @@
 use crate::format::micros_f64;
 use crate::html::table::{Cell, Column, Table};
 use crate::html::text::name;
-use crate::sentence::lab as words;
 use punctual_analyze::lab::value;
 use punctual_bundle::lab::{AxisDocument, CellDocument, CellState, LabDocument};
 use punctual_bundle::summary::VerdictWord;
@@ -18,7 +17,7 @@ const CLASSES: [&str; 10] = ["heat0", "heat1", "heat2", "heat3", "heat4", "heat5
 /// A map for each series.
 pub fn tables(lab: &LabDocument) -> Vec<Table> {
     let (rows, across) = arrangement(&lab.axes);
-    words::series(lab).iter().map(|series| table(lab, series, rows, across)).collect()
+    lab.series().iter().map(|series| table(lab, series, rows, across)).collect()
 }
 
 /// The axes down and, where there are several and it is short, the last one across.
