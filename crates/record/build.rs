@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-const PROGRAMS: [&str; 6] = ["events", "raw", "probe", "count", "account", "irq"];
+const PROGRAMS: [&str; 7] = ["events", "raw", "probe", "count", "account", "account_untyped", "irq"];
 /// Objects of targets that BPF programs were not written for hold nothing, and the recorder says so.
 const ARCHITECTURES: [&str; 2] = ["x86_64", "aarch64"];
 

@@ -265,7 +265,7 @@ struct wire_counts {
 	u64 kmalloc_bytes;
 };
 
-/* Where the time of one sample of a timer went (bpf/account.bpf.c): `ns` is the timer's expiry, `tid` the measured thread. The
+/* Where the time of one sample of a timer went (bpf/account.h): `ns` is the timer's expiry, `tid` the measured thread. The
  * payload is pieces in the order of time, each its part in the top byte and its ns below; what stands in no piece is not known.
  * Never in a recording. */
 #define WIRE_ACCOUNT 80
@@ -303,6 +303,12 @@ struct wire_account_thread {
 	i32 prio;
 	u64 wait[16]; /* WIRE_ACCOUNT_PARTS: of the wait that goes on */
 	u64 pieces[16]; /* WIRE_ACCOUNT_PIECES */
+};
+
+#define WIRE_ACCOUNT_CLOCKS 4
+/* How far clocks of timers are ahead of CLOCK_MONOTONIC, which is the first; in ns, modulo 2^64. */
+struct wire_account_clocks {
+	u64 ahead[4]; /* WIRE_ACCOUNT_CLOCKS */
 };
 
 /* One interrupt that somebody waits for; never in a recording. Instants are of CLOCK_MONOTONIC; 0: none. */

@@ -2,30 +2,29 @@
 //!
 //! ```no_run
 //! use punctual_core::{CpuSet, MonotonicNs};
-//! use punctual_record::account::Accountant;
-//! let mut accountant = Accountant::start(&"1".parse::<CpuSet>()?, false)?;
+//! use punctual_record::{Backend, account::Accountant};
+//! let mut accountant = Accountant::start(&"1".parse::<CpuSet>()?, false, Backend::Auto)?;
 //! accountant.watch(1234)?;
 //! // … the thread measures …
 //! accountant.drain(&mut |record| println!("{} was due at {:?}", record.tid, record.begin));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A record goes out when the next sample begins: [`Accountant::last`] gives the one that is left at the end. It needs BPF with BTF; where that is
-//! missing the error says so. Nothing is added to what the measured thread itself does.
+//! A record goes out when the next sample begins: [`Accountant::last`] gives the one that is left at the end. It needs BPF, and BTF or tracefs; where
+//! that is missing the error says so. Nothing is added to what the measured thread itself does.
 
 mod cost;
+mod programs;
 mod record;
 
 pub use record::AccountRecord;
 
-use crate::StartError;
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, slots, sys};
 use crate::wire::layout::{AccountThread, Buffer};
-use aya_obj::btf::Btf;
+use crate::{Backend, StartError};
+use programs::Programs;
 use punctual_core::{CpuSet, Finding, MonotonicNs, Severity};
 
-static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/account.bpf.o.z"));
-const BACKEND: &str = "BPF (BTF tracepoints)";
 /// Of each CPU: what it measures in a tenth of a second at 50 kHz.
 const BUFFER: usize = 1 << 20;
 
@@ -55,6 +54,7 @@ const EVERYWHERE: [&str; 2] = ["softirq", "irq_handler"];
 /// The accounting in the kernel; it ends when this is dropped.
 pub struct Accountant {
     object: Object,
+    programs: Programs,
     attached: Vec<Attach>,
     buffers: Buffers,
     cpus: CpuSet,
@@ -65,58 +65,84 @@ pub struct Accountant {
 
 impl Accountant {
     /// Starts on the CPUs where threads will measure; `wander` where a thread may run on several of them. Nothing is divided before
-    /// [`Accountant::watch`].
-    pub fn start(cpus: &CpuSet, wander: bool) -> Result<Accountant, StartError> {
-        Accountant::load(cpus, wander).map_err(|why| StartError::of(BACKEND, &why))
+    /// [`Accountant::watch`]. With [`Backend::Auto`] by the kernel's types, or without them where it does not tell them.
+    pub fn start(cpus: &CpuSet, wander: bool, backend: Backend) -> Result<Accountant, StartError> {
+        let typed =
+            || Accountant::load(cpus, wander, Programs::typed).map_err(|why| StartError::of(programs::TYPED, &why));
+        let untyped =
+            || Accountant::load(cpus, wander, Programs::untyped).map_err(|why| StartError::of(programs::UNTYPED, &why));
+        match backend {
+            Backend::Auto => typed().or_else(|first| match untyped() {
+                Ok(mut accountant) => {
+                    accountant.findings.push(without_types(&first));
+                    Ok(accountant)
+                }
+                Err(second) => Err(StartError::None(vec![first, second])),
+            }),
+            Backend::Btf => typed(),
+            Backend::Tracepoint => untyped(),
+            Backend::Tracefs => Err(StartError::Backend {
+                backend: "tracefs",
+                why: "the accounting needs BPF".to_owned(),
+                remedy: None,
+            }),
+        }
     }
 
-    fn load(cpus: &CpuSet, wander: bool) -> Result<Accountant, LoadError> {
-        let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
+    fn load(
+        cpus: &CpuSet,
+        wander: bool,
+        prepare: impl FnOnce(&[(&str, &[u8])], u32, Shape) -> Result<(Object, Programs), LoadError>,
+    ) -> Result<Accountant, LoadError> {
         let shape = Shape::of(BUFFER, false);
         let constants: [(&str, &[u8]); 3] =
             [("slots", &slots(cpus)), ("mask", &shape.mask().to_ne_bytes()), ("wander", &[u8::from(wander)])];
-        let mut object = Object::open(PROGRAMS, &constants)?;
         let count = cpus.len() as u32;
-        object.shape("buffers", shape.value_size(), count);
-        object.entries("cpus", count);
-        object.prepare(Some(&kernel))?;
+        let (object, programs) = prepare(&constants, count, shape)?;
         let bytes = u64::from(shape.value_size()) * u64::from(count);
         let buffers =
             Buffers::map(object.map("buffers")?, shape, count).map_err(|why| LoadError::Map { bytes, why })?;
         let mut accountant = Accountant {
             object,
+            programs,
             attached: Vec::new(),
             buffers,
             cpus: cpus.clone(),
             scratch: Vec::new(),
             findings: Vec::new(),
         };
-        accountant.attach(&kernel)?;
+        accountant.attach()?;
+        accountant.programs.set_clocks(&accountant.object)?;
         Ok(accountant)
     }
 
+    /// How the kernel's tracepoints are read.
+    pub fn backend(&self) -> &'static str {
+        self.programs.name()
+    }
+
     /// Interrupts first: a switch must not find one that began unseen.
-    fn attach(&mut self, kernel: &Btf) -> Result<(), LoadError> {
+    fn attach(&mut self) -> Result<(), LoadError> {
         for (name, (entry, exit)) in SERVED {
-            let both = self.one(kernel, &format!("{name}_exit"), exit);
-            let both = both.and_then(|exit| Ok([exit, self.one(kernel, &format!("{name}_entry"), entry)?]));
+            let both = self.one(&format!("{name}_exit"), exit);
+            let both = both.and_then(|exit| Ok([exit, self.one(&format!("{name}_entry"), entry)?]));
             match both {
                 Ok(both) => self.attached.extend(both),
                 Err(LoadError::NoTracepoint(_)) if !EVERYWHERE.contains(&name) => {}
                 Err(why) => self.findings.push(not_told(name, &why)),
             }
         }
-        for (tracepoint, programs) in NEEDED {
-            let attach = self.one(kernel, tracepoint, programs)?;
+        for (tracepoint, programs) in NEEDED.iter().chain(self.programs.more()) {
+            let attach = self.one(tracepoint, programs)?;
             self.attached.push(attach);
         }
         Ok(())
     }
 
-    fn one(&self, kernel: &Btf, tracepoint: &str, programs: &str) -> Result<Attach, LoadError> {
+    fn one(&self, tracepoint: &str, programs: &str) -> Result<Attach, LoadError> {
         let mut result = Err(LoadError::NoTracepoint(tracepoint.to_owned()));
         for program in programs.split('|') {
-            result = self.object.attach_btf_tracepoint(kernel, program, tracepoint);
+            result = self.programs.attach(&self.object, program, tracepoint);
             if result.is_ok() {
                 break;
             }
@@ -130,13 +156,16 @@ impl Accountant {
     }
 
     fn set(&self, tid: u32, value: &[u8]) -> Result<(), StartError> {
-        let refused = |why| StartError::of(BACKEND, &LoadError::Map { bytes: AccountThread::SIZE as u64, why });
-        let map = self.object.map("threads").map_err(|why| StartError::of(BACKEND, &why))?;
+        let refused =
+            |why| StartError::of(self.programs.name(), &LoadError::Map { bytes: AccountThread::SIZE as u64, why });
+        let map = self.object.map("threads").map_err(|why| StartError::of(self.programs.name(), &why))?;
         sys::update_map(map, &tid.to_ne_bytes(), value).map_err(refused)
     }
 
     /// Hands over what has come, of each CPU in the order of time.
     pub fn drain(&mut self, take: &mut dyn FnMut(AccountRecord)) {
+        // A clock may have been set meanwhile. Where it cannot be told, samples of that clock have no record.
+        let _ = self.programs.set_clocks(&self.object);
         for slot in 0..self.cpus.len() as u32 {
             self.scratch.clear();
             self.buffers.take(slot, &mut self.scratch);
@@ -162,6 +191,11 @@ impl Accountant {
     pub fn memory(&self) -> usize {
         self.cpus.len() * (BUFFER + Buffer::SIZE)
     }
+}
+
+fn without_types(why: &StartError) -> Finding {
+    let message = "where the time of all samples goes is counted without the kernel's types: docs/account.md says what that misses";
+    Finding::new("account-untyped", Severity::Note, "account", message).evidence(why.to_string())
 }
 
 fn not_told(name: &str, why: &LoadError) -> Finding {

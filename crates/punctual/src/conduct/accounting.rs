@@ -12,6 +12,7 @@ use joining::Overdue;
 use punctual_core::{AccountCost, CpuSet, Fact, Finding, MonotonicNs, Nanos, Severity};
 use punctual_host::task::clock;
 use punctual_plan::{Plan, TimerMethod, Workload};
+use punctual_record::Backend;
 use punctual_record::account::Accountant;
 
 /// A sample is settled when it is so old: by then the records of other CPUs are in, which tell whether the whole machine stood still.
@@ -49,7 +50,7 @@ impl State {
         if cpus.is_empty() {
             return State::NotAsked;
         }
-        match Accountant::start(&cpus, threads().any(|thread| thread.cpus.len() > 1)) {
+        match Accountant::start(&cpus, threads().any(|thread| thread.cpus.len() > 1), Backend::Auto) {
             Ok(mut accountant) => {
                 findings.extend(accountant.findings.iter().cloned());
                 let cost = accountant.cost();
@@ -58,7 +59,7 @@ impl State {
             Err(why) => {
                 let message = "where the time of all samples goes cannot be counted here";
                 let finding = Finding::new("account-unavailable", Severity::Warning, "account", message);
-                let remedy = "run as root on a kernel with BTF (CONFIG_DEBUG_INFO_BTF=y); `account = false` in [explain] leaves it off";
+                let remedy = "run as root on a kernel with BPF tracing (CONFIG_BPF_EVENTS=y); `account = false` in [explain] leaves it off";
                 findings.push(finding.evidence(why.to_string()).remedy(remedy));
                 State::Unavailable(why.to_string())
             }

@@ -4,6 +4,7 @@ use super::sys::{self, MapShape, ProgramShape};
 use aya_obj::btf::{Btf, BtfKind};
 use aya_obj::generated::bpf_insn;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::CString;
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -157,6 +158,19 @@ impl Object {
         let program = sys::load_program(ProgramShape::tracepoint(program), &instructions).map_err(refused)?;
         let link = sys::attach_tracepoint(&program, id).map_err(|why| refused((why, String::new())))?;
         Ok(Attach { program, _link: link })
+    }
+
+    /// The same for a program that takes the tracepoint's arguments as they are.
+    pub(crate) fn attach_raw_tracepoint(&self, program: &str, tracepoint: &str) -> Result<Attach, LoadError> {
+        let refused = |(why, log)| LoadError::Refused { tracepoint: tracepoint.to_owned(), why, log };
+        let instructions = self.instructions(program)?;
+        let program = sys::load_program(ProgramShape::raw_tracepoint(program), &instructions).map_err(refused)?;
+        let name = CString::new(tracepoint).map_err(|why| LoadError::Unfit(why.to_string()))?;
+        match sys::attach_raw_tracepoint(&program, &name) {
+            Ok(link) => Ok(Attach { program, _link: link }),
+            Err(why) if why.raw_os_error() == Some(libc::ENOENT) => Err(LoadError::NoTracepoint(tracepoint.to_owned())),
+            Err(why) => Err(refused((why, String::new()))),
+        }
     }
 
     /// Loads a program that is run by [`sys::run`].

@@ -1,5 +1,6 @@
 //! bpf(2), as far as it is needed (include/uapi/linux/bpf.h, `union bpf_attr`).
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -22,6 +23,7 @@ pub(crate) enum Command {
 
 /// BPF_PROG_TYPE_*.
 const PROGRAM_TRACEPOINT: u32 = 5;
+const PROGRAM_RAW_TRACEPOINT: u32 = 17;
 const PROGRAM_TRACING: u32 = 26;
 const PROGRAM_SYSCALL: u32 = 31;
 /// BPF_F_SLEEPABLE.
@@ -144,6 +146,10 @@ impl<'a> ProgramShape<'a> {
     pub(crate) fn tracepoint(name: &'a str) -> ProgramShape<'a> {
         ProgramShape { name, kind: PROGRAM_TRACEPOINT, attach_type: 0, attach_btf_id: 0, flags: 0 }
     }
+    /// For a tracepoint whose arguments it takes as they are.
+    pub(crate) fn raw_tracepoint(name: &'a str) -> ProgramShape<'a> {
+        ProgramShape { name, kind: PROGRAM_RAW_TRACEPOINT, attach_type: 0, attach_btf_id: 0, flags: 0 }
+    }
     /// To be run by [`run`], since 5.14.
     pub(crate) fn to_be_run(name: &'a str) -> ProgramShape<'a> {
         ProgramShape { name, kind: PROGRAM_SYSCALL, attach_type: 0, attach_btf_id: 0, flags: SLEEPABLE }
@@ -210,6 +216,13 @@ pub(crate) fn attach_tracepoint(program: &OwnedFd, id: u16) -> io::Result<OwnedF
 pub(crate) fn attach_btf_tracepoint(program: &OwnedFd) -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     unsafe { Attr::new().u32(8, program.as_raw_fd() as u32).open(Command::RawTracepointOpen) }
+}
+
+/// The same for a program of [`ProgramShape::raw_tracepoint`]: ENOENT where the kernel itself has no tracepoint of that name (since 4.17).
+pub(crate) fn attach_raw_tracepoint(program: &OwnedFd, tracepoint: &CStr) -> io::Result<OwnedFd> {
+    let attr = Attr::new().pointer(0, tracepoint.as_ptr()).u32(8, program.as_raw_fd() as u32);
+    // SAFETY: the name lives through the call, and ends with NUL.
+    unsafe { attr.clone().open(Command::RawTracepointOpen) }
 }
 
 /// How often the program was not run because it was running already on that CPU (`bpf_prog_info::recursion_misses`, since 5.12).

@@ -1,6 +1,7 @@
 //! The accounting in the kernel against samples of a thread's own clock.
 
 use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos};
+use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
 use std::collections::HashMap;
 use std::sync::mpsc::sync_channel;
@@ -39,7 +40,7 @@ pub fn sleep_through(samples: usize, period: i64) -> Vec<(i64, i64)> {
 fn every_sample_is_divided_and_the_parts_add_up() {
     const CPU: usize = 1;
     const SAMPLES: usize = 400;
-    let mut accountant = match Accountant::start(&CpuSet::from_iter([CPU]), false) {
+    let mut accountant = match Accountant::start(&CpuSet::from_iter([CPU]), false, Backend::Auto) {
         Ok(accountant) => accountant,
         Err(why) => return println!("SKIPPED: {why}"),
     };

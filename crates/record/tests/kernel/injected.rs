@@ -2,6 +2,7 @@
 
 use crate::accounting::{bind, now, sleep_through};
 use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos, Split};
+use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,7 +10,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 /// Where it is measured; what disturbs is made there or sent there.
-fn cpu() -> usize {
+pub fn cpu() -> usize {
     usize::from(cpus() > 1)
 }
 
@@ -35,7 +36,7 @@ pub struct Divided {
 
 /// Samples of a thread of high priority on [`cpu`] while `disturb` runs until it is told to stop. `None`, and said why, where that cannot be.
 pub fn measured(samples: usize, disturb: impl FnOnce(&AtomicBool) + Send) -> Option<Vec<Divided>> {
-    let mut accountant = match Accountant::start(&CpuSet::from_iter([cpu()]), false) {
+    let mut accountant = match Accountant::start(&CpuSet::from_iter([cpu()]), false, Backend::Auto) {
         Ok(accountant) => accountant,
         Err(why) => {
             println!("SKIPPED: {why}");

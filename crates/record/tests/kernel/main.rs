@@ -1,6 +1,7 @@
 //! What is recorded and counted of the kernel that runs, as root.
 
 mod accounting;
+mod accounting_untyped;
 mod common;
 mod counting;
 mod flight;

@@ -1,0 +1,505 @@
+/* Splits the latency of every timer sample of the watched threads into main parts, while it happens: the part that does not depend on how the
+ * kernel's tracepoints are read. account.bpf.c reads them by the kernel's types, account_untyped.bpf.c without those.
+ *
+ * Each CPU keeps how long it has served interrupts and softirqs so far, who runs, and its last changes of what it does. When a timer wakes a
+ * watched thread, the time since the timer was due is divided by those changes; from then on until the thread runs, by the totals at each
+ * switch; afterwards the pieces are kept in order, because only user space knows at which instant it read the clock. */
+#ifndef PUNCTUAL_ACCOUNT_H
+#define PUNCTUAL_ACCOUNT_H
+
+#include "buffer.h"
+
+enum { TASK, IDLE, SOFT, HARD };
+
+struct change {
+	u64 at;
+	u64 doing; /* from then on */
+};
+
+/* Written as a whole and then made the one in force, so that an interrupt sees the old one or the new one. */
+struct soft {
+	u64 total; /* ns of softirqs that have ended, without the interrupts within them */
+	u64 since; /* when the one that is served began; 0: none is */
+	u64 hard; /* the total of interrupts then */
+};
+
+struct cpu {
+	u64 hard_total;
+	u64 hard_since; /* 0: none is served */
+	u64 depth;
+	u64 soft_now;
+	struct soft soft[2];
+	u64 expires; /* of the timer whose handler runs; 0: none */
+	u64 switched; /* when the running task was chosen */
+	u32 running;
+	i32 prio;
+	u32 watched; /* the running task, if it is watched */
+	u32 spare;
+	u32 waiting[WIRE_ACCOUNT_WAITING]; /* watched threads that shall run here */
+	u64 head;
+	struct change changes[WIRE_ACCOUNT_CHANGES];
+};
+
+/* One for each buffer: the CPUs where measuring happens. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct cpu);
+} cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WIRE_ACCOUNT_THREADS);
+	__type(key, u32);
+	__type(value, struct wire_account_thread);
+} threads SEC(".maps");
+
+const volatile bool wander = false; /* some watched thread may run on several CPUs */
+
+/* What needs no argument of its tracepoint: the including file says how a program is attached. */
+#define PROGRAM(name) SEC(HOW #name) int name(__attribute__((unused)) u64 *ctx)
+
+INLINE struct cpu *cpu_of(u32 cpu)
+{
+	u32 slot = slots[cpu & (WIRE_MAX_CPUS - 1)];
+
+	return slot == WIRE_NO_SLOT ? 0 : bpf_map_lookup_elem(&cpus, &slot);
+}
+
+INLINE struct cpu *cpu_here(void)
+{
+	return cpu_of(bpf_get_smp_processor_id());
+}
+
+INLINE struct wire_account_thread *thread_of(u32 tid)
+{
+	return bpf_map_lookup_elem(&threads, &tid);
+}
+
+INLINE u64 later(u64 a, u64 b)
+{
+	return a > b ? a - b : 0;
+}
+
+/* --- What the CPU does --- */
+
+INLINE void change(struct cpu *cpu, u64 at, u64 doing)
+{
+	u64 place = fetch_add(&cpu->head, 1) & (WIRE_ACCOUNT_CHANGES - 1);
+
+	cpu->changes[place].at = at;
+	cpu->changes[place].doing = doing;
+}
+
+/* What it does outside of interrupts. */
+INLINE u64 base(struct cpu *cpu)
+{
+	if (cpu->soft[cpu->soft_now & 1].since)
+		return SOFT;
+	return cpu->running ? TASK : IDLE;
+}
+
+INLINE u64 hard_until(struct cpu *cpu, u64 now)
+{
+	return cpu->hard_total + (cpu->hard_since ? later(now, cpu->hard_since) : 0);
+}
+
+INLINE u64 soft_until(struct cpu *cpu, u64 now, u64 hard)
+{
+	struct soft *soft = &cpu->soft[cpu->soft_now & 1];
+
+	return soft->total + (soft->since ? later(later(now, soft->since), later(hard, soft->hard)) : 0);
+}
+
+INLINE int enter_hard(void)
+{
+	struct cpu *cpu = cpu_here();
+
+	if (cpu && cpu->depth++ == 0) {
+		cpu->hard_since = bpf_ktime_get_ns();
+		change(cpu, cpu->hard_since, HARD);
+	}
+	return 0;
+}
+
+INLINE int exit_hard(void)
+{
+	struct cpu *cpu = cpu_here();
+
+	if (cpu && cpu->depth && --cpu->depth == 0) {
+		u64 now = bpf_ktime_get_ns();
+
+		cpu->hard_total += later(now, cpu->hard_since);
+		cpu->hard_since = 0;
+		change(cpu, now, base(cpu));
+	}
+	return 0;
+}
+
+/* Interrupts may come in between: the clock and their total belong together when the total did not change meanwhile. */
+INLINE u64 now_and_hard(struct cpu *cpu, u64 *hard)
+{
+	u64 now;
+
+#pragma unroll
+	for (int i = 0; i < 2; i++) {
+		*hard = *(volatile u64 *)&cpu->hard_total;
+		now = bpf_ktime_get_ns();
+		if (*(volatile u64 *)&cpu->hard_total == *hard)
+			break;
+	}
+	return now;
+}
+
+INLINE void set_soft(struct cpu *cpu, u64 total, u64 since, u64 hard)
+{
+	u64 next = (cpu->soft_now + 1) & 1;
+
+	cpu->soft[next].total = total;
+	cpu->soft[next].since = since;
+	cpu->soft[next].hard = hard;
+	*(volatile u64 *)&cpu->soft_now = next;
+}
+
+PROGRAM(account_soft_entry)
+{
+	struct cpu *cpu = cpu_here();
+	u64 hard, now;
+
+	if (!cpu)
+		return 0;
+	now = now_and_hard(cpu, &hard);
+	set_soft(cpu, cpu->soft[cpu->soft_now & 1].total, now, hard);
+	change(cpu, now, SOFT);
+	return 0;
+}
+
+PROGRAM(account_soft_exit)
+{
+	struct cpu *cpu = cpu_here();
+	u64 hard, now;
+
+	if (!cpu || !cpu->soft[cpu->soft_now & 1].since)
+		return 0;
+	now = now_and_hard(cpu, &hard);
+	set_soft(cpu, soft_until(cpu, now, hard), 0, 0);
+	change(cpu, now, base(cpu));
+	return 0;
+}
+
+PROGRAM(account_irq_entry)
+{
+	return enter_hard();
+}
+
+PROGRAM(account_irq_exit)
+{
+	return exit_hard();
+}
+
+/* --- The pieces of a sample --- */
+
+INLINE void append(struct wire_account_thread *thread, u64 part, u64 ns)
+{
+	u64 last = thread->count - 1;
+
+	if (!ns || thread->full)
+		return;
+	if (last < WIRE_ACCOUNT_PIECES && thread->pieces[last] >> 56 == part) {
+		thread->pieces[last] += ns;
+		return;
+	}
+	if (thread->count >= WIRE_ACCOUNT_PIECES) {
+		thread->full = 1;
+		return;
+	}
+	thread->pieces[thread->count & (WIRE_ACCOUNT_PIECES - 1)] = part << 56 | (ns & ((1ull << 56) - 1));
+	thread->count++;
+}
+
+INLINE void add(struct wire_account_thread *thread, u64 part, u64 ns)
+{
+	thread->wait[part & (WIRE_ACCOUNT_PARTS - 1)] += ns;
+}
+
+/* The order within a wait does not matter: the thread reads no clock meanwhile. */
+static __attribute__((noinline)) int flush(struct wire_account_thread *thread)
+{
+	if (!thread)
+		return 0;
+	for (u32 part = 0; part < WIRE_ACCOUNT_PARTS; part++) {
+		append(thread, part, thread->wait[part]);
+		thread->wait[part] = 0;
+	}
+	return 0;
+}
+
+/* The time that a thread which ran until `now` had, as the CPU's changes divide it. */
+static __attribute__((noinline)) int ran(struct wire_account_thread *thread, struct cpu *cpu, u64 now)
+{
+	u64 from = thread->from, part = WIRE_PART_ITSELF;
+
+	for (u32 i = 0; i < WIRE_ACCOUNT_PIECES; i++) {
+		struct change *next;
+		u64 at;
+
+		if (thread->mark >= cpu->head)
+			break;
+		/* The oldest ones were overwritten: what is left is not known. */
+		if (cpu->head - thread->mark > WIRE_ACCOUNT_CHANGES) {
+			part = WIRE_PART_UNKNOWN;
+			break;
+		}
+		next = &cpu->changes[thread->mark & (WIRE_ACCOUNT_CHANGES - 1)];
+		thread->mark++;
+		at = next->at;
+		if (at > from) {
+			append(thread, part, at - from);
+			from = at;
+		}
+		part = next->doing == HARD ? WIRE_PART_HARDIRQ : next->doing == SOFT ? WIRE_PART_SOFTIRQ : WIRE_PART_ITSELF;
+	}
+	if (thread->mark < cpu->head)
+		part = WIRE_PART_UNKNOWN;
+	append(thread, part, later(now, from));
+	thread->from = now;
+	return 0;
+}
+
+/* Kernel priorities below this are real-time, of which the lower number goes first. */
+#define REAL_TIME 100
+
+/* Who kept a thread that was ready from running. */
+INLINE u64 keeper(struct wire_account_thread *thread, struct cpu *cpu)
+{
+	bool decided = cpu->switched >= thread->since, real_time = thread->prio < REAL_TIME;
+
+	if (thread->blocked)
+		return WIRE_PART_BLOCKED;
+	if (!cpu->running)
+		return decided && real_time ? WIRE_PART_THROTTLED : WIRE_PART_IDLE_EXIT;
+	if (cpu->prio < thread->prio && cpu->prio < REAL_TIME)
+		return WIRE_PART_PREEMPTED;
+	if (cpu->prio > thread->prio && real_time)
+		return decided ? WIRE_PART_THROTTLED : WIRE_PART_NOT_SWITCHED;
+	return WIRE_PART_RUNQUEUE;
+}
+
+/* What a waiting thread waited for until `now`, since it was last looked at. */
+static __attribute__((noinline)) int waited(struct wire_account_thread *thread, struct cpu *cpu, u64 now)
+{
+	u64 hard, soft, whole, irqs, softs;
+
+	if (!thread || !cpu)
+		return 0;
+	hard = hard_until(cpu, now);
+	soft = soft_until(cpu, now, hard);
+	whole = later(now, thread->from);
+	irqs = later(hard, thread->hard);
+	softs = later(soft, thread->soft);
+	/* Where an interrupt came between two updates the sum still is the whole. */
+	if (irqs > whole)
+		irqs = whole;
+	if (softs > whole - irqs)
+		softs = whole - irqs;
+	add(thread, WIRE_PART_HARDIRQ, irqs);
+	add(thread, WIRE_PART_SOFTIRQ, softs);
+	add(thread, keeper(thread, cpu), whole - irqs - softs);
+	thread->from = whole ? now : thread->from;
+	thread->hard = hard;
+	thread->soft = soft;
+	return 0;
+}
+
+/* The time from the timer's expiry to `now`, by what the CPU did. */
+static __attribute__((noinline)) int overdue(struct wire_account_thread *thread, struct cpu *cpu, u64 now)
+{
+	u64 end = now, begin = thread->begin, head = cpu->head;
+
+	for (u64 i = 1; i <= WIRE_ACCOUNT_CHANGES && i <= head; i++) {
+		struct change *last = &cpu->changes[(head - i) & (WIRE_ACCOUNT_CHANGES - 1)];
+		u64 at = last->at > begin ? last->at : begin, part = WIRE_PART_TIMER_LATE;
+
+		if (last->doing == HARD)
+			part = WIRE_PART_HARDIRQ;
+		else if (last->doing == SOFT)
+			part = WIRE_PART_SOFTIRQ;
+		else if (last->doing == IDLE)
+			part = WIRE_PART_IDLE_EXIT;
+		if (at < end) {
+			add(thread, part, end - at);
+			end = at;
+		}
+		if (last->at <= begin)
+			break;
+	}
+	add(thread, WIRE_PART_UNKNOWN, later(end, begin));
+	return 0;
+}
+
+/* --- The life of a sample --- */
+
+INLINE void publish(struct wire_account_thread *thread, u32 tid)
+{
+	u32 slot = slots[thread->cpu & (WIRE_MAX_CPUS - 1)];
+	struct buffer *buffer = slot == WIRE_NO_SLOT ? 0 : buffer_of(slot);
+
+	if (buffer)
+		emit_to(buffer, thread->begin, tid, WIRE_ACCOUNT, thread->cpu, thread->pieces, WIRE_ACCOUNT_PIECES);
+	thread->active = 0;
+}
+
+INLINE void join(struct cpu *cpu, u32 tid)
+{
+	u32 free = WIRE_ACCOUNT_WAITING;
+
+#pragma unroll
+	for (u32 i = 0; i < WIRE_ACCOUNT_WAITING; i++) {
+		if (cpu->waiting[i] == tid)
+			return;
+		if (!cpu->waiting[i])
+			free = i;
+	}
+	if (free < WIRE_ACCOUNT_WAITING)
+		cpu->waiting[free] = tid;
+}
+
+INLINE void leave(struct cpu *cpu, u32 tid)
+{
+#pragma unroll
+	for (u32 i = 0; i < WIRE_ACCOUNT_WAITING; i++)
+		if (cpu->waiting[i] == tid)
+			cpu->waiting[i] = 0;
+}
+
+INLINE void look(struct wire_account_thread *thread, struct cpu *cpu, u64 now)
+{
+	thread->from = now;
+	thread->hard = hard_until(cpu, now);
+	thread->soft = soft_until(cpu, now, thread->hard);
+}
+
+/* A timer wakes a watched thread, which shall run on `target`: one sample ends, if it has not yet, and another begins. */
+INLINE int woken(struct cpu *here, struct wire_account_thread *thread, u32 tid, i32 prio, u32 target)
+{
+	struct cpu *there = cpu_of(target);
+	u64 now = bpf_ktime_get_ns();
+
+	if (there && there->watched == tid)
+		ran(thread, there, now);
+	if (thread->active)
+		publish(thread, tid);
+#pragma unroll
+	for (u32 i = 0; i < WIRE_ACCOUNT_PARTS; i++)
+		thread->wait[i] = 0;
+#pragma unroll
+	for (u32 i = 0; i < WIRE_ACCOUNT_PIECES; i++)
+		thread->pieces[i] = 0;
+	thread->count = 0;
+	thread->full = 0;
+	thread->blocked = 0;
+	thread->active = 1;
+	thread->prio = prio;
+	thread->cpu = target;
+	thread->begin = here->expires;
+	thread->since = now;
+	overdue(thread, here, now);
+	if (!there) {
+		thread->full = 1;
+		return 0;
+	}
+	look(thread, there, now > thread->begin ? now : thread->begin);
+	/* It had not yet gone to sleep. */
+	if (there->watched == tid) {
+		flush(thread);
+		thread->mark = there->head;
+	} else {
+		join(there, tid);
+	}
+	return 0;
+}
+
+/* Where a thread may run on several CPUs it can turn up here while another CPU waits for it: what it waited for there is not known. */
+INLINE void arrives(struct wire_account_thread *thread, struct cpu *cpu, u32 here, u32 tid, u64 now)
+{
+	if (thread->cpu != here) {
+		struct cpu *there = cpu_of(thread->cpu);
+
+		if (there)
+			leave(there, tid);
+		add(thread, WIRE_PART_UNKNOWN, later(now, thread->from));
+		thread->cpu = here;
+	} else {
+		waited(thread, cpu, now);
+		leave(cpu, tid);
+	}
+	thread->blocked = 0;
+	flush(thread);
+	thread->from = now;
+	cpu->watched = tid;
+}
+
+/* From one task to another, of which `prio` is the priority; `blocked`: the one before sleeps now. */
+INLINE int switched(u32 from, bool blocked, u32 to, i32 prio)
+{
+	u32 here = bpf_get_smp_processor_id();
+	struct wire_account_thread *thread;
+	struct cpu *cpu = cpu_of(here);
+	u64 now;
+
+	if (!cpu)
+		return 0;
+	now = bpf_ktime_get_ns();
+	/* Nothing is switched within an interrupt: where its end was not seen it has ended. */
+	if (cpu->depth) {
+		cpu->depth = 0;
+		cpu->hard_since = 0;
+	}
+	/* A softirq that is switched away from belongs to a task (PREEMPT_RT). */
+	if (cpu->soft[cpu->soft_now & 1].since)
+		set_soft(cpu, soft_until(cpu, now, cpu->hard_total), 0, 0);
+	for (u32 i = 0; i < WIRE_ACCOUNT_WAITING; i++) {
+		u32 tid = cpu->waiting[i];
+
+		if (!tid || tid == to)
+			continue;
+		thread = thread_of(tid);
+		if (thread)
+			waited(thread, cpu, now);
+	}
+	if (cpu->watched) {
+		thread = thread_of(from);
+		if (thread && cpu->watched == from) {
+			ran(thread, cpu, now);
+			thread->blocked = blocked;
+			thread->since = now;
+			look(thread, cpu, now);
+			join(cpu, from);
+		}
+		cpu->watched = 0;
+	}
+	change(cpu, now, to ? TASK : IDLE);
+	if (wander || cpu->waiting[0] || cpu->waiting[1] || cpu->waiting[2] || cpu->waiting[3]) {
+		thread = thread_of(to);
+		if (thread) {
+			arrives(thread, cpu, here, to, now);
+			thread->mark = cpu->head;
+		}
+	}
+	cpu->running = to;
+	cpu->prio = prio;
+	cpu->switched = now;
+	return 0;
+}
+
+PROGRAM(account_expire_exit)
+{
+	struct cpu *cpu = cpu_here();
+
+	if (cpu)
+		cpu->expires = 0;
+	return 0;
+}
+
+#endif

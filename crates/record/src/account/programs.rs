@@ -1,0 +1,150 @@
+//! The programs of the accounting: those that read the kernel's types, and those for kernels that do not tell them.
+
+use crate::bpf::{Attach, LoadError, Object, Shape, sys};
+use crate::format::{Fields, Format};
+use crate::tracefs::Tracefs;
+use crate::wire::layout::{self as wire, AccountClocks};
+use aya_obj::btf::Btf;
+
+static TYPED_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/account.bpf.o.z"));
+static UNTYPED_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/account_untyped.bpf.o.z"));
+
+pub(super) const TYPED: &str = "BPF (BTF tracepoints)";
+pub(super) const UNTYPED: &str = "BPF (raw tracepoints)";
+
+/// How programs find what they read.
+pub(super) enum Programs {
+    /// By the kernel's types.
+    Typed(Btf),
+    /// In the records of two tracepoints, whose numbers in tracefs these are; everything else tells no more than that it happened, and to which address.
+    Untyped {
+        /// hrtimer_start.
+        armed: u16,
+        /// sched_switch.
+        switched: u16,
+    },
+}
+
+/// What only the untyped programs look at.
+const ARMED: (&str, &str) = ("hrtimer_start", "account_armed");
+const SWITCHED: &str = "account_switched";
+
+impl Programs {
+    pub(super) fn typed(constants: &[(&str, &[u8])], cpus: u32, shape: Shape) -> Result<(Object, Programs), LoadError> {
+        let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
+        let object = prepared(TYPED_OBJECT, constants, cpus, shape, Some(&kernel))?;
+        Ok((object, Programs::Typed(kernel)))
+    }
+
+    pub(super) fn untyped(
+        constants: &[(&str, &[u8])],
+        cpus: u32,
+        shape: Shape,
+    ) -> Result<(Object, Programs), LoadError> {
+        let tracefs = Tracefs::open().map_err(LoadError::NoTracefs)?;
+        let armed = tracefs.format("timer", "hrtimer_start").map_err(LoadError::NoTracefs)?;
+        let switched = tracefs.format("sched", "sched_switch").map_err(LoadError::NoTracefs)?;
+        let offsets = [
+            ("timer_offset", offset(&armed, "hrtimer", 8)?),
+            ("expires_offset", offset(&armed, "softexpires", 8)?),
+            ("prev_offset", offset(&switched, "prev_pid", 4)?),
+            ("prev_prio_offset", offset(&switched, "prev_prio", 4)?),
+            ("state_offset", offset(&switched, "prev_state", 8)?),
+            ("next_offset", offset(&switched, "next_pid", 4)?),
+            ("next_prio_offset", offset(&switched, "next_prio", 4)?),
+        ];
+        let offsets = offsets.map(|(name, offset)| (name, offset.to_ne_bytes()));
+        let all: Vec<(&str, &[u8])> =
+            constants.iter().copied().chain(offsets.iter().map(|(name, bytes)| (*name, &bytes[..]))).collect();
+        let object = prepared(UNTYPED_OBJECT, &all, cpus, shape, None)?;
+        Ok((object, Programs::Untyped { armed: armed.id, switched: switched.id }))
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Programs::Typed(_) => TYPED,
+            Programs::Untyped { .. } => UNTYPED,
+        }
+    }
+
+    /// Tracepoints that these programs need beside those that all need, with their programs.
+    pub(super) fn more(&self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Programs::Typed(_) => &[],
+            Programs::Untyped { .. } => &[ARMED],
+        }
+    }
+
+    pub(super) fn attach(&self, object: &Object, program: &str, tracepoint: &str) -> Result<Attach, LoadError> {
+        match self {
+            Programs::Typed(kernel) => object.attach_btf_tracepoint(kernel, program, tracepoint),
+            Programs::Untyped { armed, .. } if program == ARMED.1 => {
+                object.attach_tracepoint(program, tracepoint, *armed)
+            }
+            Programs::Untyped { switched, .. } if program == SWITCHED => {
+                object.attach_tracepoint(program, tracepoint, *switched)
+            }
+            Programs::Untyped { .. } => object.attach_raw_tracepoint(program, tracepoint),
+        }
+    }
+
+    /// Tells the programs how far other clocks are ahead of CLOCK_MONOTONIC, where they cannot read that themselves.
+    pub(super) fn set_clocks(&self, object: &Object) -> Result<(), LoadError> {
+        let Programs::Untyped { .. } = self else { return Ok(()) };
+        let ahead = CLOCKS.map(|clock| ahead(clock) as u64);
+        let mut bytes = [0; AccountClocks::SIZE];
+        AccountClocks { ahead }.write(&mut bytes);
+        let refused = |why| LoadError::Map { bytes: AccountClocks::SIZE as u64, why };
+        sys::update_map(object.map("clocks")?, &0u32.to_ne_bytes(), &bytes).map_err(refused)
+    }
+}
+
+fn prepared(
+    packed: &[u8],
+    constants: &[(&str, &[u8])],
+    cpus: u32,
+    shape: Shape,
+    kernel: Option<&Btf>,
+) -> Result<Object, LoadError> {
+    let mut object = Object::open(packed, constants)?;
+    object.shape("buffers", shape.value_size(), cpus);
+    object.entries("cpus", cpus);
+    object.prepare(kernel)?;
+    Ok(object)
+}
+
+/// Where a field of this size lies in a tracepoint's record.
+fn offset(format: &Format, name: &str, size: usize) -> Result<u32, LoadError> {
+    let field = format.field(name).filter(|field| field.size == size);
+    let missing =
+        || LoadError::Unfit(format!("the records of this kernel's tracepoints have no {name} of {size} bytes"));
+    field.map(|field| field.offset as u32).ok_or_else(missing)
+}
+
+/// Clocks of high-resolution timers.
+const CLOCKS: [libc::clockid_t; wire::ACCOUNT_CLOCKS as usize] =
+    [libc::CLOCK_MONOTONIC, libc::CLOCK_REALTIME, libc::CLOCK_TAI, libc::CLOCK_BOOTTIME];
+
+/// So near to CLOCK_MONOTONIC a clock is the same: CLOCK_BOOTTIME before the machine is suspended for the first time.
+const SAME: i64 = 10_000;
+
+/// ns that a clock is ahead of CLOCK_MONOTONIC: of several readings the closest, so that being preempted in between does not count.
+fn ahead(clock: libc::clockid_t) -> i64 {
+    if clock == libc::CLOCK_MONOTONIC {
+        return 0;
+    }
+    let readings = (0..5).map(|_| {
+        let before = now(libc::CLOCK_MONOTONIC);
+        let there = now(clock);
+        let after = now(libc::CLOCK_MONOTONIC);
+        (after - before, there - (before + (after - before) / 2))
+    });
+    readings.min().map(|(_, ahead)| ahead).filter(|ahead| ahead.abs() > SAME).unwrap_or(0)
+}
+
+fn now(clock: libc::clockid_t) -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the timespec is ours and lives through the call.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}

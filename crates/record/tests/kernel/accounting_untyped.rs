@@ -1,0 +1,159 @@
+//! The accounting without the kernel's types beside the one that has them: both divide the same samples at the same time.
+
+use crate::accounting::{bind, now, sleep_through};
+use crate::injected::cpu;
+use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos};
+use punctual_record::Backend;
+use punctual_record::account::{AccountRecord, Accountant};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+const SAMPLES: usize = 1_500;
+const BURST: i64 = 2_000_000;
+
+type Records = HashMap<i64, AccountRecord>;
+
+fn fifo(priority: i32) -> bool {
+    let priority = libc::sched_param { sched_priority: priority };
+    // SAFETY: the parameters live through the call.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority) == 0 }
+}
+
+/// A task of higher priority that takes the CPU for [`BURST`] now and then; when it had it.
+fn hog(stop: &AtomicBool) -> Vec<(i64, i64)> {
+    bind(cpu());
+    fifo(90);
+    let mut bursts = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        let from = now();
+        while now() < from + BURST {}
+        bursts.push((from, now()));
+        std::thread::sleep(Duration::from_millis(21));
+    }
+    bursts
+}
+
+fn started(backend: Backend) -> Option<Accountant> {
+    let accountant = Accountant::start(&CpuSet::from_iter([cpu()]), false, backend);
+    accountant.map_err(|why| println!("SKIPPED: {why}")).ok()
+}
+
+fn drain(accountants: &mut [Accountant], records: &mut [Records]) {
+    for (accountant, records) in accountants.iter_mut().zip(records) {
+        accountant.drain(&mut |record| {
+            records.insert(record.begin.0, record);
+        });
+    }
+}
+
+/// What all of them told of the samples of one thread, the samples, and when the hog ran.
+fn together(
+    accountants: &mut [Accountant],
+    sleep: impl FnOnce() -> Vec<(i64, i64)> + Send,
+) -> (Vec<Records>, Vec<(i64, i64)>, Vec<(i64, i64)>) {
+    let mut records = vec![Records::new(); accountants.len()];
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (told, tid) = sync_channel(1);
+        let (go, begin) = sync_channel::<()>(1);
+        let sleeper = scope.spawn(move || {
+            bind(cpu());
+            fifo(80);
+            // SAFETY: takes nothing, cannot fail.
+            told.send(unsafe { libc::gettid() } as u32).unwrap();
+            begin.recv().unwrap();
+            sleep()
+        });
+        let tid = tid.recv().unwrap();
+        accountants.iter_mut().for_each(|accountant| accountant.watch(tid).unwrap());
+        let hog = scope.spawn(|| hog(&stop));
+        go.send(()).unwrap();
+        while !sleeper.is_finished() {
+            std::thread::sleep(Duration::from_millis(20));
+            drain(accountants, &mut records);
+        }
+        stop.store(true, Ordering::Relaxed);
+        drain(accountants, &mut records);
+        for (accountant, records) in accountants.iter_mut().zip(&mut records) {
+            records.extend(accountant.last(tid).map(|last| (last.begin.0, last)));
+            assert_eq!(accountant.lost(), 0);
+        }
+        (records, sleeper.join().unwrap(), hog.join().unwrap())
+    })
+}
+
+#[test]
+fn without_the_kernels_types_the_same_is_told() {
+    let (Some(typed), Some(untyped)) = (started(Backend::Btf), started(Backend::Tracepoint)) else { return };
+    assert_ne!(typed.backend(), untyped.backend());
+    assert_eq!(typed.findings, untyped.findings, "they find the same tracepoints");
+    let (records, samples, bursts) = together(&mut [typed, untyped], || sleep_through(SAMPLES, 1_000_000));
+    let (mut both, mut alike, mut alone, mut hit, mut blamed) = (0, 0, [0, 0], 0, 0);
+    for (due, woke) in &samples {
+        let (typed, untyped) = match (records[0].get(due), records[1].get(due)) {
+            (Some(typed), Some(untyped)) => (typed, untyped),
+            (typed, untyped) => {
+                alone[0] += usize::from(typed.is_some());
+                alone[1] += usize::from(untyped.is_some());
+                continue;
+            }
+        };
+        let (due, woke) = (MonotonicNs(*due), MonotonicNs(*woke));
+        let latency = woke - due;
+        let splits = [typed, untyped].map(|record| record.split(due, woke));
+        splits.iter().for_each(|split| assert_eq!(split.sum(), latency));
+        both += 1;
+        // The programs run one after the other, so that each part differs by as much as they take.
+        let near = |part: &MainPart| {
+            let [one, other] = splits.map(|split| split.of(*part).ns());
+            (one - other).abs() * 10 <= latency.max(Nanos::from_micros(50)).ns()
+        };
+        alike += usize::from(MainPart::ALL.iter().all(near));
+        let overlap: i64 = bursts.iter().map(|(from, to)| ((*to).min(woke.0) - (*from).max(due.0)).max(0)).sum();
+        if overlap * 10 >= latency.ns() * 9 {
+            hit += 1;
+            let split = &splits[1];
+            let is_known = split.of(MainPart::Unknown) * 20 < latency;
+            blamed += usize::from(split.of(MainPart::Preempted) * 10 >= latency * 9 && is_known);
+        }
+    }
+    let told = format!(
+        "{both} of {SAMPLES} samples are told by both, {alone:?} by one alone; {alike} are told alike; without types {blamed} of the hog's {hit} are laid at \
+         its door"
+    );
+    println!("{told}");
+    assert!(both * 100 >= SAMPLES * 90, "{told}");
+    assert!(alike * 100 >= both * 90, "{told}");
+    assert!(hit >= 10 && blamed * 10 >= hit * 9, "{told}");
+}
+
+/// Sleeps of 1 ms until instants of CLOCK_REALTIME.
+fn sleep_by_the_wall() {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    for _ in 0..300 {
+        // SAFETY: the timespec is ours and lives through the calls.
+        unsafe {
+            libc::clock_gettime(libc::CLOCK_REALTIME, &mut time);
+            let due = time.tv_sec * 1_000_000_000 + time.tv_nsec + 1_000_000;
+            time = libc::timespec { tv_sec: due / 1_000_000_000, tv_nsec: due % 1_000_000_000 };
+            libc::clock_nanosleep(libc::CLOCK_REALTIME, libc::TIMER_ABSTIME, &time, std::ptr::null_mut());
+        }
+    }
+}
+
+#[test]
+fn without_the_kernels_types_other_clocks_are_told_on_the_monotonic_one() {
+    let (Some(typed), Some(untyped)) = (started(Backend::Btf), started(Backend::Tracepoint)) else { return };
+    let (records, ..) = together(&mut [typed, untyped], || {
+        sleep_by_the_wall();
+        Vec::new()
+    });
+    // User space reads two clocks for it, one after the other.
+    const CLOCK_ERROR: i64 = 3_000;
+    let found =
+        records[0].keys().filter(|due| records[1].keys().any(|other| (*due - other).abs() <= CLOCK_ERROR)).count();
+    println!("{found} of {} timers of CLOCK_REALTIME are told without types", records[0].len());
+    assert!(records[0].len() >= 250 && found * 100 >= records[0].len() * 90, "{found} of {}", records[0].len());
+}
