@@ -163,6 +163,13 @@ const SAID_BETTER: [(&str, &str); 1] = [("not-real-time", "scheduling-refused")]
 fn merge(found: &[Finding], mut born: Vec<Finding>) -> Vec<Finding> {
     let better = |b: &Finding, f: &Finding| SAID_BETTER.contains(&(&b.id, &f.id)) && b.subject == f.subject;
     born.retain(|b| !found.iter().any(|f| better(b, f)));
+    let unwritten = |b: &Finding| {
+        let of_its_phase = |f: &&Finding| b.subject.strip_prefix(&*f.subject).is_some_and(|rest| rest.starts_with('/'));
+        found.iter().filter(of_its_phase).any(|f| f.id == "bundle-incomplete")
+    };
+    for finding in born.iter_mut().filter(|b| b.id == "samples-not-kept" && unwritten(b)) {
+        finding.remedy = Some("what could not be written is missing (bundle-incomplete): run again with --output on a file system with room".to_owned());
+    }
     let is_born = |f: &Finding| born.iter().any(|b| b.id == f.id && b.subject == f.subject);
     let mut all: Vec<Finding> = found.iter().filter(|f| !is_born(f)).cloned().collect();
     all.extend(born);

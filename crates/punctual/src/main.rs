@@ -14,6 +14,7 @@ mod targets;
 
 use clap::Parser;
 use exit::{Exit, Failure};
+use punctual_host::task::signals;
 use punctual_lab::ssh::there;
 use punctual_measure::load::guard;
 use punctual_measure::workload::heap;
@@ -33,6 +34,8 @@ fn main() -> ExitCode {
     if arguments.next().is_some_and(|first| first == there::ARGUMENT) {
         return ExitCode::from(there::serve(arguments));
     }
+    // A handler that does nothing can only be refused for a signal that there is not.
+    let _ = signals::survive_file_limit();
     let ended = cli::Cli::parse().command.run();
     let exit = ended.unwrap_or_else(|Failure { exit, message }| {
         output::complain(&message);

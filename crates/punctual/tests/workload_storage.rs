@@ -228,3 +228,24 @@ fn a_full_or_read_only_directory_is_refused_and_one_that_fills_up_is_told() {
     let read_only = refused(&place, &at, &[]);
     assert!(read_only.contains("Read-only") && read_only.contains(&at), "{read_only}");
 }
+
+/// A limit on file sizes is told before anything starts; the signal that comes with it (SIGXFSZ) ends nobody.
+#[test]
+fn a_limit_on_file_sizes_is_told() {
+    let place = Place::with("");
+    let limited = |blocks: u32| {
+        let line =
+            format!("ulimit -f {blocks} && exec \"$0\" measure storage --duration 100ms --quiet --output bundle");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &line]).arg(env!("CARGO_BIN_EXE_punctual")).current_dir(place.path());
+        shell.output().expect("a shell")
+    };
+    let refused = limited(40_000);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+    assert!(text(&refused).contains("ulimit -f") && text(&refused).contains("file_max"), "{}", text(&refused));
+    assert!(!place.bundle().exists());
+    // Too little for the bundle itself.
+    let failed = limited(1);
+    assert!(matches!(failed.status.code(), Some(1 | 2)), "{:?} {}", failed.status, text(&failed));
+    assert!(text(&failed).contains("ulimit -f"), "{}", text(&failed));
+}

@@ -9,6 +9,24 @@ INLINE u32 task_cpu(struct task_struct *task)
 	return ((struct task_struct___before_5_16 *)task)->cpu;
 }
 
+/* Since 6.18 a thread is taken off when it is to return to user space and its group's quota is used up; before, the group was taken off its CPU. */
+INLINE bool is_held(struct wire_account_thread *thread)
+{
+	struct task_struct *task = (void *)thread->task;
+	struct cfs_rq *group = 0;
+	u32 held = 0;
+
+	if (!task || thread->prio < REAL_TIME)
+		return false;
+	if (field_exists(task->throttled)) {
+		bpf_probe_read_kernel(&held, 1, &task->throttled);
+	} else if (field_exists(group->throttle_count)) {
+		bpf_probe_read_kernel(&group, sizeof(group), &task->se.cfs_rq);
+		bpf_probe_read_kernel(&held, sizeof(held), &group->throttle_count);
+	}
+	return held;
+}
+
 /* This stands at sched_waking, and once more at sched_wakeup: where the timer interrupts the very program that looks at somebody else's
  * wake-up, the kernel does not run that program for it, but the other. */
 PROGRAM(account_waking)
@@ -24,7 +42,7 @@ PROGRAM(account_waking)
 	thread = thread_of(tid);
 	if (!thread || (thread->active && thread->begin == here->expires))
 		return 0;
-	return woken(here, thread, tid, task->prio, task_cpu(task));
+	return woken(here, thread, ctx[0], tid, task->prio, task_cpu(task));
 }
 
 INLINE int switch_of(u64 *ctx, u64 state)
@@ -55,6 +73,13 @@ PROGRAM(account_expire_entry)
 	if (cpu)
 		cpu->expires = timer->_softexpires - timer->base->offset;
 	return 0;
+}
+
+PROGRAM(account_moved)
+{
+	struct task_struct *task = (void *)ctx[0];
+
+	return moved(task->pid, ctx[1]);
 }
 
 const char gpl[] SEC("license") = "GPL";

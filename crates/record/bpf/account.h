@@ -30,6 +30,7 @@ struct cpu {
 	u64 soft_now;
 	struct soft soft[2];
 	u64 expires; /* of the timer whose handler runs; 0: none */
+	u64 held; /* some thread that waits here may be held back by the quota of its group */
 	u64 switched; /* when the running task was chosen */
 	u32 running;
 	i32 prio;
@@ -77,6 +78,9 @@ INLINE struct wire_account_thread *thread_of(u32 tid)
 	return bpf_map_lookup_elem(&threads, &tid);
 }
 
+/* Whether the quota of its group holds a thread back; the including file knows how to find out. */
+INLINE bool is_held(struct wire_account_thread *thread);
+
 INLINE u64 later(u64 a, u64 b)
 {
 	return a > b ? a - b : 0;
@@ -110,31 +114,6 @@ INLINE u64 soft_until(struct cpu *cpu, u64 now, u64 hard)
 	struct soft *soft = &cpu->soft[cpu->soft_now & 1];
 
 	return soft->total + (soft->since ? later(later(now, soft->since), later(hard, soft->hard)) : 0);
-}
-
-INLINE int enter_hard(void)
-{
-	struct cpu *cpu = cpu_here();
-
-	if (cpu && cpu->depth++ == 0) {
-		cpu->hard_since = bpf_ktime_get_ns();
-		change(cpu, cpu->hard_since, HARD);
-	}
-	return 0;
-}
-
-INLINE int exit_hard(void)
-{
-	struct cpu *cpu = cpu_here();
-
-	if (cpu && cpu->depth && --cpu->depth == 0) {
-		u64 now = bpf_ktime_get_ns();
-
-		cpu->hard_total += later(now, cpu->hard_since);
-		cpu->hard_since = 0;
-		change(cpu, now, base(cpu));
-	}
-	return 0;
 }
 
 /* Interrupts may come in between: the clock and their total belong together when the total did not change meanwhile. */
@@ -186,16 +165,6 @@ PROGRAM(account_soft_exit)
 	set_soft(cpu, soft_until(cpu, now, hard), 0, 0);
 	change(cpu, now, base(cpu));
 	return 0;
-}
-
-PROGRAM(account_irq_entry)
-{
-	return enter_hard();
-}
-
-PROGRAM(account_irq_exit)
-{
-	return exit_hard();
 }
 
 /* --- The pieces of a sample --- */
@@ -270,13 +239,18 @@ static __attribute__((noinline)) int ran(struct wire_account_thread *thread, str
 /* Kernel priorities below this are real-time, of which the lower number goes first. */
 #define REAL_TIME 100
 
-/* Who kept a thread that was ready from running. */
-INLINE u64 keeper(struct wire_account_thread *thread, struct cpu *cpu)
+/* Who kept a thread that was ready from running until now; `held`: the quota of its group still does. What held it back all the time is seen at both ends. */
+INLINE u64 keeper(struct wire_account_thread *thread, struct cpu *cpu, bool held)
 {
 	bool decided = cpu->switched >= thread->since, real_time = thread->prio < REAL_TIME;
 
+	if (thread->unseen)
+		return WIRE_PART_UNKNOWN;
 	if (thread->blocked)
 		return WIRE_PART_BLOCKED;
+	/* An idle CPU takes a thread as soon as it is held no more. */
+	if (thread->held && (held || !cpu->running))
+		return WIRE_PART_THROTTLED;
 	if (!cpu->running)
 		return decided && real_time ? WIRE_PART_THROTTLED : WIRE_PART_IDLE_EXIT;
 	if (cpu->prio < thread->prio && cpu->prio < REAL_TIME)
@@ -290,9 +264,11 @@ INLINE u64 keeper(struct wire_account_thread *thread, struct cpu *cpu)
 static __attribute__((noinline)) int waited(struct wire_account_thread *thread, struct cpu *cpu, u64 now)
 {
 	u64 hard, soft, whole, irqs, softs;
+	bool held;
 
 	if (!thread || !cpu)
 		return 0;
+	held = is_held(thread);
 	hard = hard_until(cpu, now);
 	soft = soft_until(cpu, now, hard);
 	whole = later(now, thread->from);
@@ -305,11 +281,70 @@ static __attribute__((noinline)) int waited(struct wire_account_thread *thread, 
 		softs = whole - irqs;
 	add(thread, WIRE_PART_HARDIRQ, irqs);
 	add(thread, WIRE_PART_SOFTIRQ, softs);
-	add(thread, keeper(thread, cpu), whole - irqs - softs);
+	add(thread, keeper(thread, cpu, held), whole - irqs - softs);
 	thread->from = whole ? now : thread->from;
 	thread->hard = hard;
 	thread->soft = soft;
+	thread->held = held;
+	if (held)
+		cpu->held = 1;
 	return 0;
+}
+
+/* Quotas are refilled in interrupts: what threads waited for is told apart before each of them and after it. */
+static __attribute__((noinline)) int look_again(struct cpu *cpu, u64 now)
+{
+	if (!cpu)
+		return 0;
+	cpu->held = 0;
+	for (u32 i = 0; i < WIRE_ACCOUNT_WAITING; i++) {
+		u32 tid = cpu->waiting[i];
+
+		if (tid)
+			waited(thread_of(tid), cpu, now);
+	}
+	return 0;
+}
+
+INLINE int enter_hard(void)
+{
+	struct cpu *cpu = cpu_here();
+
+	if (cpu && cpu->depth++ == 0) {
+		u64 now = bpf_ktime_get_ns();
+
+		if (unlikely(cpu->held))
+			look_again(cpu, now);
+		cpu->hard_since = now;
+		change(cpu, now, HARD);
+	}
+	return 0;
+}
+
+INLINE int exit_hard(void)
+{
+	struct cpu *cpu = cpu_here();
+
+	if (cpu && cpu->depth && --cpu->depth == 0) {
+		u64 now = bpf_ktime_get_ns();
+
+		cpu->hard_total += later(now, cpu->hard_since);
+		cpu->hard_since = 0;
+		change(cpu, now, base(cpu));
+		if (unlikely(cpu->held))
+			look_again(cpu, now);
+	}
+	return 0;
+}
+
+PROGRAM(account_irq_entry)
+{
+	return enter_hard();
+}
+
+PROGRAM(account_irq_exit)
+{
+	return exit_hard();
 }
 
 /* The time from the timer's expiry to `now`, by what the CPU did. */
@@ -346,23 +381,33 @@ INLINE void publish(struct wire_account_thread *thread, u32 tid)
 	struct buffer *buffer = slot == WIRE_NO_SLOT ? 0 : buffer_of(slot);
 
 	if (buffer)
-		emit_to(buffer, thread->begin, tid, WIRE_ACCOUNT, thread->cpu, thread->pieces, WIRE_ACCOUNT_PIECES);
+		emit_to(buffer, thread->begin, tid, WIRE_ACCOUNT, thread->timer_cpu, thread->pieces, WIRE_ACCOUNT_PIECES + 1);
 	thread->active = 0;
 }
 
-INLINE void join(struct cpu *cpu, u32 tid)
+/* Several CPUs may do this at once. */
+INLINE void join(struct cpu *cpu, struct wire_account_thread *thread, u32 tid)
 {
-	u32 free = WIRE_ACCOUNT_WAITING;
-
+	thread->unseen = 0;
 #pragma unroll
-	for (u32 i = 0; i < WIRE_ACCOUNT_WAITING; i++) {
+	for (u32 i = 0; i < WIRE_ACCOUNT_WAITING; i++)
 		if (cpu->waiting[i] == tid)
 			return;
-		if (!cpu->waiting[i])
-			free = i;
-	}
-	if (free < WIRE_ACCOUNT_WAITING)
-		cpu->waiting[free] = tid;
+#pragma unroll
+	for (u32 i = 0; i < WIRE_ACCOUNT_WAITING; i++)
+		if (!__sync_val_compare_and_swap(&cpu->waiting[i], 0, tid))
+			return;
+	thread->unseen = 1;
+}
+
+INLINE bool anybody_waits(struct cpu *cpu)
+{
+	u32 any = 0;
+
+#pragma unroll
+	for (u32 i = 0; i < WIRE_ACCOUNT_WAITING; i++)
+		any |= cpu->waiting[i];
+	return any;
 }
 
 INLINE void leave(struct cpu *cpu, u32 tid)
@@ -378,10 +423,13 @@ INLINE void look(struct wire_account_thread *thread, struct cpu *cpu, u64 now)
 	thread->from = now;
 	thread->hard = hard_until(cpu, now);
 	thread->soft = soft_until(cpu, now, thread->hard);
+	thread->held = is_held(thread);
+	if (thread->held)
+		cpu->held = 1;
 }
 
 /* A timer wakes a watched thread, which shall run on `target`: one sample ends, if it has not yet, and another begins. */
-INLINE int woken(struct cpu *here, struct wire_account_thread *thread, u32 tid, i32 prio, u32 target)
+INLINE int woken(struct cpu *here, struct wire_account_thread *thread, u64 task, u32 tid, i32 prio, u32 target)
 {
 	struct cpu *there = cpu_of(target);
 	u64 now = bpf_ktime_get_ns();
@@ -401,7 +449,10 @@ INLINE int woken(struct cpu *here, struct wire_account_thread *thread, u32 tid, 
 	thread->blocked = 0;
 	thread->active = 1;
 	thread->prio = prio;
+	thread->task = task;
 	thread->cpu = target;
+	thread->timer_cpu = bpf_get_smp_processor_id();
+	thread->moved = 0;
 	thread->begin = here->expires;
 	thread->since = now;
 	overdue(thread, here, now);
@@ -415,12 +466,35 @@ INLINE int woken(struct cpu *here, struct wire_account_thread *thread, u32 tid, 
 		flush(thread);
 		thread->mark = there->head;
 	} else {
-		join(there, tid);
+		join(there, thread, tid);
 	}
 	return 0;
 }
 
-/* Where a thread may run on several CPUs it can turn up here while another CPU waits for it: what it waited for there is not known. */
+/* A watched thread that waits is put on another CPU: from now on that one keeps it. */
+INLINE int moved(u32 tid, u32 target)
+{
+	struct wire_account_thread *thread = thread_of(tid);
+	struct cpu *from, *to = cpu_of(target);
+	u64 now;
+
+	if (!thread || !thread->active || thread->cpu == target || !to)
+		return 0;
+	now = bpf_ktime_get_ns();
+	from = cpu_of(thread->cpu);
+	if (!from || from->watched == tid)
+		return 0;
+	waited(thread, from, now);
+	leave(from, tid);
+	thread->cpu = target;
+	thread->moved = 1;
+	thread->since = now;
+	look(thread, to, now);
+	join(to, thread, tid);
+	return 0;
+}
+
+/* What a thread waited for on another CPU is not known where nobody said that it was moved. */
 INLINE void arrives(struct wire_account_thread *thread, struct cpu *cpu, u32 here, u32 tid, u64 now)
 {
 	if (thread->cpu != here) {
@@ -430,6 +504,7 @@ INLINE void arrives(struct wire_account_thread *thread, struct cpu *cpu, u32 her
 			leave(there, tid);
 		add(thread, WIRE_PART_UNKNOWN, later(now, thread->from));
 		thread->cpu = here;
+		thread->moved = 1;
 	} else {
 		waited(thread, cpu, now);
 		leave(cpu, tid);
@@ -475,12 +550,12 @@ INLINE int switched(u32 from, bool blocked, u32 to, i32 prio)
 			thread->blocked = blocked;
 			thread->since = now;
 			look(thread, cpu, now);
-			join(cpu, from);
+			join(cpu, thread, from);
 		}
 		cpu->watched = 0;
 	}
 	change(cpu, now, to ? TASK : IDLE);
-	if (wander || cpu->waiting[0] || cpu->waiting[1] || cpu->waiting[2] || cpu->waiting[3]) {
+	if (wander || anybody_waits(cpu)) {
 		thread = thread_of(to);
 		if (thread) {
 			arrives(thread, cpu, here, to, now);

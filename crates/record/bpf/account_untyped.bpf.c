@@ -51,6 +51,12 @@ INLINE struct own *own_of(u64 task)
 	return bpf_map_lookup_elem(&tasks, &task);
 }
 
+/* Nobody says where the kernel keeps it. */
+INLINE bool is_held(__attribute__((unused)) struct wire_account_thread *thread)
+{
+	return false;
+}
+
 SEC("tracepoint/account_armed") int account_armed(void *ctx)
 {
 	u64 timer = 0, expires = 0, task;
@@ -87,7 +93,7 @@ PROGRAM(account_waking)
 	thread = thread_of(own->tid);
 	if (!thread || (thread->active && thread->begin == here->expires))
 		return 0;
-	return woken(here, thread, own->tid, own->prio, own->cpu);
+	return woken(here, thread, ctx[0], own->tid, own->prio, own->cpu);
 }
 
 /* States in a record: those of tasks that sleep, below this; a preempted task has this one (include/linux/sched.h, TASK_REPORT_MAX). */
@@ -153,6 +159,13 @@ PROGRAM(account_expire_entry)
 		return 0;
 	cpu->expires = on_monotonic(*expires, now);
 	return 0;
+}
+
+PROGRAM(account_moved)
+{
+	struct own *own = own_of(ctx[0]);
+
+	return own ? moved(own->tid, ctx[1]) : 0;
 }
 
 const char gpl[] SEC("license") = "GPL";

@@ -54,6 +54,12 @@ static long (*bpf_ringbuf_output)(void *map, void *data, u64 size, u64 flags) = 
 struct thread_info {
 	u32 cpu;
 };
+struct cfs_rq {
+	int throttle_count;
+};
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+};
 struct task_struct {
 	struct thread_info thread_info;
 	int pid;
@@ -62,6 +68,8 @@ struct task_struct {
 	int normal_prio;
 	u32 policy;
 	u32 __state;
+	struct sched_entity se;
+	bool throttled;
 	char comm[16];
 };
 /* Before 5.16 the CPU stood in task_struct itself. */

@@ -265,8 +265,9 @@ struct wire_counts {
 	u64 kmalloc_bytes;
 };
 
-/* Where the time of one sample of a timer went (bpf/account.h): `ns` is the timer's expiry, `tid` the measured thread. The
- * payload is pieces in the order of time, each its part in the top byte and its ns below; what stands in no piece is not known.
+/* Where the time of one sample of a timer went (bpf/account.h): `ns` is the timer's expiry, `cpu` where it fired, `tid` the measured
+ * thread. The payload is pieces in the order of time, each its part in the top byte and its ns below; what stands in no piece is not known. Then
+ * a word that is not 0 where the thread was put on another CPU meanwhile.
  * Never in a recording. */
 #define WIRE_ACCOUNT 80
 #define WIRE_ACCOUNT_PIECES 16
@@ -284,7 +285,7 @@ struct wire_counts {
 #define WIRE_PART_ITSELF 10
 
 #define WIRE_ACCOUNT_THREADS 1024
-#define WIRE_ACCOUNT_WAITING 4
+#define WIRE_ACCOUNT_WAITING 8
 #define WIRE_ACCOUNT_CHANGES 32
 
 /* A watched thread and the sample that it is in. */
@@ -299,10 +300,15 @@ struct wire_account_thread {
 	u64 count; /* of pieces */
 	u64 full; /* there was no room for another */
 	u64 blocked; /* it waits for something of its own choice */
+	u64 held; /* the quota of its group held it back when it was last looked at */
+	u64 unseen; /* more threads wait on its CPU than are looked at */
+	u64 task; /* the kernel's, 0: not known */
+	u64 timer_cpu; /* where its timer fired */
 	u32 cpu;
 	i32 prio;
 	u64 wait[16]; /* WIRE_ACCOUNT_PARTS: of the wait that goes on */
 	u64 pieces[16]; /* WIRE_ACCOUNT_PIECES */
+	u64 moved; /* to another CPU, since the timer fired */
 };
 
 #define WIRE_ACCOUNT_CLOCKS 4

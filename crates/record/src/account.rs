@@ -36,6 +36,8 @@ const NEEDED: [(&str, &str); 5] = [
     ("hrtimer_expire_entry", "account_expire_entry"),
     ("hrtimer_expire_exit", "account_expire_exit"),
 ];
+/// Where a thread may run on several CPUs.
+const MOVES: (&str, &str) = ("sched_migrate_task", "account_moved");
 const ENTRY_AND_EXIT: (&str, &str) = ("account_irq_entry", "account_irq_exit");
 /// Where one of these is missing, what it would tell counts as whatever the interrupt interrupted. The names lack `_entry` and `_exit`.
 const SERVED: [(&str, (&str, &str)); 8] = [
@@ -111,7 +113,7 @@ impl Accountant {
             scratch: Vec::new(),
             findings: Vec::new(),
         };
-        accountant.attach()?;
+        accountant.attach(wander)?;
         accountant.programs.set_clocks(&accountant.object)?;
         Ok(accountant)
     }
@@ -122,7 +124,7 @@ impl Accountant {
     }
 
     /// Interrupts first: a switch must not find one that began unseen.
-    fn attach(&mut self) -> Result<(), LoadError> {
+    fn attach(&mut self, wander: bool) -> Result<(), LoadError> {
         for (name, (entry, exit)) in SERVED {
             let both = self.one(&format!("{name}_exit"), exit);
             let both = both.and_then(|exit| Ok([exit, self.one(&format!("{name}_entry"), entry)?]));
@@ -132,7 +134,8 @@ impl Accountant {
                 Err(why) => self.findings.push(not_told(name, &why)),
             }
         }
-        for (tracepoint, programs) in NEEDED.iter().chain(self.programs.more()) {
+        let moves: &[(&str, &str)] = if wander { &[MOVES] } else { &[] };
+        for (tracepoint, programs) in NEEDED.iter().chain(self.programs.more()).chain(moves) {
             let attach = self.one(tracepoint, programs)?;
             self.attached.push(attach);
         }
@@ -179,7 +182,8 @@ impl Accountant {
         sys::look_up(self.object.map("threads").ok()?, &tid.to_ne_bytes(), &mut bytes).ok()?;
         let thread = AccountThread::read(&bytes);
         let begin = MonotonicNs(thread.begin as i64);
-        (thread.active != 0).then_some(AccountRecord { tid, cpu: thread.cpu as u16, begin, pieces: thread.pieces })
+        let (cpu, moved) = (thread.timer_cpu as u16, thread.moved != 0);
+        (thread.active != 0).then_some(AccountRecord { tid, cpu, moved, begin, pieces: thread.pieces })
     }
 
     /// Records that found no room.

@@ -21,6 +21,19 @@ pub fn prepare_waking() -> io::Result<()> {
     }
 }
 
+/// Lets a write beyond the limit on file sizes (RLIMIT_FSIZE, `ulimit -f`) fail with EFBIG: without a handler SIGXFSZ would end the process. A program that
+/// this one starts has the default again.
+pub fn survive_file_limit() -> io::Result<()> {
+    // SAFETY: all zeroes is a valid sigaction; the handler is async-signal-safe because it does nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigemptyset(&mut action.sa_mask);
+        check(libc::sigaction(libc::SIGXFSZ, &action, std::ptr::null_mut()).into()).map(drop)
+    }
+}
+
 /// Interrupts the sleep of a thread of this process. ESRCH: it has ended.
 pub fn wake(tid: i32) -> io::Result<()> {
     // SAFETY: tgkill takes numbers alone; naming our own process keeps a recycled tid elsewhere safe.

@@ -1,5 +1,7 @@
 //! Causes that a test makes, and what explanations must say of the samples that they made late.
 
+#![allow(dead_code)] // each test file uses its share
+
 use crate::common::{Place, is_root, text};
 use punctual_core::{CpuSet, MonotonicNs, Nanos, Policy, Priority};
 use punctual_host::files::{Files, Root};

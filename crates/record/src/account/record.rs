@@ -13,8 +13,10 @@ const SPAN: u64 = (1 << 56) - 1;
 pub struct AccountRecord {
     /// The thread.
     pub tid: u32,
-    /// The CPU that it was to run on when its timer woke it.
+    /// The CPU whose timer woke it.
     pub cpu: u16,
+    /// Whether it was put on another CPU since.
+    pub moved: bool,
     /// When its timer was due.
     pub begin: MonotonicNs,
     /// As on the wire.
@@ -78,12 +80,13 @@ pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(AccountRecord)) {
         let header = Header::read(head);
         let Some((payload, rest)) = rest.split_at_checked(usize::from(header.words) * 8) else { return };
         bytes = rest;
-        if u64::from(header.kind) != wire::ACCOUNT || usize::from(header.words) != PIECES {
+        if u64::from(header.kind) != wire::ACCOUNT || usize::from(header.words) != PIECES + 1 {
             continue;
         }
         let word = |k: usize| payload[k * 8..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
         let pieces = std::array::from_fn(word);
-        take(AccountRecord { tid: header.tid, cpu: header.cpu, begin: MonotonicNs(header.ns as i64), pieces });
+        let (begin, moved) = (MonotonicNs(header.ns as i64), word(PIECES) != 0);
+        take(AccountRecord { tid: header.tid, cpu: header.cpu, moved, begin, pieces });
     }
 }
 
@@ -95,7 +98,7 @@ mod tests {
     fn record(begin: i64, pieces: &[(u64, u64)]) -> AccountRecord {
         let mut words = [0; PIECES];
         words.iter_mut().zip(pieces).for_each(|(word, (part, ns))| *word = part << 56 | ns);
-        AccountRecord { tid: 7, cpu: 0, begin: MonotonicNs(begin), pieces: words }
+        AccountRecord { tid: 7, cpu: 0, moved: false, begin: MonotonicNs(begin), pieces: words }
     }
 
     #[test]

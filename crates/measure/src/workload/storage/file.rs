@@ -104,6 +104,7 @@ impl Sheet {
         let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(|why| why.to_string())?;
         let flags = flags | libc::O_WRONLY | libc::O_CLOEXEC;
         let limit = plan.file_max.get();
+        allowed(limit)?;
         Ok(Sheet { file, path, flags, force, limit, offset: 0, end: 0, count: Count::default() })
     }
 
@@ -232,6 +233,20 @@ impl Sheet {
     }
 }
 
+/// A limit on file sizes (RLIMIT_FSIZE) below this would make records fail.
+fn allowed(file_max: u64) -> Result<(), String> {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the structure is ours and lives through the call.
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) };
+    let most = limit.rlim_cur;
+    if most >= file_max {
+        return Ok(());
+    }
+    Err(format!(
+        "a file may have {most} bytes at most here, less than `file_max`, {file_max}: raise the limit (ulimit -f), or set a smaller `file_max`"
+    ))
+}
+
 fn errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
@@ -248,7 +263,8 @@ pub fn words((step, errno): (Step, i32)) -> String {
         if errno == 0 { "fewer bytes were taken".to_owned() } else { io::Error::from_raw_os_error(errno).to_string() };
     let help = match errno {
         libc::ENOSPC | libc::EDQUOT => ": free some space, or choose another `directory`",
-        0 => ": is the file system full?",
+        libc::EFBIG => ": a limit on file sizes (ulimit -f) is below `file_max`, which should be less",
+        0 => ": is the file system full, or the file as large as it may be (ulimit -f)?",
         libc::EINVAL => {
             ": the file system may not have O_DIRECT, or want larger blocks (4 KiB on most disks): see `record`"
         }

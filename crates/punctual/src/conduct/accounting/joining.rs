@@ -32,7 +32,8 @@ impl Overdue {
     /// What a sample itself waited: for its timer, or, where the machine stopped in the midst of something else, in that one part.
     fn of_sample(record: &AccountRecord, split: &Split) -> Option<Overdue> {
         let longest = split.longest().map_or(Nanos::ZERO, |part| split.of(part));
-        let almost_all = longest >= LONG && longest * 10 >= split.sum() * 9;
+        // Of one that was put on another CPU nobody knows on which of them that was.
+        let almost_all = !record.moved && longest >= LONG && longest * 10 >= split.sum() * 9;
         let whole =
             || almost_all.then(|| Overdue { cpu: record.cpu, from: record.begin, to: record.begin + split.sum() });
         Overdue::of(record).or_else(whole)
@@ -79,12 +80,13 @@ impl Joining {
         }
     }
 
-    /// Takes a record, in their order.
+    /// Takes a record. Those of a thread that wanders come from several CPUs, each in its order.
     pub fn record(&mut self, record: AccountRecord) {
         if self.records.len() == WAITING {
             self.records.pop_front();
         }
-        self.records.push_back(record);
+        let earlier = self.records.iter().rposition(|other| other.begin <= record.begin);
+        self.records.insert(earlier.map_or(0, |place| place + 1), record);
     }
 
     /// Settles the samples that were seen until then; all of them without an instant.

@@ -1,0 +1,243 @@
+//! Where the time of every sample goes, when a test made it go there: threads that wander, clocks and ways to sleep, and a group's quota.
+
+mod common;
+#[path = "explain/injected.rs"]
+mod injected;
+
+use common::text;
+use injected::{Arena, arena};
+use punctual_core::{CpuSet, Policy, Priority};
+use punctual_host::task::attributes::{self, Scheduling};
+use punctual_host::task::clock;
+use serde_json::Value;
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Tells the accounting to do as if the kernel did not describe its types.
+const UNTYPED: &str = "PUNCTUAL_TEST_UNTYPED";
+
+/// At each multiple of this a hog takes its CPU for [`BURST`].
+const EVERY: i64 = 23_000_000;
+const BURST: i64 = 3_000_000;
+
+/// Takes these CPUs from anybody of lower priority, all at the same instants, while `work` runs.
+fn hogged<T>(cpus: &[usize], work: impl FnOnce() -> T) -> T {
+    let stop = AtomicBool::new(false);
+    let hog = |cpu: usize| {
+        attributes::set_affinity(0, &CpuSet::single(cpu)).unwrap();
+        attributes::set_scheduling(0, &Scheduling::new(Policy::Fifo, Priority::new(90))).unwrap();
+        while !stop.load(Ordering::Relaxed) {
+            let next = (clock::monotonic().0 / EVERY + 1) * EVERY;
+            std::thread::sleep(Duration::from_nanos((next - clock::monotonic().0).max(0) as u64));
+            while clock::monotonic().0 < next + BURST {}
+        }
+    };
+    std::thread::scope(|scope| {
+        let hog = &hog;
+        for cpu in cpus {
+            scope.spawn(move || hog(*cpu));
+        }
+        let done = work();
+        stop.store(true, Ordering::Relaxed);
+        done
+    })
+}
+
+/// The accounts of all series by the name of their measure. `None`, and said why, where there are none.
+fn accounts(arena: &Arena, experiment: &str, untyped: bool) -> Option<Vec<(String, Value)>> {
+    arena.place.write("experiment.toml", experiment.as_bytes());
+    let _ = std::fs::remove_dir_all(arena.place.bundle());
+    let mut command = common::punctual();
+    command.args(["run", "--quiet", "experiment.toml", "--output", "bundle"]);
+    if untyped {
+        command.env(UNTYPED, "1");
+    }
+    let ran = command.current_dir(arena.place.path()).output().expect("punctual starts");
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran));
+    let summary = arena.place.summary();
+    let series = summary["phases"][0]["series"].as_array().unwrap();
+    let told = series.iter().map(|series| {
+        let account = &series["account"];
+        if let Some(why) = account["unavailable"].as_str() {
+            println!("SKIPPED: {why}");
+            return None;
+        }
+        assert_eq!(account["known"]["samples"], series["count"]);
+        Some((series["measure"].as_str().unwrap().to_owned(), account["known"].clone()))
+    });
+    told.collect()
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(0.0)
+}
+
+/// A hog that comes 43 times in a second makes a sample late each time: those are laid at its door, and next to nothing at none. Counted are samples and not
+/// their time: what else keeps a busy machine's CPU for long is in the time too.
+fn assert_the_hog_is_blamed(name: &str, account: &Value) {
+    let whole = &account["whole"];
+    let (samples, untold) = (number(&account["samples"]), number(&account["untold"]));
+    let longest = |part: &str| number(&whole["longest"][part]);
+    let sum: f64 = whole["mean_ns"].as_object().unwrap().values().map(number).sum();
+    let unknown = number(&whole["mean_ns"]["unknown"]) / sum;
+    let told = format!(
+        "{name}: {} of {samples} samples are the hog's, {} nobody's, {untold} untold; {unknown:.3} of the time is unknown",
+        longest("preempted"),
+        longest("unknown")
+    );
+    println!("{told}");
+    // The hog itself may come late, where the kernel does not switch.
+    assert!((30.0..=60.0).contains(&longest("preempted")), "{told} {whole}");
+    assert!(untold * 20.0 < samples && longest("unknown") * 20.0 < samples, "{told} {whole}");
+    assert!(unknown < 0.05, "{told} {whole}");
+}
+
+/// A measure of this name with these keys, whose samples are divided.
+fn measure(name: &str, cpus: &str, more: &str) -> String {
+    format!("[[measure]]\nname = '{name}'\nkind = 'timer'\ncpus = '{cpus}'\nperiod = '1ms'\n{more}\n")
+}
+
+const FIFO: &str = "policy = 'fifo'\npriority = 80\nduration = '1s'\n";
+const EXPLAIN: &str = "[explain]\nworst = 0\n";
+
+#[test]
+fn on_any_clock_and_however_it_sleeps_the_hog_is_blamed() {
+    let Some(arena) = arena("on_any_clock_and_however_it_sleeps_the_hog_is_blamed") else { return };
+    let ways = [
+        ("wall", "clock = 'realtime'"),
+        ("relative", "method = 'nanosleep-relative'"),
+        ("relative-wall", "method = 'nanosleep-relative'\nclock = 'realtime'"),
+        ("timerfd", "method = 'timerfd'"),
+        ("signal", "method = 'posix-timer'"),
+    ];
+    let cpu = arena.cpu.to_string();
+    let measures: String = ways.iter().map(|(name, how)| measure(name, &cpu, &format!("{FIFO}{how}"))).collect();
+    let experiment = format!("{EXPLAIN}{measures}");
+    for untyped in [false, true] {
+        let Some(told) = hogged(&[arena.cpu], || accounts(&arena, &experiment, untyped)) else { continue };
+        assert_eq!(told.len(), ways.len());
+        for (name, account) in &told {
+            assert_the_hog_is_blamed(&format!("{name}, untyped: {untyped}"), account);
+        }
+    }
+}
+
+/// It is woken on one CPU and may run on the other: a hog on both is to blame wherever it waits.
+#[test]
+fn a_thread_that_wanders_is_followed() {
+    let Some(arena) = arena("a_thread_that_wanders_is_followed") else { return };
+    let cpus = [arena.cpu - 1, arena.cpu];
+    let both = format!("{}-{}", cpus[0], cpus[1]);
+    let experiment =
+        |more: &str| format!("{EXPLAIN}{}", measure("wandering", &both, &format!("threads = 1\n{FIFO}{more}")));
+    for (untyped, more) in [(false, ""), (false, "method = 'nanosleep-relative'\nclock = 'realtime'"), (true, "")] {
+        let told = hogged(&cpus, || accounts(&arena, &experiment(more), untyped));
+        let Some(told) = told else { continue };
+        for (name, account) in &told {
+            assert_the_hog_is_blamed(&format!("{name} {more:?}, untyped: {untyped}"), account);
+        }
+    }
+}
+
+/// A control group whose tasks may run for 20 ms of each 100 ms.
+struct Quota(std::path::PathBuf);
+
+impl Quota {
+    fn new(test: &str) -> Option<Quota> {
+        let files =
+            [("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000"), ("/sys/fs/cgroup", "cpu.max", "20000 100000")];
+        for (root, file, value) in files {
+            let group = std::path::Path::new(root).join(format!("punctual-test-{}", std::process::id()));
+            if std::fs::create_dir(&group).is_err() {
+                continue;
+            }
+            let quota = Quota(group);
+            if quota.0.join(file).exists() && std::fs::write(quota.0.join(file), value).is_ok() {
+                // With RT_GROUP_SCHED a new group has no budget of real-time tasks.
+                let _ = std::fs::write(quota.0.join("cpu.rt_runtime_us"), "50000");
+                // Whatever else runs, the quota is used up.
+                let _ = std::fs::write(quota.0.join("cpu.shares"), "100000");
+                let _ = std::fs::write(quota.0.join("cpu.weight"), "10000");
+                return Some(quota);
+            }
+        }
+        println!("SKIPPED: {test} lacks a control group that may have a quota of CPU time (cpu.cfs_quota_us, cpu.max)");
+        None
+    }
+
+    fn take(&self, process: &Child) {
+        std::fs::write(self.0.join("cgroup.procs"), process.id().to_string()).expect("a process goes into the group");
+    }
+
+    /// How often it was held back.
+    fn times(&self) -> u64 {
+        let stat = std::fs::read_to_string(self.0.join("cpu.stat")).unwrap_or_default();
+        let line = stat.lines().find_map(|line| line.strip_prefix("nr_throttled "));
+        line.and_then(|number| number.parse().ok()).unwrap_or(0)
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        for _ in 0..100 {
+            if std::fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// A process that is ended with the test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A task of the group uses its quota up on the CPU of the measured thread, which is in the group too; a task outside of it has the CPU meanwhile.
+#[test]
+fn a_groups_quota_is_named_although_others_run() {
+    let test = "a_groups_quota_is_named_although_others_run";
+    let Some(arena) = arena(test) else { return };
+    let Some(quota) = Quota::new(test) else { return };
+    let cpu = CpuSet::single(arena.cpu);
+    let outside = injected::Disturber::start("outside", arena.cpu, None, Duration::from_secs(3600), Duration::ZERO);
+    let how = "policy = 'other'\nduration = '2s'";
+    arena
+        .place
+        .write("experiment.toml", format!("{EXPLAIN}{}", measure("quota", &arena.cpu.to_string(), how)).as_bytes());
+    let mut punctual = Ended(arena.place.start());
+    quota.take(&punctual.0);
+    common::eventually("measuring", || arena.place.bundle().join("phases/000").exists());
+    let spinner = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("a shell");
+    let spinner = Ended(spinner);
+    attributes::set_affinity(spinner.0.id() as i32, &cpu).unwrap();
+    quota.take(&spinner.0);
+    let ended = punctual.0.wait().expect("it ends");
+    drop(spinner);
+    outside.stop();
+    assert!(matches!(ended.code(), Some(0 | 4)), "{ended}");
+    let times = quota.times();
+    let summary = arena.place.summary();
+    let account = &summary["phases"][0]["series"][0]["account"];
+    if let Some(why) = account["unavailable"].as_str() {
+        return println!("SKIPPED: {why}");
+    }
+    let whole = &account["known"]["whole"];
+    let blamed = number(&whole["longest"]["throttled"]);
+    let sum: f64 = whole["mean_ns"].as_object().unwrap().values().map(number).sum();
+    let of = |part: &str| number(&whole["mean_ns"][part]) / sum;
+    let told = format!(
+        "held back {times} times; {blamed} samples are laid there, {:.3} of all time, {:.3} unknown",
+        of("throttled"),
+        of("unknown")
+    );
+    println!("{told} {whole}");
+    assert!(times >= 10 && blamed >= 10.0 && blamed <= times as f64 * 2.0, "{told}");
+    assert!(of("unknown") < 0.05, "{told}");
+}
