@@ -62,6 +62,7 @@ SEC("tracepoint/account_armed") int account_armed(void *ctx)
 	u64 timer = 0, expires = 0, task;
 	u32 tid = bpf_get_current_pid_tgid();
 	struct wire_account_thread *thread = thread_of(tid);
+	struct own *own;
 
 	bpf_probe_read_kernel(&timer, sizeof(timer), ctx + timer_offset);
 	if (!thread && !bpf_map_lookup_elem(&timers, &timer))
@@ -71,10 +72,12 @@ SEC("tracepoint/account_armed") int account_armed(void *ctx)
 	if (!thread)
 		return 0;
 	task = bpf_get_current_task();
-	if (!own_of(task)) {
-		struct own own = { .tid = tid };
+	own = own_of(task);
+	/* The address may have been that of a thread which has ended. */
+	if (!own || own->tid != tid) {
+		struct own new = { .tid = tid };
 
-		bpf_map_update_elem(&tasks, &task, &own, 0);
+		bpf_map_update_elem(&tasks, &task, &new, 0);
 	}
 	return 0;
 }
