@@ -14,6 +14,8 @@ const SAMPLES: usize = 1_500;
 const BURST: i64 = 2_000_000;
 
 type Records = HashMap<i64, AccountRecord>;
+/// From and to.
+type Spans = Vec<(i64, i64)>;
 
 fn fifo(priority: i32) -> bool {
     let priority = libc::sched_param { sched_priority: priority };
@@ -52,7 +54,7 @@ fn drain(accountants: &mut [Accountant], records: &mut [Records]) {
 fn together(
     accountants: &mut [Accountant],
     sleep: impl FnOnce() -> Vec<(i64, i64)> + Send,
-) -> (Vec<Records>, Vec<(i64, i64)>, Vec<(i64, i64)>) {
+) -> (Vec<Records>, Spans, Spans) {
     let mut records = vec![Records::new(); accountants.len()];
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
