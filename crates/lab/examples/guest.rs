@@ -3,7 +3,9 @@
 //! Exits with the command's status, or with 1 when the guest did not finish.
 
 use clap::Parser;
-use punctual_lab::{Accel, Arch, Guest, GuestFile, Job, Kernel, LabError, Outcome, testing};
+use punctual_lab::{
+    Accel, Arch, Board, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Outcome, Phase, Progress, Wish, testing,
+};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,6 +23,12 @@ struct Options {
     /// Boot an arm64 guest.
     #[arg(long)]
     arm64: bool,
+    /// Boot a Raspberry Pi 3 (arm64, 1024 MiB).
+    #[arg(long)]
+    raspi3b: bool,
+    /// Wish that the job ends, this many seconds after it began (as by Ctrl-C).
+    #[arg(long, value_name = "SECONDS")]
+    end_after: Option<u64>,
     /// More words for the kernel's command line.
     #[arg(long, default_value = "")]
     cmdline: String,
@@ -59,7 +67,7 @@ struct Options {
 }
 
 fn guest(options: &Options) -> Result<Guest, LabError> {
-    let arch = if options.arm64 { Arch::Arm64 } else { Arch::Amd64 };
+    let arch = if options.arm64 || options.raspi3b { Arch::Arm64 } else { Arch::Amd64 };
     let kernel = match options.kernel.contains('/') {
         true => Kernel::at(&options.kernel, options.kernel_modules.clone(), arch),
         false => Kernel::by_name(&options.kernel, arch)?,
@@ -77,6 +85,7 @@ fn guest(options: &Options) -> Result<Guest, LabError> {
         GuestFile::copy(host, path)
     });
     Ok(Guest {
+        board: if options.raspi3b { Board::Raspi3b } else { Board::Usual },
         cmdline_extra: options.cmdline.clone(),
         cpus: if options.virtual_time { 1 } else { options.cpus },
         memory_mb: options.memory,
@@ -90,9 +99,22 @@ fn guest(options: &Options) -> Result<Guest, LabError> {
     })
 }
 
+fn run(options: &Options) -> Result<GuestResult, LabError> {
+    let mut began = None;
+    guest(options)?.run_watched(&mut |seen: Progress| {
+        if seen.phase == Phase::Job && began.is_none() {
+            began = Some(seen.elapsed);
+        }
+        match (began, options.end_after) {
+            (Some(began), Some(after)) if seen.elapsed >= began + Duration::from_secs(after) => Wish::End,
+            _ => Wish::GoOn,
+        }
+    })
+}
+
 fn main() -> ExitCode {
     let options = Options::parse();
-    let result = match guest(&options).and_then(|guest| guest.run()) {
+    let result = match run(&options) {
         Ok(result) => result,
         Err(error) => {
             eprintln!("guest: {error}");
