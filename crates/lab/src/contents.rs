@@ -2,6 +2,7 @@
 
 use crate::apt::Suite;
 use crate::cache::Cache;
+use crate::foreign;
 use crate::guest::{Guest, GuestFile, absolute};
 use crate::initramfs::{Source, Tree};
 use crate::libraries::{Libraries, Linkage};
@@ -81,9 +82,11 @@ fn add_modules(guest: &Guest, tree: &mut Tree) -> Result<(), LabError> {
 }
 
 fn add_program(guest: &Guest, tree: &mut Tree, layer: &str, program: &Path) -> Result<(), LabError> {
-    if let Some(linkage) = Linkage::read(program)?.filter(|l| l.machine != guest.kernel.arch.elf_machine()) {
-        let why = format!("a program for ELF machine {}, not for {}", linkage.machine, guest.kernel.arch.debian_name());
-        return Err(LabError::malformed(program, why));
+    let arch = guest.kernel.arch;
+    if let Some(linkage) = Linkage::read(program)?.filter(|l| l.machine != arch.elf_machine()) {
+        let why = format!("a program for ELF machine {}, not for {}", linkage.machine, arch.debian_name());
+        let files = foreign::program(program, arch)?.ok_or_else(|| LabError::malformed(program, why))?;
+        return files.into_iter().try_for_each(|file| tree.file(layer, &file.path, file.source, file.mode));
     }
     // A shared host has the libraries where they are.
     let libraries = if guest.share_host { Vec::new() } else { Libraries::of_the_system().closure(program)? };

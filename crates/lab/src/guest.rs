@@ -64,7 +64,8 @@ pub struct Guest {
     pub accel: Accel,
     /// Files to put into it.
     pub files: Vec<GuestFile>,
-    /// Programs of this machine to put into it at the same path, with the shared libraries they need.
+    /// Programs of this machine to put into it at the same path, with the shared libraries they need; for a guest of another architecture
+    /// the same programs out of Debian's packages for that.
     pub programs: Vec<PathBuf>,
     /// Symbolic links to make where there is no file: the link's absolute path, and where it points.
     pub links: Vec<(String, String)>,

@@ -20,6 +20,7 @@ mod contents;
 pub mod disk;
 mod emulator;
 mod error;
+mod foreign;
 mod guest;
 mod image;
 mod initramfs;

@@ -3,7 +3,7 @@
 //! What a program opens by name while it runs (dlopen: locales, name services, plugins) does not show in its file and is
 //! not found; sharing the host's file system with the guest serves such programs.
 
-use crate::LabError;
+use crate::{Arch, LabError};
 use elf::ElfBytes;
 use elf::abi::{DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB, PT_INTERP, PT_LOAD};
 use elf::endian::AnyEndian;
@@ -104,6 +104,12 @@ impl Libraries {
         let mut dirs: Vec<PathBuf> = std::env::split_paths(&own).filter(|dir| dir.is_absolute()).collect();
         dirs.extend(Libraries::of_the_system().dirs);
         Libraries { dirs }
+    }
+
+    /// Those of packages unpacked into a tree.
+    pub fn of_tree(tree: &Path, arch: Arch) -> Libraries {
+        let library = tree.join("usr/lib");
+        Libraries { dirs: vec![library.join(arch.multiarch()), library] }
     }
 
     /// All that a program loads, through all levels: the path by which each is found in the guest (the same as here), and

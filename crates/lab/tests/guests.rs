@@ -1,6 +1,6 @@
 //! Guests that boot: every test here runs Debian's real kernels in QEMU, and skips with the reason where that cannot be.
 
-use punctual_lab::{Accel, Arch, Board, Guest, GuestFile, GuestResult, Job, Outcome, Phase, testing};
+use punctual_lab::{Accel, Arch, Board, Guest, GuestFile, GuestResult, Job, Outcome, Phase, Progress, Wish, testing};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -201,11 +201,13 @@ fn files_that_do_not_fit_into_the_memory_are_refused() {
 #[test]
 fn an_arm64_guest_boots_and_its_virtual_time_repeats() {
     let Some(mut guest) = testing::guest_for(Arch::Arm64, STANDARD) else { return };
-    guest.job = Job::Script("uname -m; usleep 1000; cat /proc/schedstat; dmesg".into());
+    // A program that this machine has for itself comes as the guest's architecture has it.
+    guest.programs = vec!["/bin/ls".into()];
+    guest.job = Job::Script("uname -m; /bin/ls --version; usleep 1000; cat /proc/schedstat; dmesg".into());
     (guest.accel, guest.cpus) = (Accel::VirtualTime, 1);
     guest.timeout = Duration::from_secs(300);
     let Some(stdout) = repeated(&guest) else { return };
-    assert!(stdout.starts_with(b"aarch64\n"), "{}", String::from_utf8_lossy(&stdout));
+    assert!(stdout.starts_with(b"aarch64\nls (GNU coreutils) "), "{}", String::from_utf8_lossy(&stdout));
 }
 
 #[test]
@@ -228,6 +230,12 @@ fn a_raspberry_pi_brings_its_results_on_a_card_and_its_virtual_time_repeats() {
     let told = (result.exit_status, result.stdout.as_slice(), result.problems.len());
     assert_eq!(told, (Some(5), b"2\n".as_slice(), 0), "{}", result.console_log);
     assert_eq!((result.stderr.as_slice(), result.results["dir/many"].len()), (b"said\n".as_slice(), 200_000));
+
+    // The word to end comes in by the console. A shell that a signal ends has 128 more than its number.
+    (guest.cpus, guest.job) = (1, Job::Script("sleep 100000".into()));
+    let mut wish = |seen: Progress| if seen.phase == Phase::Job { Wish::End } else { Wish::GoOn };
+    let Some(result) = testing::or_skip(guest.run_watched(&mut wish)) else { return };
+    assert_eq!((&result.outcome, result.exit_status), (&Outcome::Finished, Some(130)), "{}", testing::story(&result));
 }
 
 /// What [`qemu_dies_with_the_process_that_runs_it`] starts and kills.

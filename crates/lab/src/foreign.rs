@@ -1,0 +1,73 @@
+//! Programs for a guest of another architecture than this machine's: the same programs, out of Debian's packages for that one.
+
+use crate::apt::Suite;
+use crate::cache::Cache;
+use crate::libraries::Libraries;
+use crate::{Arch, GuestFile, LabError, tools};
+use std::path::{Path, PathBuf};
+
+/// The suite that they come from with every kernel, so that kernels are compared under the same load.
+const SUITE: &str = "trixie";
+/// Where packages have their programs.
+const PLACES: [&str; 4] = ["usr/bin", "bin", "usr/sbin", "sbin"];
+
+/// The program that this machine has at this path, as `arch` has it: itself, at the same path, and its libraries where the guest's dynamic
+/// linker looks for them. `None` where this machine's dpkg knows no package that it is of.
+///
+/// # Errors
+/// [`LabError::Missing`] where the package or the program in it is not to be had for `arch`.
+pub fn program(path: &Path, arch: Arch) -> Result<Option<Vec<GuestFile>>, LabError> {
+    let real = path.canonicalize().map_err(LabError::io("find", path))?;
+    let Some(package) = owner(path).or_else(|| owner(&real)) else { return Ok(None) };
+    let cache = Cache::open()?;
+    let suite = Suite::open(&cache, SUITE, arch)?;
+    let tree = suite.unpacked_with_dependencies(&suite.candidate(&package)?)?;
+    // The real one's name: /bin/sh is dash's, and awk a choice of this system.
+    let name = real.file_name().unwrap_or_default();
+    let program = PLACES.iter().map(|place| tree.join(place).join(name)).find(|path| path.is_file());
+    let program = program.ok_or_else(|| {
+        let what = format!("{} in Debian's package {package} for {}", name.to_string_lossy(), arch.debian_name());
+        LabError::missing(what, format!("a load whose program Debian's {SUITE} has for that architecture"))
+    })?;
+    let mut files = vec![GuestFile::copy(&program, path.to_string_lossy())?];
+    for library in Libraries::of_tree(&tree, arch).closure(&program)? {
+        // The dynamic linker is told by its path in the guest, a library by where it was found.
+        files.push(match library.strip_prefix(&tree) {
+            Ok(inside) => GuestFile::copy(&library, Path::new("/").join(inside).to_string_lossy())?,
+            Err(_) => GuestFile::copy(tree.join(arch.loader()), library.to_string_lossy())?,
+        });
+    }
+    Ok(Some(files))
+}
+
+/// The package that a file of this machine is of. Packages may know it without the /usr that it is below by now, or with it.
+fn owner(path: &Path) -> Option<String> {
+    let query = tools::find("dpkg-query", "dpkg").ok()?;
+    let other = match path.strip_prefix("/usr") {
+        Ok(below) => Path::new("/").join(below),
+        Err(_) => Path::new("/usr").join(path.strip_prefix("/").ok()?),
+    };
+    let asked = |path: &PathBuf| tools::run(&query, [Path::new("-S"), path], Path::new("/")).ok();
+    [path.to_owned(), other].iter().filter_map(asked).find_map(|said| of_answer(&said))
+}
+
+/// From the lines `package: path` and `package:arch, other: path`, between which may be some about diversions (dpkg-query(1)).
+fn of_answer(said: &str) -> Option<String> {
+    let line = said.lines().find(|line| !line.starts_with("diversion by "))?;
+    let (packages, _) = line.split_once(": ")?;
+    let first = packages.split(',').next()?;
+    Some(first.split(':').next()?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_package_of_a_file_is_what_dpkg_says() {
+        let diverted = "diversion by dash from: /bin/sh\ndiversion by dash to: /bin/sh.distrib\ndash: /bin/sh\n";
+        assert_eq!(of_answer(diverted).as_deref(), Some("dash"));
+        assert_eq!(of_answer("libc6:amd64, libc6:i386: /usr/lib/x\n").as_deref(), Some("libc6"));
+        assert_eq!(of_answer(""), None);
+    }
+}
