@@ -116,3 +116,29 @@ fn a_lab_that_was_killed_ends_with_the_same_digests() {
     assert!(digests("whole").0.is_string());
     assert_eq!(digests(&mark), digests("whole"));
 }
+
+/// A kernel by path, and repetitions that are not the same because their load is not.
+#[test]
+fn repetitions_that_differ_fail_the_lab() {
+    let Some((image, modules)) = common::kernel_files("debian:6.1") else { return };
+    if !has_kernel() {
+        return;
+    }
+    let place = Place::with("");
+    let load = place.path().join("load");
+    let file = format!("[[load]]\nname = 'l'\ncommand = '{}'\n", load.display());
+    let own = format!("own = {{ target.kernel = '{}', target.modules = '{}' }}", image.display(), modules.display());
+    let file = lab("AXIS", &file).replace("'1500ms'", "'100ms'").replace("kernel = '6.1'\n", "");
+    let file = file.replace("AXIS", &format!("[axes.built]\n{own}")).replace("name = 'vm'", "name = 'vm'\nrepeat = 2");
+    place.write("lab.toml", file.as_bytes());
+    let ran = common::with_changing_load(&load, || place.punctual(&["lab", "run", "lab.toml", "-j", "1", "-o", "vm"]));
+    let said = text(&ran);
+    assert_eq!(ran.status.code(), Some(1), "{said}");
+    assert!(said.contains("run 1 and run 2 are not equal: ") && said.contains("timer/cpu0"), "{said}");
+    let document = document(&place, "vm");
+    let cell = &document["cells"][0];
+    assert_eq!((&cell["state"], &cell["equal"]), (&"done".into(), &false.into()), "{cell}");
+    assert!(cell["repeats"][0].is_string() && cell["repeats"][1].is_string(), "{cell}");
+    assert_ne!(cell["repeats"][0], cell["repeats"][1]);
+    assert!(cell["trouble"][0].as_str().unwrap().contains("are not equal"), "{cell}");
+}

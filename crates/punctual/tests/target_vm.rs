@@ -6,8 +6,9 @@ use common::{Place, text};
 use punctual_lab::{Arch, Kernel, testing};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 const KERNEL: &str = "6.1-rt";
 
@@ -131,6 +132,83 @@ fn want_of_memory_is_a_finding() {
 }
 
 #[test]
+fn a_machine_that_hangs_is_ended_when_its_time_is_up() {
+    if !can_boot() {
+        return;
+    }
+    // Ahead of all that measures and of punctual itself, for ever: throttling is switched off.
+    let hang =
+        "sh -c 'echo -1 >/proc/sys/kernel/sched_rt_runtime_us; exec chrt -f 99 sh -c \\\"while :; do :; done\\\"'";
+    let place = Place::with(&LOADED.replace("sh -c 'while :; do cat /proc/self/stat; done'", hang));
+    // A busy machine needs longer for the boot: what does not come to its job is ended too, and says so.
+    for seconds in [8, 32, 128] {
+        let _ = std::fs::remove_dir_all(place.bundle());
+        let ran = run(&place, &format!("{KERNEL},timeout={seconds}s"), &["--output", "bundle"]);
+        assert_eq!(ran.status.code(), Some(1), "{}", text(&ran));
+        let summary = place.summary();
+        let why = summary["ending"]["outcome"]["failed"]["why"].as_str().unwrap_or_default();
+        let said = |phase: &str| why == format!("the guest was still running {phase} when its {seconds} s were over");
+        let measured = said("while the job ran");
+        assert!(measured || said("while booting"), "{summary}");
+        assert!(findings(&summary).contains("target-failed"), "{summary}");
+        assert!(text(&ran).contains(why), "{}", text(&ran));
+        assert!(summary["target"]["elapsed"].as_i64() >= Some(seconds * 1_000_000_000), "{summary}");
+        if measured {
+            let console = std::fs::read_to_string(place.bundle().join("console.log")).unwrap();
+            assert!(console.contains("Run /init as init process"), "{console}");
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_kernel_by_path_boots_with_its_modules() {
+    let Some((image, modules)) = common::kernel_files(KERNEL) else { return };
+    if !can_boot() {
+        return;
+    }
+    let place = Place::with("[[measure]]\nkind = \"irq\"\nsource = \"edu\"\nsamples = 100\n");
+    let target = format!("{},modules={},devices=edu", image.display(), modules.display());
+    let ran = run(&place, &target, &["--output", "bundle"]);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    let summary = place.summary();
+    assert_eq!(summary["phases"][0]["series"][0]["count"], 100, "{summary}");
+    let (target, release) = (&summary["target"], modules.file_name().unwrap().to_string_lossy());
+    assert!(target["name"].as_str().unwrap().contains(image.to_str().unwrap()), "{target}");
+    // A kernel by path is of no package.
+    assert!(target["facts"].as_array().unwrap().contains(&serde_json::json!(["kernel", release])), "{target}");
+}
+
+#[test]
+fn repeats_that_differ_fail_and_say_where_they_part() {
+    if !can_boot() || !common::has_program("taskset", "util-linux") {
+        return;
+    }
+    let place = Place::with("");
+    let load = place.path().join("load");
+    let file = LOADED.replace("sh -c 'while :; do cat /proc/self/stat; done'", &load.to_string_lossy());
+    place.write("experiment.toml", file.replace("\"sh\"", "\"load\"").as_bytes());
+    // On one CPU they run one after the other.
+    let cpu = std::fs::read_to_string("/proc/self/status").unwrap();
+    let cpu = cpu.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    let cpu = cpu.trim().split([',', '-']).next().unwrap();
+    let target = format!("--target=vm:{KERNEL},binary={}", BINARY.1.display());
+    let ran = common::with_changing_load(&load, || {
+        let mut command = Command::new("taskset");
+        command.args(["-c", cpu, env!("CARGO_BIN_EXE_punctual"), "run", "experiment.toml", "--quiet", &target]);
+        command.args(["--repeat=2", "--output=bundle"]).current_dir(place.path()).output().unwrap()
+    });
+    let said = text(&ran);
+    assert_eq!(ran.status.code(), Some(1), "{said}");
+    assert!(said.contains("repeat 2 parts from the first: ") && said.contains("timer/cpu0"), "{said}");
+    assert!(said.contains("NOT the same in all 2 repeats"), "{said}");
+    let (first, second) = (place.summary(), summary(&place, "bundle.repeat-2"));
+    assert_ne!(first["digest"], second["digest"]);
+    assert_eq!(first["target"]["repeats"], serde_json::json!([first["digest"], second["digest"]]));
+    assert!(findings(&first).contains("repeats-differ"), "{first}");
+}
+
+#[test]
 fn what_cannot_be_is_refused_before_anything_boots() {
     let place = Place::with(LOADED);
     for (target, why) in [
@@ -138,7 +216,8 @@ fn what_cannot_be_is_refused_before_anything_boots() {
         ("6.1,cpus=2,accel=virtual-time", "virtual time needs 1 CPU"),
         ("6.1,machine=raspi3b,devices=edu", "no PCI bus"),
         ("6.1,machine=raspi3b,memory=2GiB", "1 GiB of memory"),
-        ("./no-such-image", "no-such-image"),
+        ("./no-such-image", "there is no kernel image at ./no-such-image"),
+        ("./experiment.toml,modules=./none", "there is no directory of kernel modules at ./none"),
     ] {
         let ran = run(&place, target, &["--output", "bundle"]);
         let lacks = text(&ran).contains("this machine lacks");
@@ -170,21 +249,61 @@ fn a_real_time_pair_that_sleeps_ends_on_one_cpu_with_preempt_rt() {
     assert_eq!(summary["phases"][0]["series"][0]["count"], 300, "{summary}");
 }
 
-#[test]
-fn a_raspberry_pi_measures_and_repeats() {
+/// A target that is a Raspberry Pi, unless this machine lacks something for it.
+fn raspberry_pi() -> Option<String> {
     let built = "target/aarch64-unknown-linux-musl/release/punctual";
     let binary = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(built);
     if !binary.is_file() {
         eprintln!("SKIPPED: there is no {built} (./x build --arch aarch64)");
-        return;
+        return None;
     }
-    if testing::guest_for(Arch::Arm64, KERNEL).is_none() {
-        return;
-    }
-    let place = Place::with("[[measure]]\nkind = \"timer\"\nduration = \"100ms\"\n");
-    let target = format!("--target=vm:{KERNEL},arch=aarch64,machine=raspi3b,binary={}", binary.display());
+    testing::guest_for(Arch::Arm64, KERNEL)?;
+    Some(format!("--target=vm:{KERNEL},arch=aarch64,machine=raspi3b,binary={}", binary.display()))
+}
+
+#[test]
+fn a_raspberry_pi_measures_and_repeats() {
+    let Some(target) = raspberry_pi() else { return };
+    // The shell is Debian's for arm64: this machine's own cannot run there.
+    let place = Place::with(LOADED);
     let ran = place.punctual(&["run", "experiment.toml", "--quiet", &target, "--repeat=2", "--output=bundle"]);
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
-    assert!(text(&ran).contains("the same in all 2 repeats"), "{}", text(&ran));
+    assert!(text(&ran).contains(", the same in all 2 repeats"), "{}", text(&ran));
     assert_eq!(summary(&place, "bundle")["phases"][0]["series"][0]["count"], 100);
+}
+
+#[test]
+fn a_raspberry_pi_that_is_interrupted_brings_what_it_has() {
+    let Some(target) = raspberry_pi() else { return };
+    let place = Place::with("[[measure]]\nkind = \"timer\"\nperiod = \"10ms\"\nduration = \"100h\"\n");
+    // On a busy machine the command there may not have started yet, and dies of the signal: then it is given longer.
+    for patience in [2, 8, 32, 128] {
+        let _ = std::fs::remove_dir_all(place.bundle());
+        let (status, summary) = interrupted(&place, &target, Duration::from_secs(patience));
+        if !summary["ending"].to_string().contains("killed by signal 2") {
+            assert_eq!(status, Some(0), "{summary}");
+            assert!(summary["ending"].to_string().contains("nterrupted"), "{summary}");
+            assert!(summary["phases"][0]["series"][0]["count"].as_u64() > Some(0), "{summary}");
+            return;
+        }
+    }
+    panic!("it never measured");
+}
+
+/// A run that gets an interrupt so long after its machine has come to its job: the exit code and the summary.
+fn interrupted(place: &Place, target: &str, patience: Duration) -> (Option<i32>, Value) {
+    let said = place.path().join("said");
+    let mut command = common::punctual();
+    command.args(["run", "experiment.toml", target, "--output=bundle"]).current_dir(place.path());
+    let mut running = command.stderr(std::fs::File::create(&said).unwrap()).stdout(Stdio::null()).spawn().unwrap();
+    let told = || std::fs::read_to_string(&said).unwrap();
+    let until = Instant::now() + Duration::from_secs(300);
+    while !told().contains("virtual machine: running") {
+        assert!(Instant::now() < until && running.try_wait().unwrap().is_none(), "{}", told());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    std::thread::sleep(patience);
+    common::kill(running.id(), "INT");
+    let status = running.wait().unwrap().code();
+    (status, place.summary())
 }

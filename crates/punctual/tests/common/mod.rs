@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The binary under test.
@@ -108,4 +109,43 @@ pub fn has_program(name: &str, package: &str) -> bool {
 pub fn kill(pid: u32, signal: &str) {
     let killed = Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).status().expect("kill");
     assert!(killed.success(), "kill -{signal} {pid}");
+}
+
+/// The image and the modules of a Debian kernel as files, which anyone's could be: the bzImage of the package, not the ELF file that the lab
+/// takes out of it.
+pub fn kernel_files(name: &str) -> Option<(PathBuf, PathBuf)> {
+    let kernel = punctual_lab::testing::or_skip(punctual_lab::Kernel::by_name(name, punctual_lab::Arch::Amd64))?;
+    let boot = std::fs::read_dir(kernel.image.parent()?).expect("the kernel's directory").flatten();
+    let is_image = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz"));
+    let image = boot.map(|entry| entry.path()).find(is_image).expect("an image in the package");
+    Some((image, kernel.modules.expect("modules in the package")))
+}
+
+/// Does `work` while the program at `path`, a load that never ends, is replaced by another version of it 20 times a second: what is run twice, seconds
+/// apart, runs different programs.
+pub fn with_changing_load<T>(path: &Path, work: impl FnOnce() -> T) -> T {
+    let replace = |size: u32| {
+        let beside = path.with_extension("new");
+        // Always as long: whoever reads its length first and its bytes then finds both together.
+        let text = format!("#!/bin/sh\nwhile :; do dd if=/dev/zero of=/dev/null bs={size:07} count=1; done\n");
+        std::fs::write(&beside, text).expect("a new version");
+        std::fs::set_permissions(&beside, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("its mode");
+        std::fs::rename(&beside, path).expect("in the place of the old one");
+    };
+    replace(1_000_000);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for version in 1.. {
+                if over.load(Ordering::Relaxed) {
+                    break;
+                }
+                replace(1_000_000 + version * 100);
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        over.store(true, Ordering::Relaxed);
+        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
