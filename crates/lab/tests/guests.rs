@@ -231,8 +231,8 @@ fn a_raspberry_pi_brings_its_results_on_a_card_and_its_virtual_time_repeats() {
     assert_eq!(told, (Some(5), b"2\n".as_slice(), 0), "{}", result.console_log);
     assert_eq!((result.stderr.as_slice(), result.results["dir/many"].len()), (b"said\n".as_slice(), 200_000));
 
-    // The word to end comes in by the console. A shell that a signal ends has 128 more than its number.
-    (guest.cpus, guest.job) = (1, Job::Script("sleep 100000".into()));
+    // The word to end comes in by the console. What a signal ends has 128 more than its number.
+    (guest.cpus, guest.job) = (1, Job::Script("exec sleep 100000".into()));
     let mut wish = |seen: Progress| if seen.phase == Phase::Job { Wish::End } else { Wish::GoOn };
     let Some(result) = testing::or_skip(guest.run_watched(&mut wish)) else { return };
     assert_eq!((&result.outcome, result.exit_status), (&Outcome::Finished, Some(130)), "{}", testing::story(&result));
