@@ -63,6 +63,14 @@ pub fn duration(span: Nanos) -> String {
     }
 }
 
+/// A span that is not known to the digit: in whole seconds below a minute.
+pub fn roughly(span: Nanos) -> String {
+    match span.ns() / 1_000_000_000 {
+        s @ 0..60 => format!("{s} s"),
+        _ => duration(span),
+    }
+}
+
 /// Of a digest, enough digits to tell runs apart.
 pub fn short_digest(digest: &str) -> String {
     plain(digest).chars().take(12).collect()

@@ -1,7 +1,7 @@
 //! How far a lab is: a line that changes on a terminal, a line for each run on a pipe.
 
 use punctual_core::Nanos;
-use punctual_report::format::{clipped, counted, duration};
+use punctual_report::format::{clipped, counted, duration, roughly};
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
@@ -83,9 +83,13 @@ impl Progress {
     }
 
     fn standing(&self, left: Option<Nanos>) -> String {
-        let left = left
-            .filter(|left| *left > Nanos::ZERO)
-            .map_or(String::new(), |left| format!(", about {} left", duration(left)));
+        let left = match left {
+            None => String::new(),
+            Some(_) if self.over == self.total => String::new(),
+            // What was expected has passed: nobody knows how much longer.
+            Some(left) if left < Nanos::SECOND => ", longer than expected".to_owned(),
+            Some(left) => format!(", about {} left", roughly(left)),
+        };
         format!("[{} of {}{left}]", self.over, self.total)
     }
 }

@@ -14,7 +14,7 @@ use crate::labs::schedule;
 use crate::output;
 use punctual_core::Nanos;
 use punctual_plan::lab::Seeds;
-use punctual_report::format::{counted, duration, plain};
+use punctual_report::format::{counted, duration, plain, roughly};
 use punctual_report::terminal;
 use std::path::PathBuf;
 
@@ -121,7 +121,7 @@ fn described(planned: &Planned) -> String {
     let together = planned.parallel.clamp(1, (cells * runs).max(1) as usize);
     let total = alone + Nanos(side_by_side.ns() / together as i64);
     let said = if known {
-        format!("about {}", duration(total))
+        format!("about {}", roughly(total))
     } else {
         "not known: a cell does not say how long it takes".to_owned()
     };
