@@ -17,7 +17,7 @@ pub mod whole;
 use gate::{Gate, Kind};
 use punctual_bundle::comparison::{self, Comparison, GateResult, SeriesComparison};
 use punctual_bundle::summary::VerdictWord;
-use punctual_bundle::{Bundle, BundleError, Phase, Series};
+use punctual_bundle::{Bundle, BundleError, Phase, Series, Timebase};
 use punctual_core::{Finding, Severity};
 use run::{Run, Side};
 use series::{ERROR, Pair};
@@ -104,7 +104,12 @@ pub fn compare(sides: &[SideInput], options: &Options) -> Result<Comparison, Com
 }
 
 fn named(side: &SideInput) -> comparison::Side {
-    comparison::Side { label: side.label.clone(), runs: side.runs.iter().map(|(name, _)| name.clone()).collect() }
+    let times = side.runs.iter().map(|(_, bundle)| bundle.timebase());
+    comparison::Side {
+        label: side.label.clone(),
+        runs: side.runs.iter().map(|(name, _)| name.clone()).collect(),
+        timebase: Timebase::together(times),
+    }
 }
 
 fn judge(gate: &Gate, pair: &Pair, compared: &SeriesComparison, tested: usize) -> GateResult {

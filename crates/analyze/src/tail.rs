@@ -75,7 +75,14 @@ pub fn of_bundle(
         return Err(TailError::NoSuchSeries { wanted: wanted.to_owned(), known: known.join(", ") });
     }
     let findings = series.iter().flat_map(doubts).collect();
-    Ok(Tails { schema: SCHEMA.to_owned(), bundle: name.to_owned(), confidence: 1.0 - seen::ERROR, series, findings })
+    Ok(Tails {
+        schema: SCHEMA.to_owned(),
+        bundle: name.to_owned(),
+        timebase: bundle.timebase(),
+        confidence: 1.0 - seen::ERROR,
+        series,
+        findings,
+    })
 }
 
 /// The tail of one run of a series.

@@ -1,6 +1,7 @@
 //! What `punctual compare --json` prints: two sides, series by series. Times are in ns; what is not known is `null`, and so is an end of
 //! an interval that the data do not bound. docs/compare.md describes it for readers in other languages.
 
+use crate::Timebase;
 use crate::summary::VerdictWord;
 use punctual_core::Finding;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,16 @@ pub struct Side {
     pub label: String,
     /// The bundles.
     pub runs: Vec<String>,
+    /// Whose time its figures are in.
+    #[serde(default)]
+    pub timebase: Timebase,
+}
+
+impl Comparison {
+    /// Whose time all figures are in.
+    pub fn timebase(&self) -> Timebase {
+        Timebase::together(self.sides.iter().map(|side| side.timebase))
+    }
 }
 
 /// A series of the first side and its partner.

@@ -1,6 +1,7 @@
 //! `lab.json`: the cells of a lab, what was run of them and what came out. Times are in ns; absent figures are `null`, never 0. Paths are
 //! relative to the lab's directory. docs/lab.md describes it for readers in other languages.
 
+use crate::Timebase;
 use crate::summary::{RequirementSummary, VerdictWord};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -8,6 +9,8 @@ use std::path::Path;
 
 /// The name and version of this shape; additions keep it, changes raise it.
 pub const SCHEMA: &str = "punctual-lab/1";
+/// What `target` of a cell begins with where it is a virtual machine; its timebase follows.
+pub const VIRTUAL_MACHINE: &str = "virtual machine";
 /// The file's name.
 pub const FILE: &str = "lab.json";
 /// No document is larger; a larger one is damage or an attack.
@@ -45,6 +48,11 @@ pub struct LabDocument {
 }
 
 impl LabDocument {
+    /// Whose time the figures of all cells are in.
+    pub fn timebase(&self) -> Timebase {
+        Timebase::together(self.cells.iter().map(CellDocument::timebase))
+    }
+
     /// The series of all cells, each once, in order: phase and name.
     pub fn series(&self) -> Vec<(String, String)> {
         let mut all: Vec<(String, String)> = Vec::new();
@@ -103,6 +111,16 @@ pub struct CellDocument {
     pub seeds: Vec<SeedDocument>,
     /// What went wrong, in sentences.
     pub trouble: Vec<String>,
+}
+
+impl CellDocument {
+    /// Whose time its figures are in.
+    pub fn timebase(&self) -> Timebase {
+        match self.target.starts_with(VIRTUAL_MACHINE) {
+            true => Timebase::of_machine(&self.target),
+            false => Timebase::Own,
+        }
+    }
 }
 
 /// How far a cell is.

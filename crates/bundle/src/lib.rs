@@ -39,6 +39,7 @@ pub mod recording;
 pub mod state;
 pub mod summary;
 pub mod tail;
+mod timebase;
 mod varint;
 pub mod windows;
 pub mod writer;
@@ -50,6 +51,7 @@ pub use meta::{PhaseMeta, SeriesMeta};
 pub use ran_on::RanOn;
 pub use reader::{Bundle, Completeness, Phase, Series};
 pub use recording::{Recording, RecordingDocument, RecordingWriter};
+pub use timebase::Timebase;
 pub use windows::{Windows, WindowsDocument, WindowsWriter};
 pub use writer::{BundleWriter, SeriesWriter};
 

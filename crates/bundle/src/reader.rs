@@ -8,7 +8,7 @@ use crate::meta::{PhaseMeta, SeriesMeta};
 use crate::recording::Recording;
 use crate::state::State;
 use crate::windows::Windows;
-use crate::{BundleError, FORMAT_VERSION};
+use crate::{BundleError, FORMAT_VERSION, Timebase};
 use punctual_core::{Fact, Finding};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
@@ -107,6 +107,11 @@ pub(crate) fn read_document<T: DeserializeOwned>(directory: &Path, name: &str) -
 }
 
 impl Bundle {
+    /// Whose time its figures are in.
+    pub fn timebase(&self) -> Timebase {
+        Timebase::of(self.manifest.target.as_ref())
+    }
+
     /// Opens a bundle. Only a directory that is none, or one of a newer format, is an error: whatever else is damaged is left out
     /// and listed in [`Bundle::damage`].
     pub fn open(directory: &Path) -> Result<Bundle, BundleError> {

@@ -1,6 +1,7 @@
 //! What `punctual tail --json` prints: what a run says of latencies longer than those it saw. Times are in ns; what is not known is `null`.
 //! docs/tail.md describes it for readers in other languages.
 
+use crate::Timebase;
 use punctual_core::Finding;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,9 @@ pub struct Tails {
     pub schema: String,
     /// The bundle.
     pub bundle: String,
+    /// Whose time its figures are in.
+    #[serde(default)]
+    pub timebase: Timebase,
     /// The confidence of every bound and interval.
     pub confidence: f64,
     /// The series.

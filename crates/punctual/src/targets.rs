@@ -13,6 +13,7 @@ use crate::commands;
 use crate::commands::run::Common;
 use crate::conduct::request::Asked;
 use crate::exit::{Ending, Failure};
+use punctual_bundle::Timebase;
 use punctual_plan::{Acceleration, Experiment, TargetPlan};
 use std::path::{Path, PathBuf};
 
@@ -94,4 +95,13 @@ pub fn check_output(output: &Path) -> Result<(), Failure> {
 /// The directory that a path lies in.
 pub fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Whose time the figures of such a machine are in.
+pub fn timebase(accel: Acceleration) -> Timebase {
+    match accel {
+        Acceleration::VirtualTime => Timebase::Virtual,
+        Acceleration::Tcg => Timebase::Emulated,
+        Acceleration::Kvm => Timebase::Guest,
+    }
 }

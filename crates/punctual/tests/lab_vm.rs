@@ -42,7 +42,11 @@ fn a_slower_configuration_fails_the_pipeline() {
     let run = |more: &[&str]| place.punctual(&[&["lab", "run", "lab.toml", "-o", "vm", "-j", "2"], more].concat());
     let measured = run(&[]);
     assert_eq!(measured.status.code(), Some(0), "{}", text(&measured));
-    assert!(text(&measured).contains("Virtual time"), "the limits stand with the figures: {}", text(&measured));
+    assert!(
+        text(&measured).contains("main/timer/cpu0 (virtual µs)") && text(&measured).contains("virtual time: 8 ns"),
+        "the limits stand with the figures: {}",
+        text(&measured)
+    );
     let (rt, none) = (max(&document(&place, "vm"), 0), max(&document(&place, "vm"), 1));
     assert!(none > rt * 2, "preempt=none is the slower one: {none} against {rt} ns");
 

@@ -15,7 +15,7 @@ mod parquet;
 mod perfetto;
 pub mod systress;
 
-use punctual_bundle::{Bundle, BundleError, Series};
+use punctual_bundle::{Bundle, BundleError, Series, Timebase};
 use punctual_core::event::{Event, Names, Recorded};
 use std::io::{self, Write};
 
@@ -177,6 +177,8 @@ pub struct RecordingInput<'a> {
     pub names: &'a Names,
     /// The kernel's release, where it is known.
     pub release: Option<&'a str>,
+    /// Whose time it is in.
+    pub timebase: Timebase,
 }
 
 /// Writes a recording. Events come in the order of time and are not kept: memory does not grow with their number.

@@ -34,6 +34,7 @@ pub use tail::tails;
 pub use worst_explained::worst_explained;
 
 use punctual_analyze::PhaseView;
+use punctual_bundle::Timebase;
 use punctual_bundle::summary::Summary;
 
 /// How to show a summary.
@@ -47,6 +48,15 @@ pub struct ShowOptions {
     pub ascii: bool,
     /// The unit of latencies.
     pub unit: Unit,
+    /// Whose time they are in: where it is not the system's own, the unit says so, and a line below each section.
+    pub timebase: Timebase,
+}
+
+impl ShowOptions {
+    /// The same for figures in this time.
+    pub fn in_time(self, timebase: Timebase) -> ShowOptions {
+        ShowOptions { timebase, ..self }
+    }
 }
 
 /// The unit in which latencies are shown, stated once in each table.
@@ -61,13 +71,14 @@ pub enum Unit {
 
 impl Default for ShowOptions {
     fn default() -> ShowOptions {
-        ShowOptions { width: 100, color: false, ascii: false, unit: Unit::Micros }
+        ShowOptions { width: 100, color: false, ascii: false, unit: Unit::Micros, timebase: Timebase::Own }
     }
 }
 
 /// The whole summary: how the run ended, figures by phase, shapes of the distributions, verdicts, findings with their remedies, and
 /// the worst samples. `phases` are those that the summary is of (`punctual_analyze::views`); without them, shapes are left out.
 pub fn show(summary: &Summary, phases: &[PhaseView], options: &ShowOptions) -> String {
+    let options = &options.in_time(Timebase::of(summary.target.as_ref()));
     let mut out = paint::Page::new(options);
     title::write(&mut out, summary);
     for phase in &summary.phases {

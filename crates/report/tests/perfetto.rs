@@ -29,7 +29,12 @@ const THREADS: &str =
 fn written(all: &Recording) -> Vec<u8> {
     let mut trace = Vec::new();
     let events = all.events.iter().copied();
-    let input = RecordingInput { recorded: &all.recorded, names: &all.names, release: Some("6.12.1-rt") };
+    let input = RecordingInput {
+        recorded: &all.recorded,
+        names: &all.names,
+        release: Some("6.12.1-rt"),
+        timebase: Default::default(),
+    };
     export_recording(input, events, Format::Perfetto, &mut trace).unwrap();
     trace
 }
@@ -153,7 +158,8 @@ fn hostile_recordings_are_only_text() {
 #[test]
 fn chrome_json_is_read_by_others() {
     let all = recording::recording(30);
-    let input = RecordingInput { recorded: &all.recorded, names: &all.names, release: None };
+    let input =
+        RecordingInput { recorded: &all.recorded, names: &all.names, release: None, timebase: Default::default() };
     let mut json = Vec::new();
     export_recording(input, all.events.iter().copied(), Format::Chrome, &mut json).unwrap();
     let document: serde_json::Value = serde_json::from_slice(&json).unwrap();

@@ -108,7 +108,7 @@ proptest! {
         if sorted {
             events.sort_by_key(|event| event.at);
         }
-        let input = RecordingInput { recorded: &all.recorded, names: &all.names, release: None };
+        let input = RecordingInput { recorded: &all.recorded, names: &all.names, release: None, timebase: Default::default() };
         for format in [Format::Perfetto, Format::Chrome] {
             let mut out = Vec::new();
             export_recording(input, events.iter().copied(), format, &mut out).unwrap();

@@ -1,6 +1,8 @@
 //! What a person sees of each fixture bundle.
 
-use punctual_bundle::Bundle;
+use punctual_analyze::{summarize, views};
+use punctual_bundle::{Bundle, Timebase};
+use punctual_report::export::{Format, export};
 use punctual_report::terminal::{ShowOptions, Unit, show};
 use std::path::{Path, PathBuf};
 
@@ -8,9 +10,13 @@ fn directory(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles").join(name)
 }
 
+fn bundle(name: &str) -> Bundle {
+    Bundle::open(&directory(name)).unwrap()
+}
+
 fn shown(name: &str, options: &ShowOptions) -> String {
-    let bundle = Bundle::open(&directory(name)).unwrap();
-    let text = show(&punctual_analyze::summarize(&bundle), &punctual_analyze::views(&bundle), options);
+    let bundle = bundle(name);
+    let text = show(&summarize(&bundle), &views(&bundle), options);
     // Damage is told with the path, which differs with the checkout.
     text.replace(&directory("").display().to_string(), "")
 }
@@ -249,7 +255,8 @@ fn what_was_cut_off_says_so_first() {
 fn hostile_names_stay_text() {
     for width in [0, 1, 20, 80, 500] {
         for (ascii, color) in [(false, false), (true, false), (false, true)] {
-            let text = shown("hostile", &ShowOptions { width, ascii, color, unit: Unit::Micros });
+            let text =
+                shown("hostile", &ShowOptions { width, ascii, color, unit: Unit::Micros, ..ShowOptions::default() });
             let escapes = text.split('\u{1b}').skip(1).filter(|rest| !rest.starts_with('[')).count();
             assert_eq!(escapes, 0);
             assert!(color || !text.contains('\u{1b}'), "an escape sequence where no colour was wanted");
@@ -289,4 +296,44 @@ fn nanoseconds_on_demand() {
     let text = shown("good", &ShowOptions { unit: Unit::Nanos, ..wide(120) });
     assert!(text.contains("latencies in ns"), "{text}");
     assert!(!text.contains("µs"), "{text}");
+}
+
+/// A bundle as if it came from a virtual machine.
+fn in_virtual_time(name: &str) -> Bundle {
+    let mut bundle = bundle(name);
+    bundle.manifest.target = Some(punctual_bundle::RanOn {
+        kind: "vm".into(),
+        name: "the kernel 6.1, virtual time".into(),
+        started: bundle.manifest.created,
+        elapsed: None,
+        facts: Vec::new(),
+        repeats: Vec::new(),
+        limits: Vec::new(),
+    });
+    bundle
+}
+
+/// Whoever cuts one table out of it still sees whose time it is in.
+#[test]
+fn virtual_time_is_said_below_every_section_with_times() {
+    let options = ShowOptions::default();
+    let of = |bundle: &Bundle| show(&summarize(bundle), &views(bundle), &options);
+    assert!(!of(&bundle("good")).contains("virtual"));
+    let text = of(&in_virtual_time("good"));
+    let mark = format!("  {}", Timebase::Virtual.mark().unwrap());
+    let mut sections = 0;
+    for section in text.split("\n\n").filter(|section| section.contains("virtual µs")) {
+        assert_eq!(section.lines().last(), Some(mark.as_str()), "{section}");
+        sections += 1;
+    }
+    assert!(sections >= 3, "figures, shapes and worst samples: {text}");
+    for format in ["systress", "cyclictest-json", "cyclictest-histogram", "gnuplot", "csv-summary", "hdr", "junit"] {
+        let written = |bundle: &Bundle| {
+            let mut bytes = Vec::new();
+            export(bundle, Format::from_name(format).unwrap(), &mut bytes).unwrap();
+            String::from_utf8(bytes).unwrap()
+        };
+        assert!(!written(&bundle("good")).contains("virtual"), "{format}");
+        assert!(written(&in_virtual_time("good")).contains("virtual"), "{format}");
+    }
 }

@@ -1,6 +1,6 @@
 //! `punctual explain`: who made the late samples of a bundle late.
 
-use super::show::{open, show_options};
+use super::show::{open, show_options_of};
 use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::explained::{self, Wanted};
@@ -73,7 +73,12 @@ pub fn run(args: Args) -> Ending {
     } else {
         let checks: Option<serde_json::Value> = bundle.document("check").unwrap_or_default();
         let told = args.worst.unwrap_or(TOLD);
-        output::print(&terminal::explanations(&explanations, told, &Rules::of(checks.as_ref()), &show_options()))?;
+        output::print(&terminal::explanations(
+            &explanations,
+            told,
+            &Rules::of(checks.as_ref()),
+            &show_options_of(&bundle),
+        ))?;
     }
     Ok(if explanations.contradiction().is_some() { Exit::NoEvidence } else { Exit::Done })
 }
@@ -85,7 +90,7 @@ pub fn brief(bundle: &Bundle) -> String {
     }
     let wanted = Wanted { worst: Some(1), ..Wanted::default() };
     let Ok(explanations) = explained::open(bundle, &wanted) else { return String::new() };
-    let text = terminal::worst_explained(&explanations, &show_options());
+    let text = terminal::worst_explained(&explanations, &show_options_of(bundle));
     if text.is_empty() {
         return text;
     }

@@ -60,7 +60,8 @@ fn write_recording(bundle: &Bundle, format: Format, output: Option<&Path>) -> Re
     };
     let environment: Option<serde_json::Value> = bundle.document("environment").unwrap_or_default();
     let release = environment.as_ref().and_then(|document| document["kernel"]["release"]["known"].as_str());
-    let input = RecordingInput { recorded: &opened.recorded, names: opened.names(), release };
+    let input =
+        RecordingInput { recorded: &opened.recorded, names: opened.names(), release, timebase: bundle.timebase() };
     output::stream_to(output, |out| {
         export::export_recording(input, opened.events(), format, out).map_err(|error| match error {
             ExportError::Write(error) => error.into(),

@@ -1,7 +1,7 @@
 //! `punctual occupancy`: who had the CPUs during a recording, and what the others waited for.
 
 use super::pairs::recording;
-use super::show::{open, show_options};
+use super::show::{open, show_options_of};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use crate::recorded::Opened;
@@ -41,7 +41,7 @@ pub fn run(args: Args) -> Ending {
     if args.json {
         output::print_json(&document)?;
     } else {
-        output::print(&terminal::occupancy(&document, args.threads, &show_options()))?;
+        output::print(&terminal::occupancy(&document, args.threads, &show_options_of(&bundle)))?;
     }
     Ok(Exit::Done)
 }

@@ -1,6 +1,6 @@
 //! `punctual pairs`: how long it takes from any point of a recording to any other.
 
-use super::show::{open, show_options};
+use super::show::{open, show_options_of};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use crate::recorded::{self, Opened};
@@ -98,7 +98,7 @@ pub fn run(args: Args) -> Ending {
     if args.json {
         output::print_json(&document)?;
     } else {
-        let text = terminal::pairs(&document, args.worst, &show_options());
+        let text = terminal::pairs(&document, args.worst, &show_options_of(&bundle));
         if args.aside { eprint!("{text}") } else { output::print(&text)? }
     }
     Ok(match document.verdict {

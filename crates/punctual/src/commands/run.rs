@@ -265,7 +265,7 @@ fn systress_files(plan: &Plan, bundle: &Bundle) -> Result<(), Failure> {
                     SystressFormat::Txt => Layout::Txt,
                 };
                 let mut bytes = Vec::new();
-                systress::write_series(file.index as usize, &series.meta, &series.state, layout, &mut bytes)?;
+                systress::write_series(file.index as usize, series, bundle.timebase(), layout, &mut bytes)?;
                 output::write_to(Some(&file.path), &bytes)?;
             }
         }

@@ -65,12 +65,17 @@ fn published(paths: &[PathBuf]) -> Ending {
 pub fn recording(bundle: &Bundle) -> String {
     let Some(opened) = recorded::open(bundle) else { return String::new() };
     let tally = Tally::of(opened.events());
-    terminal::recording(&opened.recorded, &tally, &show_options())
+    terminal::recording(&opened.recorded, &tally, &show_options_of(bundle))
 }
 
 /// Opens a bundle; that there is none is a wrong request.
 pub fn open(path: &Path) -> Result<Bundle, Failure> {
     Bundle::open(path).map_err(Failure::refused)
+}
+
+/// The same for the figures of a bundle.
+pub fn show_options_of(bundle: &Bundle) -> ShowOptions {
+    show_options().in_time(bundle.timebase())
 }
 
 /// How standard output wants to be written to.

@@ -1,5 +1,7 @@
 //! Which runs disturb each other, by where they run.
 
+use crate::targets::timebase;
+use punctual_bundle::lab::VIRTUAL_MACHINE;
 use punctual_plan::TargetPlan;
 use punctual_plan::target::Acceleration;
 
@@ -40,31 +42,14 @@ pub fn place(target: &TargetPlan) -> String {
     match target {
         TargetPlan::Host => "this machine".to_owned(),
         TargetPlan::Ssh(ssh) => format!("{} (ssh)", ssh.host),
-        TargetPlan::Vm(vm) => match vm.accel {
-            Acceleration::VirtualTime => "virtual machine, virtual time".to_owned(),
-            Acceleration::Tcg => "virtual machine, tcg".to_owned(),
-            Acceleration::Kvm => "virtual machine, kvm".to_owned(),
-        },
+        TargetPlan::Vm(vm) => format!("{VIRTUAL_MACHINE}, {}", timebase(vm.accel).name()),
     }
 }
 
 /// What figures of such a target are and what they are not.
 pub fn limit(target: &TargetPlan) -> Option<&'static str> {
     let TargetPlan::Vm(vm) = target else { return None };
-    Some(match vm.accel {
-        Acceleration::VirtualTime => {
-            "Virtual time: every instruction of the guest takes 8 ns, so the figures compare software paths (preemption model, lock, driver, \
-             configuration) and not hardware: no caches, no firmware interrupts, no changes of frequency. Any change of the kernel's command \
-             line, of memory or of files in the guest is another timeline: a claim about a kernel needs several seeds."
-        }
-        Acceleration::Tcg => {
-            "Emulation in this machine's time (tcg), not deterministic: latencies hold what this machine did meanwhile, milliseconds in the worst \
-             case on every kernel. Good for behaviour, no measure of a kernel's worst case."
-        }
-        Acceleration::Kvm => {
-            "A virtual machine in this machine's time (kvm), not deterministic: latencies hold what this machine and its hypervisor did meanwhile."
-        }
-    })
+    timebase(vm.accel).limit()
 }
 
 #[cfg(test)]

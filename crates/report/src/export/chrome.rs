@@ -6,6 +6,7 @@
 
 use super::RecordingInput;
 use crate::marks::{Detail, Details, Lane, Mark, Marks, Shape};
+use punctual_bundle::Timebase;
 use punctual_core::event::Recorded;
 use punctual_core::{Event, MonotonicNs, Names, Tid, What};
 use serde_json::{Map, Value, json};
@@ -19,12 +20,12 @@ const LOSSES: i64 = -3;
 
 /// Writes the whole document. Events come in the order of time.
 pub fn write(
-    RecordingInput { recorded, names, .. }: RecordingInput<'_>,
+    RecordingInput { recorded, names, timebase, .. }: RecordingInput<'_>,
     events: impl IntoIterator<Item = Event>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut trace = Trace { names, out, first: true, lanes: HashMap::new(), running: BTreeMap::new() };
-    write!(trace.out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":[", about(recorded))?;
+    write!(trace.out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":[", about(recorded, timebase))?;
     for (pid, name) in [(CPUS, "CPUs"), (STORAGE, "Storage"), (LOSSES, "Lost events")] {
         trace.name("process_name", pid, 0, name)?;
     }
@@ -44,8 +45,12 @@ pub fn write(
     write!(trace.out, "\n]}}\n")
 }
 
-fn about(recorded: &Recorded) -> Value {
-    json!({ "tool": "punctual", "recorder": recorded.recorder, "clock": "CLOCK_MONOTONIC", "lost": recorded.lost() })
+fn about(recorded: &Recorded, timebase: Timebase) -> Value {
+    let mut about = json!({ "tool": "punctual", "recorder": recorded.recorder, "clock": "CLOCK_MONOTONIC", "lost": recorded.lost() });
+    if let Some(mark) = timebase.mark() {
+        about["timebase"] = mark.into();
+    }
+    about
 }
 
 struct Trace<'a, 'w> {

@@ -29,12 +29,13 @@ pub fn write_summary(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     let columns: Vec<String> = percentiles.iter().map(|p| format!("p{p}_ns")).collect();
     writeln!(
         out,
-        "phase,series,cpus,scheduling,real_time,count,min_ns,mean_ns,max_ns,stddev_ns,{},overruns,lost,above_range,negative",
+        "phase,series,cpus,scheduling,real_time,count,min_ns,mean_ns,max_ns,stddev_ns,{},overruns,lost,above_range,negative,timebase",
         columns.join(",")
     )?;
     for phase in &summary.phases {
         for series in &phase.series {
-            writeln!(out, "{}", row(phase, series, &percentiles).join(","))?;
+            let figures = row(phase, series, &percentiles).join(",");
+            writeln!(out, "{figures},{}", bundle.timebase().word().unwrap_or_default())?;
         }
     }
     Ok(())

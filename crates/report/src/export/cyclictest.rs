@@ -25,6 +25,9 @@ struct Document {
     #[serde(skip_serializing_if = "Option::is_none")]
     end_time: Option<String>,
     return_code: u8,
+    /// Whose time the latencies are in, where it is not the system's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timebase: Option<&'static str>,
     sysinfo: BTreeMap<&'static str, Value>,
     num_threads: usize,
     resolution_in_ns: u8,
@@ -68,6 +71,7 @@ pub fn write_json(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
         start_time: bundle.manifest.created.strftime(DATE).to_string(),
         end_time: ended.map(|ending| ending.at.strftime(DATE).to_string()),
         return_code: ended.map_or(0, |ending| ending.exit_code),
+        timebase: bundle.timebase().mark(),
         sysinfo: sysinfo(bundle),
         num_threads: series.len(),
         resolution_in_ns: u8::from(fine),
@@ -120,6 +124,9 @@ pub fn write_histogram(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     let all: Vec<(&str, &Series)> = bundle.series().collect();
     for (k, (phase, series)) in all.iter().enumerate() {
         writeln!(out, "# Column {k} is {}", crate::format::plain(&full_name(phase, series)))?;
+    }
+    if let Some(mark) = bundle.timebase().mark() {
+        writeln!(out, "# {mark}")?;
     }
     writeln!(out, "# Histogram")?;
     let bins: Vec<Vec<(u64, u64)>> = all

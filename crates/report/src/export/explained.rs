@@ -5,6 +5,7 @@ use crate::marks::{Detail, Lane, Mark, SLOTS, Shape};
 use crate::sentence::explain::{title, who};
 use punctual_analyze::explain::Explanation;
 use punctual_analyze::{Explained, Explanations};
+use punctual_bundle::Timebase;
 use punctual_core::{Event, MonotonicNs, Names, Tid};
 use std::collections::HashMap;
 use std::io::Write;
@@ -19,7 +20,7 @@ pub fn export_explained(all: &Explanations, release: Option<&str>, out: &mut dyn
     let mut slots = Slots::default();
     let marks: Vec<Mark<'_>> =
         latest.iter().flat_map(|sample| causes(&sample.explanation, slots.free(sample), &all.names)).collect();
-    let input = RecordingInput { recorded: &all.recorded, names: &all.names, release };
+    let input = RecordingInput { recorded: &all.recorded, names: &all.names, release, timebase: Timebase::Own };
     Ok(perfetto::write_with(input, events.into_iter().copied(), &marks, out)?)
 }
 

@@ -19,7 +19,11 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "EOD")?;
     }
     writeln!(out, "set title {} noenhanced", quoted(&bundle.manifest.experiment))?;
-    writeln!(out, "set xlabel 'latency (us)'\nset ylabel 'number of samples'")?;
+    let timebase = bundle.timebase();
+    let unit = timebase.unit("us");
+    let mark = timebase.mark().map_or(String::new(), |mark| format!("\\n{mark}"));
+    // In double quotes, so that `\n` is a line: these words are this program's own.
+    writeln!(out, "set xlabel \"latency ({unit}){mark}\"\nset ylabel 'number of samples'")?;
     writeln!(out, "set logscale y\nset yrange [0.5:*]\nset grid\nset key outside below noenhanced")?;
     let lines = all.iter().enumerate().map(|(k, (phase, series))| {
         let name = format!("{} (max {} us)", full_name(phase, series), max(series));

@@ -16,6 +16,9 @@ pub fn write(bundle: &Bundle, mut out: &mut dyn Write) -> io::Result<()> {
     let mut serializer = V2DeflateSerializer::new();
     let mut builder = IntervalLogWriterBuilder::new();
     builder.add_comment("[Latencies in ns, negative ones counted as 0; maxima in ms]");
+    if let Some(mark) = bundle.timebase().mark() {
+        builder.add_comment(&format!("[{mark}]"));
+    }
     builder.with_start_time(base).with_base_time(base).with_max_value_divisor(MAX_DIVISOR);
     let mut log = builder.begin_log_with(&mut out, &mut serializer)?;
     for phase in &bundle.phases {

@@ -2,10 +2,10 @@
 //! carried out.
 
 use crate::format::micros_f64;
-use punctual_bundle::Bundle;
 use punctual_bundle::comparison::{Comparison, GateResult};
 use punctual_bundle::summary::{RequirementSummary, SeriesSummary, VerdictWord};
-use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use punctual_bundle::{Bundle, Timebase};
+use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 use std::io::{self, Write};
 
 /// The report. Without requirements it has no case, which is said where there are figures to require something of.
@@ -13,7 +13,7 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     let summary = punctual_analyze::summarize(bundle);
     let mut report = Report::new(summary.experiment.as_str());
     for phase in &summary.phases {
-        let mut suite = TestSuite::new(phase.name.as_str());
+        let mut suite = suite(&phase.name, bundle.timebase());
         for series in &phase.series {
             suite.add_test_cases(series.requirements.iter().map(|requirement| case(&phase.name, series, requirement)));
         }
@@ -26,7 +26,8 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
 pub fn write_gates(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     let mut report = Report::new("punctual compare");
     for (number, side) in comparison.sides.iter().enumerate().skip(1) {
-        let mut suite = TestSuite::new(format!("{} against {}", side.label, comparison.sides[0].label));
+        let title = format!("{} against {}", side.label, comparison.sides[0].label);
+        let mut suite = suite(&title, comparison.timebase());
         let own = comparison.gates.iter().filter(|gate| gate.side == number);
         suite.add_test_cases(own.map(|gate| {
             let mut case = TestCase::new(gate.gate.as_str(), of_verdict(gate.verdict, &gate_message(gate)));
@@ -36,6 +37,13 @@ pub fn write_gates(comparison: &Comparison, out: &mut dyn Write) -> io::Result<(
         report.add_test_suite(suite);
     }
     report.serialize(&mut *out).map_err(io::Error::other)
+}
+
+/// A suite; whose time its figures are in is a property of it, where it is not the system's own.
+pub(super) fn suite(name: &str, timebase: Timebase) -> TestSuite {
+    let mut suite = TestSuite::new(name);
+    suite.properties.extend(timebase.mark().map(|mark| Property::new("timebase", mark)));
+    suite
 }
 
 /// Why a requirement on a difference came out as it did: `it is worse by at least 12.0 µs; allowed are 10.0 µs`.

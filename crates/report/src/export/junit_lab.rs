@@ -1,17 +1,17 @@
 //! The verdicts of a lab as JUnit XML: a suite a cell, a case a requirement and series. A cell that failed, and repetitions that differ,
 //! are cases with an error.
 
-use super::junit::{of_verdict, status};
+use super::junit::{of_verdict, status, suite};
 use crate::sentence::lab as words;
 use punctual_bundle::lab::{CellDocument, CellState, LabDocument};
-use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus};
 use std::io::{self, Write};
 
 /// The report.
 pub fn write(lab: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
     let mut report = Report::new(lab.name.as_str());
     for cell in &lab.cells {
-        let mut suite = TestSuite::new(cell.name.as_str());
+        let mut suite = suite(&cell.name, cell.timebase());
         suite.add_test_case(ran(cell));
         if let Some(equal) = cell.equal {
             let trouble = cell.trouble.join("; ");

@@ -4,11 +4,12 @@ use super::{ExportError, Format, no_samples};
 use parquet::basic::Encoding;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
-use punctual_bundle::Bundle;
+use punctual_bundle::{Bundle, Timebase};
 use punctual_core::Sample;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -31,7 +32,8 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportError> {
         return Err(no_samples(Format::Parquet));
     }
     let schema = Arc::new(parse_message_type(SCHEMA).map_err(failed)?);
-    let mut file = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties())).map_err(failed)?;
+    let mut file =
+        SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties(bundle.timebase()))).map_err(failed)?;
     for (phase, series) in bundle.series() {
         let samples = series.log()?.samples;
         let mut group = file.next_row_group().map_err(failed)?;
@@ -42,7 +44,7 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportError> {
     Ok(())
 }
 
-fn properties() -> WriterProperties {
+fn properties(timebase: Timebase) -> WriterProperties {
     let mut properties = WriterProperties::builder().set_created_by(format!("punctual {}", env!("CARGO_PKG_VERSION")));
     for column in RISING {
         let column = ColumnPath::from(column);
@@ -50,7 +52,8 @@ fn properties() -> WriterProperties {
             .set_column_dictionary_enabled(column.clone(), false)
             .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
     }
-    properties.build()
+    let mark = timebase.mark().map(|mark| vec![KeyValue::new("timebase".to_owned(), mark.to_owned())]);
+    properties.set_key_value_metadata(mark).build()
 }
 
 fn failed(error: ParquetError) -> ExportError {

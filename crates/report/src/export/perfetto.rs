@@ -41,7 +41,7 @@ pub fn write(
 
 /// The same with marks beside those of the events.
 pub fn write_with<'a>(
-    RecordingInput { recorded, names, release }: RecordingInput<'a>,
+    RecordingInput { recorded, names, release, .. }: RecordingInput<'a>,
     events: impl IntoIterator<Item = Event>,
     beside: &[Mark<'a>],
     out: &mut dyn Write,

@@ -6,7 +6,7 @@
 
 use super::{full_name, micros};
 use punctual_bundle::state::State;
-use punctual_bundle::{Bundle, SeriesMeta};
+use punctual_bundle::{Bundle, Series, SeriesMeta, Timebase};
 use punctual_core::Nanos;
 use std::io::{self, Write};
 
@@ -35,7 +35,7 @@ pub fn write(bundle: &Bundle, layout: Layout, out: &mut dyn Write) -> io::Result
             out.write_all(b"\n\n")?;
         }
         writeln!(out, "# {}", crate::format::plain(&full_name(phase, series)))?;
-        write_series(k, &series.meta, &series.state, layout, out)?;
+        write_series(k, series, bundle.timebase(), layout, out)?;
     }
     Ok(())
 }
@@ -47,7 +47,7 @@ pub fn files(bundle: &Bundle, layout: Layout) -> io::Result<Vec<(String, Vec<u8>
         for (index, series) in phase.series.iter().enumerate() {
             let prefix = if bundle.phases.len() > 1 { format!("{place:03}-") } else { String::new() };
             let mut bytes = Vec::new();
-            write_series(index, &series.meta, &series.state, layout, &mut bytes)?;
+            write_series(index, series, bundle.timebase(), layout, &mut bytes)?;
             files.push((format!("{prefix}{}", file_name(index, layout)), bytes));
         }
     }
@@ -57,11 +57,12 @@ pub fn files(bundle: &Bundle, layout: Layout) -> io::Result<Vec<(String, Vec<u8>
 /// One series: its histogram and its summary.
 pub fn write_series(
     index: usize,
-    meta: &SeriesMeta,
-    state: &State,
+    series: &Series,
+    timebase: Timebase,
     layout: Layout,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    let (meta, state) = (&series.meta, &series.state);
     let bins = micros::occupied(&state.data.exact);
     let between = if layout == Layout::Csv { "," } else { " " };
     let mut occupied = bins.iter().copied().peekable();
@@ -71,6 +72,9 @@ pub fn write_series(
     }
     let row = summary(index, meta, state, &bins);
     writeln!(out, "#\n# SUMMARY (latencies in us; columns ending in _H are of the samples within the histogram)")?;
+    if let Some(mark) = timebase.mark() {
+        writeln!(out, "# {mark}")?;
+    }
     match layout {
         Layout::Csv => writeln!(out, "# {}\n# {}", COLUMNS.join(","), row.join(",")),
         Layout::Txt => {

@@ -2,14 +2,13 @@
 //! table, and in words.
 
 use super::HtmlError;
-use super::page::{policy, templates};
+use super::page::{fill, policy};
 use super::table::{Cell, Column, Table};
 use super::text::{clip, name};
 use crate::export::junit_message;
 use crate::format::{count, counted, micros_f64};
 use crate::sentence::{self, probability, spoken};
 use minijinja::Value;
-use minijinja::value::Serde;
 use punctual_bundle::comparison::{Comparison, Difference, MetricComparison, SeriesComparison, SideFigures};
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::{Finding, Severity};
@@ -117,8 +116,7 @@ pub fn comparison(comparison: &Comparison) -> Result<String, HtmlError> {
         version: env!("CARGO_PKG_VERSION"),
         style: Value::from_safe_string(STYLE.to_owned()),
     };
-    let failed = |why: minijinja::Error| HtmlError::Render(format!("{why:#}"));
-    templates().and_then(|all| all.get_template("comparison.html")?.render(Serde(&page))).map_err(failed)
+    fill("comparison.html", &page, comparison.timebase())
 }
 
 fn banner(comparison: &Comparison) -> Option<Banner> {

@@ -6,6 +6,7 @@ use super::island::merges;
 use super::scale::Scale;
 use super::style::{DASHES, Style};
 use super::text::{clip, short_count, span};
+use punctual_bundle::Timebase;
 use punctual_core::Nanos;
 use serde::Serialize;
 use std::fmt::Write;
@@ -144,7 +145,7 @@ pub fn draw(content: &Content<'_>, curves: &[Curve], scale: &Scale) -> Drawing {
         more: named.len().saturating_sub(NAMES),
         x_ticks: x_ticks.collect(),
         y_ticks: y_ticks.collect(),
-        x_title: "latency".to_owned(),
+        x_title: latency_title(content.timebase),
         y_title: format!("samples per {}", span(Nanos(scale.width))),
         description: format!(
             "Histogram of {} {}: samples per {} over latency, both from {} to {}; the figures are in the summary table.",
@@ -156,6 +157,11 @@ pub fn draw(content: &Content<'_>, curves: &[Curve], scale: &Scale) -> Drawing {
         ),
         plot,
     }
+}
+
+/// The title of every axis of latencies; the script says it likewise.
+fn latency_title(timebase: Timebase) -> String {
+    timebase.word().map_or("latency".to_owned(), |word| format!("latency ({word})"))
 }
 
 /// The highest bin in each column; `None` where there are no samples.

@@ -8,7 +8,7 @@ use super::text;
 use super::{MAX_SERIES, percentiles};
 use punctual_analyze::{Distribution, Timeline};
 use punctual_bundle::summary::SeriesSummary;
-use punctual_bundle::{Phase, Series};
+use punctual_bundle::{Phase, Series, Timebase};
 use punctual_core::{ClockNs, Nanos, Sample};
 use std::collections::{BTreeSet, HashMap};
 
@@ -25,6 +25,8 @@ pub struct Content<'a> {
     pub labels: Vec<String>,
     /// Series that are left out of the plots, because they were too many.
     pub left_out: usize,
+    /// Whose time their latencies are in.
+    pub timebase: Timebase,
     /// Whether the series of a group are not to be added up to one curve.
     pub apart: bool,
 }
@@ -118,7 +120,8 @@ pub fn gather<'a>(inputs: &'a [ReportInput<'a>]) -> Content<'a> {
         }
     }
     set_styles(&mut lines, groups.len());
-    Content { groups, lines, labels, left_out, apart: false }
+    let timebase = Timebase::together(inputs.iter().map(|input| input.bundle.timebase()));
+    Content { groups, lines, labels, left_out, timebase, apart: false }
 }
 
 /// Each series its own hue, or, where several groups have several series, each group.

@@ -34,7 +34,7 @@ pub struct Header {
 struct Tile {
     label: &'static str,
     value: String,
-    unit: &'static str,
+    unit: String,
     sub: String,
     class: &'static str,
 }
@@ -171,10 +171,10 @@ fn tiles(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<Tile> {
         });
         let length: Nanos = recordings.iter().fold(Nanos::ZERO, |sum, (_, _, length)| sum + *length);
         let sub = format!("recorded in {}", duration(length));
-        tiles.push(Tile { label: "Events", value: count(events), unit: "", sub, class: "" });
+        tiles.push(Tile { label: "Events", value: count(events), unit: String::new(), sub, class: "" });
         let class = if lost > 0 { "warn" } else { "good" };
         let sub = if lost > 0 { "marked where they are missing" } else { "the recording is complete" }.to_owned();
-        tiles.push(Tile { label: "Events lost", value: count(lost), unit: "", sub, class });
+        tiles.push(Tile { label: "Events lost", value: count(lost), unit: String::new(), sub, class });
     }
     if tiles.is_empty() { tiles_of_series(content) } else { tiles }
 }
@@ -182,18 +182,31 @@ fn tiles(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<Tile> {
 fn tiles_of_series(content: &Content<'_>) -> Vec<Tile> {
     let lines = &content.lines;
     let worst = lines.iter().filter_map(|line| Some((line.summary.max?, line))).max_by_key(|(max, _)| *max);
+    let micros = content.timebase.unit("µs");
     let mut tiles = Vec::new();
     if let Some((max, line)) = worst {
         let sub = line.full.clone();
-        tiles.push(Tile { label: "Worst latency", value: micros_f64(max as f64), unit: "µs", sub, class: "" });
+        tiles.push(Tile {
+            label: "Worst latency",
+            value: micros_f64(max as f64),
+            unit: micros.clone(),
+            sub,
+            class: "",
+        });
     }
     if let Some((key, ns, line)) = highest_percentile(lines) {
         let sub = format!("highest p{key}: {}", line.full);
-        tiles.push(Tile { label: "Nearly always below", value: micros_f64(ns as f64), unit: "µs", sub, class: "" });
+        tiles.push(Tile {
+            label: "Nearly always below",
+            value: micros_f64(ns as f64),
+            unit: micros.clone(),
+            sub,
+            class: "",
+        });
     }
     let samples = lines.iter().map(|line| line.summary.count).fold(0u64, u64::saturating_add);
     let sub = format!("{} series", lines.len());
-    tiles.push(Tile { label: "Samples", value: count(samples), unit: "", sub, class: "" });
+    tiles.push(Tile { label: "Samples", value: count(samples), unit: String::new(), sub, class: "" });
     tiles.push(losses(lines));
     tiles
 }
@@ -218,7 +231,7 @@ fn losses(lines: &[Line<'_>]) -> Tile {
     let shown = |n: Option<u64>| n.map_or("unknown".to_owned(), count);
     let value =
         if overruns.or(lost).is_none() { "unknown".into() } else { format!("{} · {}", shown(overruns), shown(lost)) };
-    Tile { label: "Overruns · lost", value, unit: "", sub, class }
+    Tile { label: "Overruns · lost", value, unit: String::new(), sub, class }
 }
 
 /// The rarest percentile that every series with samples supports, and where it is highest.

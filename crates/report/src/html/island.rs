@@ -17,6 +17,8 @@ use serde::Serialize;
 pub struct Island<'a> {
     /// Points of a percentile curve in each decade.
     per_decade: usize,
+    /// Whose time latencies are in, for the titles of axes, where it is not the system's own.
+    timebase: Option<&'static str>,
     /// How the histogram is drawn at first.
     scale: Scale,
     /// Whether each group is one curve at first.
@@ -97,6 +99,7 @@ impl<'a> Island<'a> {
         let series = content.lines.iter().zip(curves).map(|(line, curve)| series(line, curve, size));
         Island {
             per_decade: PER_DECADE,
+            timebase: content.timebase.word(),
             scale,
             merge: merges(content),
             apart: content.apart,

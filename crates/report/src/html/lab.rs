@@ -10,7 +10,7 @@ use super::curve::Curve;
 use super::drawing::{self, Drawing};
 use super::gather::Content;
 use super::island::Island;
-use super::page::{policy, script, style, templates};
+use super::page::{fill, policy, script, style};
 use super::recording::section::Data;
 use super::scale::Scale;
 use super::table::Table;
@@ -18,7 +18,6 @@ use super::text::{instant, name};
 use super::{HtmlError, SIZE_LIMIT, SIZES, Size, account};
 use crate::sentence::lab as words;
 use minijinja::Value;
-use minijinja::value::Serde;
 use punctual_bundle::Bundle;
 use punctual_bundle::lab::{CellState, LabDocument};
 use punctual_bundle::summary::{Summary, VerdictWord};
@@ -36,8 +35,6 @@ struct Page {
     banner: Option<Banner>,
     /// What the figures are and what they are not.
     limits: Vec<String>,
-    /// The same in a sentence, beside each figure.
-    caption: String,
     heat: Vec<Table>,
     drawing: Drawing,
     reduced: Option<String>,
@@ -96,7 +93,6 @@ fn render(lab: &LabDocument, content: &Content<'_>, size: &Size, directory: &str
         about: about(lab),
         banner: banner(lab),
         limits: lab.limits.iter().map(|limit| name_whole(limit)).collect(),
-        caption: caption(lab),
         heat: heat::tables(lab),
         drawing: drawing::draw(&first, &first_curves, &scale),
         reduced: (content.left_out > 0)
@@ -111,19 +107,12 @@ fn render(lab: &LabDocument, content: &Content<'_>, size: &Size, directory: &str
         script: Value::from_safe_string(script),
         island: Value::from_safe_string(island),
     };
-    let failed = |why: minijinja::Error| HtmlError::Render(format!("{why:#}"));
-    templates().and_then(|all| all.get_template("lab.html")?.render(Serde(&page))).map_err(failed)
+    fill("lab.html", &page, lab.timebase())
 }
 
 /// A sentence of bounded length.
 fn name_whole(text: &str) -> String {
     super::text::clip(&crate::format::plain(text), 1_000)
-}
-
-/// The first sentence of each limit.
-fn caption(lab: &LabDocument) -> String {
-    let first = |limit: &String| limit.split_inclusive(". ").next().map(|sentence| name_whole(sentence.trim()));
-    lab.limits.iter().filter_map(first).collect::<Vec<_>>().join(" ")
 }
 
 fn about(lab: &LabDocument) -> Vec<(&'static str, String)> {

@@ -14,7 +14,7 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, ValueKind};
 use minijinja::{Environment, UndefinedBehavior, Value, escape_formatter};
-use punctual_bundle::Completeness;
+use punctual_bundle::{Completeness, Timebase};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -163,12 +163,20 @@ pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) ->
         script: Value::from_safe_string(script),
         island: Value::from_safe_string(island),
     };
-    let failed = |why: minijinja::Error| HtmlError::Render(format!("{why:#}"));
-    templates().and_then(|templates| templates.get_template("page.html")?.render(Serde(&page))).map_err(failed)
+    fill("page.html", &page, content.timebase)
+}
+
+/// A page of this template, in which every table and figure bears the mark of whose time it is in.
+pub fn fill(template: &str, page: &impl Serialize, timebase: Timebase) -> Result<String, HtmlError> {
+    let filled = templates().and_then(|mut all| {
+        all.add_global("timemark", timebase.mark());
+        all.get_template(template)?.render(Serde(page))
+    });
+    filled.map_err(|why| HtmlError::Render(format!("{why:#}")))
 }
 
 /// All templates escape; every text that goes into them is made visible on the way, whatever it is.
-pub fn templates() -> Result<Environment<'static>, minijinja::Error> {
+fn templates() -> Result<Environment<'static>, minijinja::Error> {
     let mut templates = Environment::new();
     templates.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     templates.set_undefined_behavior(UndefinedBehavior::Strict);

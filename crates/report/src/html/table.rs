@@ -49,6 +49,10 @@ pub struct Cell {
     pub bar: Option<f64>,
     /// Shares that add up to 1 at most, each with the class of its colour, drawn as one bar.
     pub parts: Vec<(&'static str, f64)>,
+    /// The place in the page that its text leads to.
+    pub leads_to: Option<String>,
+    /// Its own name as such a place.
+    pub place: Option<String>,
     /// The series in the plots that the row is about: a button leads there.
     pub show: Option<Show>,
 }
@@ -103,6 +107,16 @@ impl Cell {
     /// What is not known, in the words that say why.
     pub fn missing(text: impl Into<String>) -> Cell {
         Cell { text: text.into(), class: "missing", ..Cell::default() }
+    }
+    /// Leading to a place in the page.
+    pub fn to(mut self, place: Option<String>) -> Cell {
+        self.leads_to = place;
+        self
+    }
+    /// Being a place in the page.
+    pub fn at(mut self, place: Option<String>) -> Cell {
+        self.place = place;
+        self
     }
     /// With a second line.
     pub fn sub(mut self, sub: impl Into<String>) -> Cell {

@@ -3,13 +3,12 @@
 
 use super::HtmlError;
 use super::comparison::{Doubt, doubts};
-use super::page::{policy, templates};
+use super::page::{fill, policy};
 use super::table::{Cell, Column, Table};
 use super::text::name;
 use crate::format::micros_f64;
 use crate::sentence::{probability, spoken, tail as said};
 use minijinja::Value;
-use minijinja::value::Serde;
 use punctual_bundle::tail::{Gate, ReturnLevel, SeriesTail, Tails};
 use serde::Serialize;
 
@@ -51,8 +50,7 @@ pub fn tails(tails: &Tails) -> Result<String, HtmlError> {
         version: env!("CARGO_PKG_VERSION"),
         style: Value::from_safe_string(STYLE.to_owned()),
     };
-    let failed = |why: minijinja::Error| HtmlError::Render(format!("{why:#}"));
-    templates().and_then(|all| all.get_template("tail.html")?.render(Serde(&page))).map_err(failed)
+    fill("tail.html", &page, tails.timebase)
 }
 
 fn section(tail: &SeriesTail) -> Section {

@@ -2,6 +2,7 @@
 
 use crate::format::{counted, micros, plain};
 use punctual_analyze::lab::Contrast;
+use punctual_bundle::Timebase;
 use punctual_bundle::lab::{CellDocument, CellSeries, CellState, LabDocument, SeedDocument};
 use punctual_bundle::summary::{RequirementSummary, VerdictWord};
 use punctual_core::Nanos;
@@ -65,7 +66,7 @@ pub fn requirement(cell: &CellDocument, series: &CellSeries, requirement: &Requi
     };
     let time = requirement.requirement.parse::<punctual_core::Requirement>().is_ok_and(|r| r.metric.is_time());
     let figure = requirement.figure.map_or(String::new(), |figure| match time {
-        true => format!(", measured {} µs", micros(Nanos(figure as i64))),
+        true => format!(", measured {} {}", micros(Nanos(figure as i64)), cell.timebase().unit("µs")),
         false => format!(", measured {figure}"),
     });
     let reason = requirement.reason.as_ref().map_or(String::new(), |reason| format!(" ({reason})"));
@@ -91,6 +92,7 @@ pub fn worst_command(lab: &LabDocument, directory: &str) -> Option<String> {
     let (cell, seed, max) = worst(lab)?;
     let of_seed = seed.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
     let command = replay(directory, cell, seed.seed);
-    let exactly = if cell.target.ends_with("virtual time") { " (exactly the same run: --plain)" } else { "" };
-    Some(format!("{} µs in {}{of_seed}: {command}{exactly}", micros(Nanos(max)), plain(&cell.name)))
+    let exactly = if cell.timebase() == Timebase::Virtual { " (exactly the same run: --plain)" } else { "" };
+    let max = format!("{} {}", micros(Nanos(max)), cell.timebase().unit("µs"));
+    Some(format!("{max} in {}{of_seed}: {command}{exactly}", plain(&cell.name)))
 }

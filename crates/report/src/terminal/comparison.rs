@@ -12,6 +12,7 @@ const NAME_WIDTH: usize = 60;
 
 /// The whole comparison.
 pub fn comparison(comparison: &Comparison, options: &ShowOptions) -> String {
+    let options = &options.in_time(comparison.timebase());
     let mut out = Page::new(options);
     title(&mut out, comparison);
     for one in &comparison.series {

@@ -114,7 +114,7 @@ fn legend(out: &mut Page, explanation: &Explanation, ranked: &[Reason<'_>], name
     let unit = out.unit();
     let columns = vec![
         Column::left("", 0),
-        Column::right(unit, 0),
+        Column::right(&unit, 0),
         Column::right("share", 1),
         Column::left("cause", 0),
         Column::left("who", 2),
@@ -152,7 +152,7 @@ fn culprits(out: &mut Page, ranking: &Ranking, names: &Names) {
     out.heading(&format!("Culprits: where the {sum} of {late} went"));
     let columns = vec![
         Column::right("share", 0),
-        Column::right(out.unit(), 1),
+        Column::right(&out.unit(), 1),
         Column::right("samples", 2),
         Column::right("longest", 3),
         Column::left("cause", 0),

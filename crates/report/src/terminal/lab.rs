@@ -17,6 +17,7 @@ const EFFECTS: usize = 24;
 
 /// The whole lab; `directory` stands in the commands that it names.
 pub fn lab(lab: &LabDocument, directory: &str, options: &ShowOptions) -> String {
+    let options = &options.in_time(lab.timebase());
     let mut out = Page::new(options);
     let name = out.paint(Tone::Strong, &format::clipped(&lab.name, NAME_WIDTH, options.ascii));
     out.line(&format!("lab {name}: {}", words::extent(lab)));

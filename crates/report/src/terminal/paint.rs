@@ -3,6 +3,7 @@
 use super::{ShowOptions, Unit};
 use crate::format;
 use punctual_core::Severity;
+use std::cell::Cell;
 
 /// Colours by meaning (ECMA-48 SGR parameters of the eight standard colours, which every theme sets).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +56,8 @@ impl From<Severity> for Tone {
     }
 }
 
+/// Units in sentences about latencies.
+const TIMES: [&str; 2] = [" µs", " ms"];
 /// No paragraph is wider, laid out on one line: no finding says as much, hostile names do.
 const PARAGRAPH: usize = 600;
 
@@ -62,11 +65,13 @@ const PARAGRAPH: usize = 600;
 pub struct Page<'a> {
     pub options: &'a ShowOptions,
     text: String,
+    /// Whether there is a time above that its mark does not stand below yet.
+    unmarked: Cell<bool>,
 }
 
 impl<'a> Page<'a> {
     pub fn new(options: &'a ShowOptions) -> Page<'a> {
-        Page { options, text: String::new() }
+        Page { options, text: String::new(), unmarked: Cell::new(false) }
     }
 
     /// A text in a tone, where there is colour.
@@ -82,8 +87,9 @@ impl<'a> Page<'a> {
         self.text.push('\n');
     }
 
-    /// A blank line, but none at the top.
+    /// A blank line, but none at the top. The section above is over: whose times were in it is said.
     pub fn gap(&mut self) {
+        self.mark();
         if !self.text.is_empty() {
             self.text.push('\n');
         }
@@ -96,9 +102,18 @@ impl<'a> Page<'a> {
         self.line(&heading);
     }
 
+    /// Where times that are not the system's own were shown since the last mark: one line that says so.
+    fn mark(&mut self) {
+        let Some(mark) = self.options.timebase.mark().filter(|_| self.unmarked.take()) else { return };
+        self.paragraph("  ", "  ", Tone::Faint, mark);
+    }
+
     /// A paragraph wrapped at the width; `first` begins it, `hang` its further lines. Walls of text are cut.
     pub fn paragraph(&mut self, first: &str, hang: &str, tone: Tone, text: &str) {
         let text = &format::clipped(text, PARAGRAPH, self.options.ascii);
+        if TIMES.iter().any(|unit| text.contains(unit)) {
+            self.unmarked.set(true);
+        }
         let width = self.options.width.saturating_sub(format::width_of(hang)).max(20);
         for (k, line) in wrap(text, width).into_iter().enumerate() {
             let line = self.paint(tone, &line);
@@ -113,6 +128,7 @@ impl<'a> Page<'a> {
 
     /// A latency or deviation in ns, in the unit of the page.
     pub fn latency(&self, ns: f64) -> String {
+        self.unmarked.set(true);
         match self.options.unit {
             Unit::Micros => format::micros_f64(ns),
             Unit::Nanos if ns.fract() == 0.0 || ns.abs() >= 1e4 => format!("{ns:.0}"),
@@ -120,15 +136,17 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The name of that unit.
-    pub fn unit(&self) -> &'static str {
-        match self.options.unit {
+    /// The name of that unit, with whose time it is: `µs`, `virtual µs`.
+    pub fn unit(&self) -> String {
+        let unit = match self.options.unit {
             Unit::Micros => self.either("µs", "us"),
             Unit::Nanos => "ns",
-        }
+        };
+        self.options.timebase.unit(unit)
     }
 
-    pub fn finish(self) -> String {
+    pub fn finish(mut self) -> String {
+        self.mark();
         if self.options.ascii { to_ascii(&self.text) } else { self.text }
     }
 }

@@ -10,6 +10,7 @@ const NAME_WIDTH: usize = 60;
 
 /// All of them; with every gate where `gates` are asked for.
 pub fn tails(tails: &Tails, gates: bool, options: &ShowOptions) -> String {
+    let options = &options.in_time(tails.timebase);
     let mut out = Page::new(options);
     for one in &tails.series {
         series(&mut out, one, gates);

@@ -24,7 +24,7 @@ pub fn worst_explained(all: &Explanations, options: &ShowOptions) -> String {
     out.heading("worst samples explained");
     let columns = vec![
         Column::left("series", 0),
-        Column::right(out.unit(), 0),
+        Column::right(&out.unit(), 0),
         Column::right("of which", 0),
         Column::left("cause", 0),
         Column::left("who", 1),

@@ -77,3 +77,11 @@ pub fn assert_drawn(seen: &Seen, plots: usize) {
     assert!(seen.document.contains(&format!("data-ready=\"plots:{plots}\"")), "not all plots were drawn: {root}");
     assert!(seen.document.contains("data-errors=\"0\""), "the script failed: {root}");
 }
+
+/// The page with a script of the test's own, which its policy would not let run: for what a reader does with the mouse.
+pub fn driven(page: &str, script: &str) -> String {
+    let (before, policy) = page.split_once("<meta http-equiv=\"Content-Security-Policy\"").expect("a policy");
+    let (_, after) = policy.split_once('>').unwrap();
+    let (body, end) = after.rsplit_once("</body>").expect("an end");
+    format!("{before}{body}<script>{script}</script></body>{end}")
+}

@@ -6,8 +6,8 @@ use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::labs::schedule;
 use crate::output;
-use punctual_bundle::Bundle;
 use punctual_bundle::lab::{self, CellDocument, SeedDocument};
+use punctual_bundle::{Bundle, Timebase};
 use punctual_host::task::children;
 use punctual_report::format::{micros, plain};
 use std::path::{Path, PathBuf};
@@ -101,11 +101,12 @@ fn replayed(experiment: &Path, output: &Path, plain: bool) -> Result<ExitStatus,
 fn tell(args: &Args, cell: &CellDocument, seed: &SeedDocument, replay: &Bundle) -> Ending {
     let recorded = seed.runs.first().and_then(|run| run.digest.as_deref());
     let same = recorded.is_some() && recorded == punctual_analyze::summarize(replay).digest.as_deref();
-    let exact = cell.target.ends_with("virtual time");
+    let exact = cell.timebase() == Timebase::Virtual;
     let before = seed.series.iter().filter_map(|series| series.max).max();
     let after = replay.series().filter_map(|(_, series)| series.state.data.max).max();
+    let unit = cell.timebase().unit("µs");
     let worst =
-        |max: Option<punctual_core::Nanos>| max.map_or("nothing".to_owned(), |max| format!("{} µs", micros(max)));
+        |max: Option<punctual_core::Nanos>| max.map_or("nothing".to_owned(), |max| format!("{} {unit}", micros(max)));
     let (before, after) = (worst(before.map(punctual_core::Nanos)), worst(after));
     let words = match (same, exact, args.plain) {
         (true, _, true) => format!("the same to the last sample: worst {after}"),

@@ -2,7 +2,7 @@
 
 use super::{devices, programs};
 use crate::exit::Failure;
-use crate::targets::Errand;
+use crate::targets::{Errand, timebase};
 use punctual_bundle::RanOn;
 use punctual_core::Nanos;
 use punctual_host::environment::Environment;
@@ -24,13 +24,6 @@ const TIMEOUT_FACTOR: u32 = 20;
 
 /// What figures of an imitated Raspberry Pi do not say.
 const RASPI: &str = "QEMU's Raspberry Pi 3: the board's devices and device tree, not its speed (docs/targets.md)";
-/// What figures in virtual time do not say.
-const VIRTUAL_TIME: &str = "virtual time: 1 instruction = 8 ns; no caches, no frequency changes, no firmware interrupts, no second CPU: \
-                            these figures compare software paths, they are no hardware's latencies";
-/// What figures of a translated machine do not say.
-const TCG: &str = "translated by QEMU in this system's time: these figures hold the host's noise and QEMU's, they are no hardware's latencies";
-/// What figures of a machine on the host's processor do not say.
-const KVM: &str = "a virtual machine in this system's time: what the host does to it is in these figures";
 
 /// A machine ready to run.
 pub struct Machine {
@@ -121,14 +114,14 @@ impl Machine {
         facts.push(("command line".to_owned(), result.cmdline.clone()));
         facts.extend(self.facts.iter().cloned());
         facts.push(("QEMU".to_owned(), result.emulator.clone()));
-        let (time, limit) = match self.accel {
-            Acceleration::VirtualTime => ("virtual: 1 instruction = 8 ns (icount shift=3)", VIRTUAL_TIME),
-            Acceleration::Tcg => ("the host's, translated (tcg)", TCG),
-            Acceleration::Kvm => ("the host's, on its processor (kvm)", KVM),
+        let time = match self.accel {
+            Acceleration::VirtualTime => "virtual: 1 instruction = 8 ns (icount shift=3)",
+            Acceleration::Tcg => "the host's, translated (tcg)",
+            Acceleration::Kvm => "the host's, on its processor (kvm)",
         };
         facts.push(("time".to_owned(), time.to_owned()));
         let board = (self.guest.board == punctual_lab::Board::Raspi3b).then_some(RASPI);
-        let limits = [limit].into_iter().chain(board).map(str::to_owned).collect();
+        let limits = timebase(self.accel).limit().into_iter().chain(board).map(str::to_owned).collect();
         RanOn {
             kind: "vm".to_owned(),
             name: self.title.clone(),
@@ -150,8 +143,7 @@ fn kernel(vm: &VmPlan, arch: Arch) -> Result<(Kernel, String), LabError> {
             (Kernel::at(image, modules.clone(), arch), image.to_string_lossy().into_owned())
         }
     };
-    let accel = if vm.accel == Acceleration::VirtualTime { "virtual time" } else { vm.accel.word() };
-    Ok((kernel, format!("the kernel {name}, {accel}")))
+    Ok((kernel, format!("the kernel {name}, {}", timebase(vm.accel).name())))
 }
 
 fn there(path: &Path, is: bool, what: &str) -> Result<(), LabError> {

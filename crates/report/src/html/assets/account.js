@@ -23,7 +23,7 @@ function stacked({ parts, series }) {
         series: [{}, { stroke: "transparent", points: { show: false } }],
         scales: { y: { distr: 3, log: 10, range: () => range } },
         axes: [
-          { label: "latency", size: 34 * size.k, ...logAxis([from, to], size.width / size.k - 76, 54) },
+          { label: timed("latency"), size: 34 * size.k, ...logAxis([from, to], size.width / size.k - 76, 54) },
           { size: 52 * size.k, label: "samples", ...logAxis(range, size.height / size.k - 60, 24), values: (u, ticks) => ticks.map(countTick) },
         ],
         draw(u) {

@@ -56,6 +56,9 @@ function span(ns, digits = 4) {
   return trimmed(ns / 1e9, digits) + " s";
 }
 
+/** The title of an axis of times, with whose time it is. */
+function timed(title) { return data.timebase ? `${title} (${data.timebase})` : title; }
+
 /** Microseconds as in the tables, exact to the nanosecond. */
 function micros(ns) {
   return (ns / 1e3).toLocaleString("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 3 }) + " µs";

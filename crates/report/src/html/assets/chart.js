@@ -145,7 +145,7 @@ function logAxis([min, max], length, apart) {
 /** A vertical latency axis. */
 function latencyAxis(log, range, size) {
   return {
-    label: "latency",
+    label: timed("latency"),
     size: 66 * size.k,
     ...(log ? logAxis(range, size.height / size.k - 60, 24) : { values: (u, ticks) => ticks.map((tick) => span(tick, 5)) }),
   };

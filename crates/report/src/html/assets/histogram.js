@@ -33,7 +33,7 @@ function histogram() {
         scales: { y: { distr: 3, log: 10, range: () => range } },
         axes: [
           {
-            label: "latency",
+            label: timed("latency"),
             size: 34 * size.k,
             space: 76 * size.k,
             ...(state.log ? logAxis([min, max], size.width / size.k - 76, 54) : { values: (u, ticks) => ticks.map((tick) => span(tick, 5)) }),

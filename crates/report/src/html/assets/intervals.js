@@ -25,7 +25,7 @@ function intervalHistograms(all) {
         series: [{}, { stroke: colour("h0"), fill: faded(colour("h0"), 22), width: 1.4 * size.k, paths: uPlot.paths.bars({ size: [1, 40 * size.k] }), points: { show: false } }],
         scales: { y: { distr: 3, log: 10, range: () => [0.5, high] } },
         axes: [
-          { label: "took", size: 34 * size.k, ...logAxis([from, to], size.width / size.k - 90, 64) },
+          { label: timed("took"), size: 34 * size.k, ...logAxis([from, to], size.width / size.k - 90, 64) },
           { label: "how often", log: true, size: 66 * size.k, values: (u, marks) => marks.map(countTick) },
         ],
       };
@@ -61,7 +61,7 @@ function valueCurves(all) {
         bands: [{ series: [3, 1], fill: faded(main, 18) }],
         scales: { y: { range: () => [low - margin, high + margin] } },
         axes: [
-          { label: "time since the recording began", size: 34 * size.k, space: 60 * size.k, values: (u, marks) => marks.map((at) => trimmed(at, 6) + " s") },
+          { label: timed("time since the recording began"), size: 34 * size.k, space: 60 * size.k, values: (u, marks) => marks.map((at) => trimmed(at, 6) + " s") },
           { label: "value", size: 76 * size.k },
         ],
       };

@@ -65,7 +65,7 @@ function timeline() {
         bands: [{ series: [3, 1], fill: faded(main, 18) }],
         scales: { y: { distr: state.log ? 3 : 1, log: 10, range: () => range } },
         axes: [
-          { label: selected().time.since_phase ? "time since the phase began" : "time since the series began", size: 34 * size.k, space: 60 * size.k, values: (u, ticks) => ticks.map((tick) => seconds(tick, u)) },
+          { label: timed(selected().time.since_phase ? "time since the phase began" : "time since the series began"), size: 34 * size.k, space: 60 * size.k, values: (u, ticks) => ticks.map((tick) => seconds(tick, u)) },
           latencyAxis(state.log, range, size),
         ],
         draw: (u) => {

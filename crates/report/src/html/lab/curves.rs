@@ -44,7 +44,7 @@ pub fn content<'a>(
             together_corrected: Vec::new(),
         });
     }
-    Content { groups, lines, labels: Vec::new(), left_out, apart: true }
+    Content { groups, lines, labels: Vec::new(), left_out, timebase: lab.timebase(), apart: true }
 }
 
 fn line<'a>(
@@ -101,6 +101,8 @@ pub fn of_first_group<'a>(content: &Content<'a>, curves: &[Curve]) -> (Content<'
         zero: line.zero,
         since_phase: line.since_phase,
     });
-    let content = Content { groups: Vec::new(), lines: lines.collect(), labels: Vec::new(), left_out: 0, apart: true };
+    let (groups, labels) = (Vec::new(), Vec::new());
+    let content =
+        Content { groups, lines: lines.collect(), labels, left_out: 0, timebase: content.timebase, apart: true };
     (content, curves[..first].to_vec())
 }

@@ -1,5 +1,6 @@
 //! Heat maps: for each series, the worst case and the percentiles over the axes.
 
+use super::tables::figures_place;
 use crate::format::micros_f64;
 use crate::html::table::{Cell, Column, Table};
 use crate::html::text::name;
@@ -49,14 +50,14 @@ fn table(lab: &LabDocument, series: &(String, String), rows: &[AxisDocument], ac
             let scale = Scale::of(lab, series, metric);
             cells.extend(values.iter().map(|value| {
                 let found = cell_of(lab, rows, key, across, *value);
-                found.map_or(Cell::default(), |cell| of_cell(cell, series, metric, &scale))
+                found.map_or(Cell::default(), |(number, cell)| of_cell(lab, number, cell, series, metric, &scale))
             }));
         }
         cells
     };
     Table {
         caption: format!(
-            "{}: latency in µs; within each figure the colour goes from its smallest to its largest, by factors.",
+            "{}: latency in µs; within each figure the colour goes from its smallest to its largest, by factors. A figure leads to all of its cell.",
             name(&format!("{}/{}", series.0, series.1))
         ),
         columns,
@@ -83,19 +84,31 @@ fn cell_of<'a>(
     key: &[String],
     across: Option<&AxisDocument>,
     value: Option<&String>,
-) -> Option<&'a CellDocument> {
-    lab.cells.iter().find(|cell| {
+) -> Option<(usize, &'a CellDocument)> {
+    lab.cells.iter().enumerate().find(|(_, cell)| {
         rows.iter().zip(key).all(|(axis, wanted)| cell.axes.get(&axis.name).is_some_and(|own| own == wanted))
             && across.is_none_or(|axis| cell.axes.get(&axis.name) == value)
     })
 }
 
-fn figure(cell: &CellDocument, series: &(String, String), metric: &str) -> Option<i64> {
-    let found = cell.series.iter().find(|one| (&one.figures.phase, &one.figures.series) == (&series.0, &series.1));
-    found.and_then(|one| value(&one.figures, metric))
+/// The place of a series among those of a cell.
+fn place_of(cell: &CellDocument, series: &(String, String)) -> Option<usize> {
+    cell.series.iter().position(|one| (&one.figures.phase, &one.figures.series) == (&series.0, &series.1))
 }
 
-fn of_cell(cell: &CellDocument, series: &(String, String), metric: &str, scale: &Scale) -> Cell {
+fn figure(cell: &CellDocument, series: &(String, String), metric: &str) -> Option<i64> {
+    place_of(cell, series).and_then(|place| value(&cell.series[place].figures, metric))
+}
+
+/// A figure, which leads to all figures of its cell.
+fn of_cell(
+    lab: &LabDocument,
+    number: usize,
+    cell: &CellDocument,
+    series: &(String, String),
+    metric: &str,
+    scale: &Scale,
+) -> Cell {
     let Some(ns) = figure(cell, series, metric) else {
         return match cell.state {
             CellState::Failed => Cell::missing("failed"),
@@ -106,6 +119,7 @@ fn of_cell(cell: &CellDocument, series: &(String, String), metric: &str, scale: 
     let mut made = Cell {
         class: scale.class(ns),
         exact: Some(format!("{ns} ns, {}", cell.name)),
+        leads_to: place_of(cell, series).and_then(|place| figures_place(lab, number, place)),
         ..Cell::figure(micros_f64(ns as f64), ns as f64)
     };
     if metric == "max" && verdict_of(cell, series) == Some(VerdictWord::NotMet) {
@@ -116,8 +130,11 @@ fn of_cell(cell: &CellDocument, series: &(String, String), metric: &str, scale: 
 
 /// The worst verdict on a series of a cell.
 fn verdict_of(cell: &CellDocument, series: &(String, String)) -> Option<VerdictWord> {
-    let found = cell.series.iter().find(|one| (&one.figures.phase, &one.figures.series) == (&series.0, &series.1))?;
-    found.requirements.iter().map(|r| r.verdict).find(|verdict| *verdict == VerdictWord::NotMet)
+    cell.series[place_of(cell, series)?]
+        .requirements
+        .iter()
+        .map(|r| r.verdict)
+        .find(|verdict| *verdict == VerdictWord::NotMet)
 }
 
 /// Colours by the logarithm of a latency, from the smallest to the largest of all cells.

@@ -37,19 +37,33 @@ fn bounded(caption: String, rows: &mut Vec<Vec<Cell>>) -> String {
     if more > 0 { format!("{caption} {more} more rows are in lab.json.") } else { caption }
 }
 
+/// Where the figures of a series of a cell stand, by their numbers; `None` where the table has no room for them.
+pub fn figures_place(lab: &LabDocument, cell: usize, series: usize) -> Option<String> {
+    let row = lab.cells[..cell].iter().map(|before| before.series.len()).sum::<usize>() + series;
+    (row < ROWS).then(|| format!("figures-{row}"))
+}
+
+/// Where verdict and bundle of a cell stand.
+fn cell_place(number: usize) -> Option<String> {
+    (number < ROWS).then(|| format!("cell-{number}"))
+}
+
 /// Every figure of every cell.
 pub fn figures(lab: &LabDocument) -> Table {
     let columns =
         ["Samples", "Min", "Mean", "Median", "Mode", "Std dev", "p99", "p99.9", "p99.99", "Max", "Overruns", "Lost"];
     let mut all = vec![Column::text("Cell"), Column::text("Series")];
     all.extend(columns.map(Column::figures));
-    let each = lab.cells.iter().flat_map(|cell| cell.series.iter().map(move |series| (cell, series)));
-    let row = |(cell, series): (&CellDocument, &CellSeries)| {
+    let each = lab.cells.iter().enumerate();
+    let each = each.flat_map(|(k, cell)| (0..cell.series.len()).map(move |series| (k, cell, series)));
+    let row = |(number, cell, series): (usize, &CellDocument, usize)| {
+        let places = (figures_place(lab, number, series), cell_place(number));
+        let series = &cell.series[series];
         let f = &series.figures;
         let percentile = |key: &str| whole(f.percentiles.get(key).copied());
         let losses = |n: Option<u64>| n.map_or(Cell::missing("unknown"), Cell::count);
         vec![
-            Cell::text(name(&cell.name)),
+            Cell::text(name(&cell.name)).at(places.0).to(places.1),
             Cell::text(title(series)),
             Cell::count(f.count),
             whole(f.min),
@@ -201,7 +215,7 @@ pub fn seeds(lab: &LabDocument, directory: &str) -> Option<Table> {
 
 /// Verdict, digest and time of each cell.
 pub fn cells(lab: &LabDocument, directory: &str) -> Table {
-    let row = |cell: &CellDocument| {
+    let row = |(number, cell): (usize, &CellDocument)| {
         let took: Vec<i64> = cell.seeds.iter().flat_map(|seed| &seed.runs).filter_map(|run| run.took).collect();
         let mean = took.iter().sum::<i64>().checked_div(took.len() as i64);
         let bundle = cell.bundle.as_ref().map_or(Cell::missing("none"), |bundle| Cell {
@@ -209,7 +223,7 @@ pub fn cells(lab: &LabDocument, directory: &str) -> Table {
             ..Cell::text(name(&format!("{directory}/{bundle}")))
         });
         vec![
-            Cell::text(name(&cell.name)),
+            Cell::text(name(&cell.name)).at(cell_place(number)),
             verdict(cell),
             equality(cell),
             cell.digest.as_ref().map_or(Cell::missing("none"), |digest| Cell {
@@ -223,7 +237,7 @@ pub fn cells(lab: &LabDocument, directory: &str) -> Table {
             bundle,
         ]
     };
-    let mut rows: Vec<Vec<Cell>> = lab.cells.iter().map(row).collect();
+    let mut rows: Vec<Vec<Cell>> = lab.cells.iter().enumerate().map(row).collect();
     let columns = vec![
         Column::text("Cell"),
         Column::text("Verdict"),

@@ -1,0 +1,131 @@
+//! Whose time the figures of a run are in, and what must therefore stand beside each of them.
+
+use crate::ran_on::RanOn;
+use serde::{Deserialize, Serialize};
+
+/// The time that a run was measured in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Timebase {
+    /// That of the system whose figures they are: nothing to be said.
+    #[default]
+    Own,
+    /// Counted in the instructions of a virtual machine.
+    Virtual,
+    /// The time of this system, in a machine that it translates.
+    Emulated,
+    /// The time of this system, in a machine on its processor.
+    Guest,
+    /// Not all in the same.
+    Mixed,
+}
+
+impl Timebase {
+    /// The virtual machines' own, with the words that names of targets end with.
+    const NAMED: [(Timebase, &'static str); 3] =
+        [(Timebase::Virtual, "virtual time"), (Timebase::Emulated, "tcg"), (Timebase::Guest, "kvm")];
+
+    /// That of a run on a target, or here.
+    pub fn of(target: Option<&RanOn>) -> Timebase {
+        target.filter(|target| target.kind == "vm").map_or(Timebase::Own, |target| Timebase::of_machine(&target.name))
+    }
+
+    /// That of a virtual machine of this name. Where the name does not tell, it is at least no hardware's.
+    pub fn of_machine(name: &str) -> Timebase {
+        Timebase::NAMED.iter().find(|(_, word)| name.ends_with(word)).map_or(Timebase::Guest, |(time, _)| *time)
+    }
+
+    /// That of all these together.
+    pub fn together(all: impl IntoIterator<Item = Timebase>) -> Timebase {
+        let join = |one, other| if one == other { one } else { Timebase::Mixed };
+        all.into_iter().reduce(join).unwrap_or_default()
+    }
+
+    /// What names of targets end with.
+    pub fn name(self) -> &'static str {
+        Timebase::NAMED.iter().find(|(time, _)| *time == self).map_or("", |(_, word)| word)
+    }
+
+    /// The word before every unit: `virtual` of `virtual µs`.
+    pub fn word(self) -> Option<&'static str> {
+        match self {
+            Timebase::Own => None,
+            Timebase::Virtual => Some("virtual"),
+            Timebase::Emulated => Some("emulated"),
+            Timebase::Guest => Some("guest"),
+            Timebase::Mixed => Some("mixed"),
+        }
+    }
+
+    /// A unit of it: `virtual µs`.
+    pub fn unit(self, unit: &str) -> String {
+        self.word().map_or(unit.to_owned(), |word| format!("{word} {unit}"))
+    }
+
+    /// One line for below every table and plot, so that what is cut out of its page still says it.
+    pub fn mark(self) -> Option<&'static str> {
+        match self {
+            Timebase::Own => None,
+            Timebase::Virtual => {
+                Some("virtual time: 8 ns an instruction; it compares software paths and is no hardware's latency")
+            }
+            Timebase::Emulated => {
+                Some("emulated (tcg): the noise of QEMU and of its host is in these figures; they are no hardware's")
+            }
+            Timebase::Guest => Some("guest (virtual machine): what its host did meanwhile is in these figures"),
+            Timebase::Mixed => Some(
+                "mixed: some of these times are virtual or of a virtual machine, and do not compare with the others",
+            ),
+        }
+    }
+
+    /// What figures in it are and what they are not, at length.
+    pub fn limit(self) -> Option<&'static str> {
+        match self {
+            Timebase::Own | Timebase::Mixed => None,
+            Timebase::Virtual => Some(
+                "virtual time: 1 instruction = 8 ns; no caches, no frequency changes, no firmware interrupts, no second CPU: these figures compare \
+                 software paths (preemption model, lock, driver, configuration), they are no hardware's latencies; any change of the kernel's \
+                 command line, of memory or of files in the guest is another timeline: a claim about a kernel needs several seeds",
+            ),
+            Timebase::Emulated => Some(
+                "translated by QEMU in this system's time (tcg), not deterministic: these figures hold the host's noise and QEMU's, milliseconds in the worst \
+                 case on every kernel; they show behaviour and are no hardware's latencies",
+            ),
+            Timebase::Guest => Some(
+                "a virtual machine in this system's time (kvm), not deterministic: what the host and its hypervisor did meanwhile is in these figures",
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_targets_tell_their_time() {
+        for (time, _) in Timebase::NAMED {
+            assert_eq!(Timebase::of_machine(&format!("the kernel 6.1-rt, {}", time.name())), time);
+        }
+        assert_eq!(Timebase::of_machine("something new"), Timebase::Guest);
+        assert_eq!(Timebase::of(None), Timebase::Own);
+    }
+
+    #[test]
+    fn different_times_together_are_mixed() {
+        use Timebase::{Mixed, Own, Virtual};
+        assert_eq!(Timebase::together([]), Own);
+        assert_eq!(Timebase::together([Virtual, Virtual]), Virtual);
+        assert_eq!(Timebase::together([Virtual, Own, Own]), Mixed);
+        assert_eq!(Timebase::together([Virtual, Own, Virtual]), Mixed);
+    }
+
+    #[test]
+    fn whatever_is_not_the_systems_own_is_marked() {
+        for time in [Timebase::Virtual, Timebase::Emulated, Timebase::Guest, Timebase::Mixed] {
+            assert!(time.mark().is_some_and(|mark| mark.starts_with(time.word().unwrap())));
+        }
+        assert_eq!((Timebase::Own.word(), Timebase::Own.mark()), (None, None));
+    }
+}

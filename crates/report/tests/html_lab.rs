@@ -1,0 +1,216 @@
+//! The page of a lab in a real browser without head: every curve is drawn, the legend switches one off, the heat map leads to the
+//! figures, it opens beside a server that hears nothing, and hostile names stay text.
+
+#[path = "browser/mod.rs"]
+mod browser;
+#[path = "html/mod.rs"]
+mod support;
+
+use browser::{assert_drawn, driven, open};
+use punctual_bundle::Bundle;
+use punctual_bundle::lab::{
+    AxisDocument, CellDocument, CellSeries, CellState, LabDocument, RunDocument, SCHEMA, SeedDocument, SeriesFigures,
+};
+use punctual_bundle::summary::SeriesSummary;
+use punctual_report::html;
+use scraper::{Html, Selector};
+use std::net::TcpListener;
+use std::path::Path;
+use support::hostile_names;
+use support::synthetic::{Load, Recipe, write};
+
+/// A lab of one axis with these values, of two series each, and its bundles.
+fn lab(
+    directory: &Path,
+    name: &str,
+    axis: &str,
+    values: &[String],
+    target: &str,
+) -> (LabDocument, Vec<Option<Bundle>>) {
+    std::fs::create_dir_all(directory).unwrap();
+    let bundles: Vec<Bundle> = (0..values.len())
+        .map(|k| {
+            let phases = vec![("main".into(), if k % 2 == 0 { Load::Idle } else { Load::Loaded })];
+            let recipe = Recipe { cpus: 2, samples: 2_000, phases, seed: 1 + k as u64, ..Recipe::default() };
+            write(&directory.join(format!("b{k}")), &recipe)
+        })
+        .collect();
+    let cells = values.iter().zip(&bundles).map(|(value, bundle)| cell(axis, value, bundle, target)).collect();
+    let document = LabDocument {
+        schema: SCHEMA.into(),
+        punctual: "0".into(),
+        name: name.into(),
+        created: jiff::Timestamp::UNIX_EPOCH,
+        finished: true,
+        axes: vec![AxisDocument { name: axis.into(), values: values.into() }],
+        seeds: Vec::new(),
+        repeat: 1,
+        requirements: Vec::new(),
+        limits: Vec::new(),
+        published: Vec::new(),
+        cells,
+        verdict: None,
+    };
+    (document, bundles.into_iter().map(Some).collect())
+}
+
+fn cell(axis: &str, value: &str, bundle: &Bundle, target: &str) -> CellDocument {
+    let summary = punctual_analyze::summarize(bundle);
+    let figures: Vec<SeriesFigures> = summary.phases[0].series.iter().map(|series| figures(series)).collect();
+    let run = RunDocument { bundle: Some(value.into()), digest: None, took: None, exit_code: Some(0), failure: None };
+    let seed =
+        SeedDocument { seed: None, experiment: value.into(), runs: vec![run], verdict: None, series: figures.clone() };
+    let series = figures.into_iter().map(|figures| CellSeries {
+        figures,
+        modes: Vec::new(),
+        worst_seed: None,
+        best_max: None,
+        requirements: Vec::new(),
+    });
+    CellDocument {
+        name: value.into(),
+        axes: [(axis.to_owned(), value.to_owned())].into(),
+        target: target.into(),
+        state: CellState::Done,
+        bundle: Some(value.into()),
+        digest: None,
+        repeats: Vec::new(),
+        equal: None,
+        verdict: None,
+        series: series.collect(),
+        seeds: vec![seed],
+        trouble: Vec::new(),
+    }
+}
+
+fn figures(series: &SeriesSummary) -> SeriesFigures {
+    SeriesFigures {
+        phase: "main".into(),
+        series: series.name.clone(),
+        measure: "timer".into(),
+        count: series.count,
+        lost: series.lost,
+        overruns: series.overruns,
+        min: series.min,
+        mean: series.mean,
+        median: series.percentiles.get("50").copied(),
+        max: series.max,
+        stddev: series.stddev,
+        percentiles: series.percentiles.clone(),
+    }
+}
+
+const VALUES: [&str; 3] = ["6.1", "6.1-rt", "6.12"];
+
+fn page(directory: &Path, target: &str) -> String {
+    let (document, bundles) = lab(directory, "quick", "kernel", &VALUES.map(String::from), target);
+    html::lab(&document, &bundles, "quick").unwrap()
+}
+
+#[test]
+fn every_curve_is_drawn() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(seen) = open(&page(directory.path(), "this machine"), directory.path()) else { return };
+    assert_drawn(&seen, 2);
+    let document = Html::parse_document(&seen.document);
+    let count = |selector: &str| document.select(&Selector::parse(selector).unwrap()).count();
+    // Two series: the first is chosen, so its three cells are on, in two legends, and the other's are off.
+    for legend in ["#histogram-legend", "#percentiles-legend"] {
+        let pressed = |state: &str| count(&format!("{legend} [aria-pressed={state}]"));
+        assert_eq!((pressed("true"), pressed("false")), (3, 3), "{legend}");
+    }
+    assert_eq!(count("#histogram-controls label:first-child option"), 2, "a choice of the series");
+    assert_eq!(
+        count("#histogram-still svg path.h0"),
+        2,
+        "the drawing for browsers without script: a curve and its legend"
+    );
+}
+
+#[test]
+fn the_legend_switches_a_curve_and_the_heat_map_leads_to_the_figures() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = "
+        const said = document.documentElement.dataset;
+        const ink = () => {
+            const canvas = document.querySelector('#histogram-plot canvas');
+            return canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.reduce((sum, byte) => sum + byte, 0);
+        };
+        const pressed = () => document.querySelectorAll('#histogram-legend [aria-pressed=true]').length;
+        const later = (act) => setTimeout(act, 300);
+        later(() => {
+            const before = [pressed(), ink()];
+            document.querySelector('#histogram-legend [aria-pressed=true]').click();
+            later(() => {
+                const off = [pressed(), ink()];
+                document.querySelector('#histogram-legend [aria-pressed=false]').click();
+                later(() => {
+                    const on = [pressed(), ink()];
+                    said.pressed = [before[0], off[0], on[0]];
+                    said.drawn = [before[1] !== off[1], before[1] === on[1]];
+                    const cells = [...document.querySelectorAll('.heat td a')];
+                    said.heat = cells.length;
+                    said.astray = cells.filter((a) => !document.getElementById(a.hash.slice(1))).length;
+                    const worst = cells[0];
+                    worst.click();
+                    const row = document.querySelector(':target').closest('tr');
+                    said.led = location.hash + ' ' + row.innerText.includes(worst.textContent);
+                    row.querySelector('a').click();
+                    said.bundle = document.querySelector(':target').closest('tr').innerText.includes('quick/6.1');
+                });
+            });
+        });";
+    let Some(seen) = open(&driven(&page(directory.path(), "this machine"), script), directory.path()) else { return };
+    assert_drawn(&seen, 2);
+    let root = seen.document.split("<body").next().unwrap();
+    let root = &root[..root.find('>').map_or(root.len(), |_| root.len().min(1_200))];
+    let said = |what: &str| assert!(root.contains(what), "{what}: {root}");
+    said("data-pressed=\"3,2,3\"");
+    said("data-drawn=\"true,true\"");
+    // Worst case, p99, median and minimum of three cells and two series.
+    said("data-heat=\"24\"");
+    said("data-astray=\"0\"");
+    said("data-led=\"#figures-0 true\"");
+    said("data-bundle=\"true\"");
+}
+
+#[test]
+fn nothing_hostile_runs_and_nothing_is_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    let url = format!("http://{}", server.local_addr().unwrap());
+    let names = hostile_names(&url);
+    let (mut document, bundles) = lab(directory.path(), &names[0], &names[1], &names, &names[2]);
+    document.limits = names.clone();
+    document.cells.iter_mut().for_each(|cell| cell.trouble = names[..4].to_vec());
+    let page = html::lab(&document, &bundles, &names[4]).unwrap();
+    assert!(page.contains(&server.local_addr().unwrap().to_string()), "the bait is in the page");
+    let Some(seen) = open(&page, directory.path()) else { return };
+    assert_drawn(&seen, 2);
+    assert!(!seen.document.contains("data-harmed"), "a hostile name ran as script");
+    let asked = server.accept();
+    assert!(asked.is_err(), "somebody asked {url} for something: {asked:?}");
+}
+
+/// Whoever cuts one table or one plot out of the page still sees whose time it is in.
+#[test]
+fn virtual_time_is_said_beside_every_table_and_plot() {
+    let directory = tempfile::tempdir().unwrap();
+    let mark = punctual_bundle::Timebase::Virtual.mark().unwrap();
+    let count = |page: &str, selector: &str| {
+        let told = |element: &scraper::ElementRef| element.text().collect::<String>().contains(mark);
+        let document = Html::parse_document(page);
+        let selector = Selector::parse(selector).unwrap();
+        (document.select(&selector).filter(told).count(), document.select(&selector).count())
+    };
+    let own = page(&directory.path().join("own"), "this machine");
+    assert!(!own.contains("virtual time:"));
+    let page = page(&directory.path().join("virtual"), "virtual machine, virtual time");
+    assert_eq!(count(&page, "figcaption"), (2, 2));
+    // Two heat maps, figures and effects; the table of cells holds no latency.
+    assert_eq!(count(&page, "caption"), (4, 5));
+    assert!(page.contains(">latency (virtual)</text>"), "the drawing's axis");
+    let Some(seen) = open(&page, directory.path()) else { return };
+    assert_drawn(&seen, 2);
+}
