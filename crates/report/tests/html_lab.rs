@@ -56,7 +56,7 @@ fn lab(
 
 fn cell(axis: &str, value: &str, bundle: &Bundle, target: &str) -> CellDocument {
     let summary = punctual_analyze::summarize(bundle);
-    let figures: Vec<SeriesFigures> = summary.phases[0].series.iter().map(|series| figures(series)).collect();
+    let figures: Vec<SeriesFigures> = summary.phases[0].series.iter().map(figures).collect();
     let run = RunDocument { bundle: Some(value.into()), digest: None, took: None, exit_code: Some(0), failure: None };
     let seed =
         SeedDocument { seed: None, experiment: value.into(), runs: vec![run], verdict: None, series: figures.clone() };

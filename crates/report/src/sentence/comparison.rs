@@ -160,7 +160,7 @@ mod tests {
             superiority: None,
             resolution: 0,
         };
-        let side = |label: &str| Side { label: label.into(), runs: vec!["x".into()] };
+        let side = |label: &str| Side { label: label.into(), runs: vec!["x".into()], timebase: Default::default() };
         let comparison = Comparison {
             schema: SCHEMA.into(),
             sides: vec![side("A"), side("B")],
