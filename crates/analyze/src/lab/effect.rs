@@ -209,13 +209,13 @@ mod tests {
             // Less Euler's constant, the mean of Gumbel's distribution.
             let gumbel = |random: &mut Random| -(-random.unit().ln()).ln() - 0.577_215_664_901_532_9;
             let bell = |random: &mut Random| (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
-            let mut pair = |k: usize| {
+            let pair = |k: usize| {
                 let of_pair = self.interaction * bell(random);
                 let first = if k == 0 { self.first } else { 1.0 };
                 let mut seed = || self.spread.1 * gumbel(random) - self.spread.0 * gumbel(random);
                 (0..self.seeds).map(|_| of_pair + first * seed()).collect()
             };
-            (0..self.pairs).map(|k| pair(k)).collect()
+            (0..self.pairs).map(pair).collect()
         }
 
         /// The share of intervals that hold the true effect, none.
