@@ -6,14 +6,12 @@ use crate::guest::{Accel, Progress, Wish};
 use crate::outcome::Phase;
 use crate::ports::Status;
 use crate::{Arch, Board, LabError, tools};
-use punctual_core::CpuSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// The virtio ports, all from the guest to this machine; each is a file of its name in the run's directory.
@@ -31,6 +29,13 @@ pub const INITRAMFS: &str = "initramfs";
 const OUTPUT_BYTES_MAX: u64 = 1 << 30;
 /// How often the guest is looked after.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Virtual time counts instructions. QEMU records the run, into nothing, for the lock that comes with recording: it keeps
+/// QEMU's main loop from looking whether the virtual CPU is idle, and skipping to the next timer, after a `hlt` and before the
+/// instructions up to there are counted (icount_start_warp_timer against icount_process_data). Without it they are counted
+/// on top whenever the main loop comes in between, and the run parts from its repeats (docs/guests.md).
+const VIRTUAL_TIME: &str =
+    "-accel tcg,thread=single -icount shift=3,sleep=off,rr=record,rrfile=/dev/null -rtc clock=vm,base=2026-01-01";
 
 /// What makes virtual time repeat, beside QEMU's own options: no address randomisation, no calibration against the
 /// emulated hardware, no randomness from it, no random stack offsets (they cost a random number of instructions), and no
@@ -107,7 +112,7 @@ impl Machine<'_> {
         add(match self.accel {
             Accel::Tcg => "-accel tcg,thread=single",
             Accel::Kvm => "-accel kvm",
-            Accel::VirtualTime => "-accel tcg,thread=single -icount shift=3,sleep=off -rtc clock=vm,base=2026-01-01",
+            Accel::VirtualTime => VIRTUAL_TIME,
         });
         add(&self.board.machine(self.arch, self.cpus, self.memory_mb));
         match self.board {
@@ -167,37 +172,11 @@ impl Drop for Running {
     }
 }
 
-/// The programs that start QEMU in their place.
-///
-/// setpriv(1) has the kernel kill it when the calling thread dies, however that comes about (PR_SET_PDEATHSIG).
-///
-/// In virtual time QEMU's threads share one CPU and do not preempt each other (SCHED_BATCH). QEMU's main loop looks whether
-/// the virtual CPU is idle and then skips to the next timer; when it looks just after a `hlt` and before the instructions
-/// up to there are counted (QEMU 7.2: icount_start_warp_timer against icount_process_data), they are counted on top, and
-/// the run parts from its repeats. On one CPU that look all but never falls in between.
-fn wrappers(accel: Accel) -> Result<Vec<OsString>, LabError> {
-    let tool = |name: &str, args: &[&str]| -> Result<Vec<OsString>, LabError> {
-        let program = tools::find(name, "util-linux")?.into_os_string();
-        Ok([program].into_iter().chain(args.iter().map(OsString::from)).collect())
-    };
-    let mut words = tool("setpriv", &["--pdeathsig", "KILL", "--"])?;
-    if accel == Accel::VirtualTime {
-        if let Some(cpu) = next_cpu() {
-            words.extend(tool("taskset", &["-c", &cpu.to_string()])?);
-        }
-        words.extend(tool("chrt", &["--batch", "0"])?);
-    }
-    Ok(words)
-}
-
-/// The CPUs that this process may use, in turn, so that guests at the same time have one each. None where /proc does not
-/// tell: the guest then runs as well, and parts more often.
-fn next_cpu() -> Option<usize> {
-    static TURN: AtomicUsize = AtomicUsize::new(0);
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-    let allowed: Vec<usize> = allowed.parse::<CpuSet>().ok()?.iter().collect();
-    allowed.get(TURN.fetch_add(1, Ordering::Relaxed) % allowed.len().max(1)).copied()
+/// The program that starts QEMU in its place: setpriv(1) has the kernel kill it when the calling thread dies, however that
+/// comes about (PR_SET_PDEATHSIG).
+fn wrapper() -> Result<Vec<OsString>, LabError> {
+    let program = tools::find("setpriv", "util-linux")?.into_os_string();
+    Ok([program].into_iter().chain(["--pdeathsig", "KILL", "--"].map(OsString::from)).collect())
 }
 
 /// Runs QEMU in the run's directory until it ends, its time (the second is that for booting) is up, it has written too much, or whoever looks on wishes it.
@@ -208,10 +187,9 @@ pub fn run(
     watch: &mut dyn FnMut(Progress) -> Wish,
 ) -> Result<Ended, LabError> {
     let qemu = Emulator::find(machine.arch)?;
-    let wrappers = wrappers(machine.accel)?;
     let said = dir.join(QEMU_STDERR);
     let stderr = fs::File::create(&said).map_err(LabError::io("create", &said))?;
-    let mut words = wrappers.into_iter().chain(qemu.command).chain(machine.args()?);
+    let mut words = wrapper()?.into_iter().chain(qemu.command).chain(machine.args()?);
     let first = words.next().unwrap_or_default();
     let mut control = Control::open(dir)?;
     if machine.board == Board::Raspi3b {
@@ -374,7 +352,7 @@ mod tests {
         let line = args.join(" ").replace(" -", "\n-");
         insta::assert_snapshot!(line.split_once("\n-no-reboot\n").unwrap().1, @r"
         -accel tcg,thread=single
-        -icount shift=3,sleep=off
+        -icount shift=3,sleep=off,rr=record,rrfile=/dev/null
         -rtc clock=vm,base=2026-01-01
         -machine raspi3b
         -smp 4

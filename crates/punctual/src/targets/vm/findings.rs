@@ -3,17 +3,13 @@
 use punctual_core::{Finding, Severity};
 use punctual_host::environment::{Environment, PreemptionModel};
 use punctual_lab::{GuestResult, Outcome};
-use punctual_plan::{Acceleration, VmPlan};
-
-/// The oldest QEMU whose virtual time repeats (docs/guests.md).
-const QEMU: u32 = 10;
+use punctual_plan::VmPlan;
 
 /// Everything that is to be said.
 pub fn of(vm: &VmPlan, result: &GuestResult, environment: Option<&Environment>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = result.problems.iter().map(|problem| unprepared(problem)).collect();
     findings.extend(killed_for_memory(result));
     findings.extend(other_preemption(vm, environment));
-    findings.extend((vm.accel == Acceleration::VirtualTime).then(|| old_qemu(result)).flatten());
     findings
 }
 
@@ -53,11 +49,4 @@ fn other_preemption(vm: &VmPlan, environment: Option<&Environment>) -> Option<Fi
         "this kernel does not offer that model at boot (a PREEMPT_RT kernel has one; 6.12 knows no lazy, 7.2 no none or voluntary, \
          arm64's 6.1 ignores it): name the model that is in force",
     ))
-}
-
-fn old_qemu(result: &GuestResult) -> Option<Finding> {
-    let major: u32 = result.emulator.split('.').next()?.parse().ok()?;
-    let message = format!("QEMU {} parts a run from its repeats now and then", result.emulator);
-    let finding = Finding::new("qemu-old", Severity::Warning, "system", message);
-    (major < QEMU).then(|| finding.remedy("compare repeats (--repeat 3), or let apt fetch QEMU 10 (docs/guests.md)"))
 }
