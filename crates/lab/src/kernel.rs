@@ -1,13 +1,15 @@
 //! Kernels to boot: Debian's by name, anyone's by path.
 
-use crate::apt::Suite;
+use crate::apt::{Package, Suite};
 use crate::cache::Cache;
 use crate::{Arch, LabError, image};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The kernel series known by name, each with the suite that has it.
-const SERIES: [(&str, &str); 3] = [("6.1", "bookworm"), ("6.12", "trixie"), ("7.2", "trixie-backports")];
+/// The kernel series of Debian's releases, each with the suite that keeps it.
+const RELEASED: [(&str, &str); 2] = [("6.1", "bookworm"), ("6.12", "trixie")];
+/// Where newer series are looked for, in this order. Each has one series at a time, and goes on to the next within weeks.
+const MOVING: [&str; 3] = ["trixie-backports", "forky", "sid"];
 
 /// The suite that busybox is taken from when the kernel comes by path.
 const ANY_SUITE: &str = "bookworm";
@@ -34,24 +36,55 @@ pub struct Kernel {
 /// A name taken apart: `debian:6.1-rt`.
 #[derive(Debug, PartialEq, Eq)]
 struct DebianName {
-    series: &'static str,
-    suite: &'static str,
+    /// `6.1`: a number, a point and a number.
+    series: String,
     realtime: bool,
 }
 
 impl DebianName {
     fn parse(name: &str) -> Result<DebianName, LabError> {
-        let unknown = || {
-            let known: Vec<String> = SERIES.iter().map(|(s, _)| format!("{s}, {s}-rt")).collect();
-            LabError::Request(format!("`{name}` is not a kernel known by name; known are {}", known.join(", ")))
-        };
         let flavoured = name.strip_prefix("debian:").unwrap_or(name);
         let (series, realtime) = match flavoured.strip_suffix("-rt") {
             Some(series) => (series, true),
             None => (flavoured, false),
         };
-        let (series, suite) = SERIES.into_iter().find(|(known, _)| *known == series).ok_or_else(unknown)?;
-        Ok(DebianName { series, suite, realtime })
+        let is_number = |text: &str| matches!(text.len(), 1..=3) && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !series.split_once('.').is_some_and(|(major, minor)| is_number(major) && is_number(minor)) {
+            let what =
+                "names are like 6.1 and 6.1-rt: Debian's standard kernel of a series, and the one with PREEMPT_RT";
+            return Err(LabError::Request(format!("`{name}` is not a kernel's name; {what}")));
+        }
+        Ok(DebianName { series: series.to_owned(), realtime })
+    }
+
+    /// The suites that may have it.
+    fn suites(&self) -> Vec<&'static str> {
+        match RELEASED.iter().find(|(series, _)| *series == self.series) {
+            Some((_, suite)) => vec![suite],
+            None => MOVING.to_vec(),
+        }
+    }
+
+    fn is_version(&self, version: &str) -> bool {
+        version.strip_prefix(&self.series).is_some_and(|rest| rest.starts_with('.'))
+    }
+
+    /// The suite that has it now, with the packages.
+    fn find<'c>(&self, cache: &'c Cache, arch: Arch) -> Result<(&'static str, Suite<'c>, Vec<Package>), LabError> {
+        let mut seen = Vec::new();
+        for name in self.suites() {
+            let suite = Suite::open(cache, name, arch)?;
+            let family = suite.family(&self.metapackage(arch))?;
+            if self.is_version(&family[0].version) {
+                return Ok((name, suite, family));
+            }
+            seen.push(format!("{name} has {}", family[0].version));
+        }
+        let known: Vec<&str> = RELEASED.iter().map(|(series, _)| *series).collect();
+        Err(LabError::missing(
+            format!("the kernel series {} (Debian's {})", self.series, seen.join(", ")),
+            format!("use one of those, or of {}, or a kernel by path", known.join(" and ")),
+        ))
     }
 
     fn metapackage(&self, arch: Arch) -> String {
@@ -68,19 +101,12 @@ impl Kernel {
     pub fn by_name(name: &str, arch: Arch) -> Result<Kernel, LabError> {
         let debian = DebianName::parse(name)?;
         let cache = Cache::open()?;
-        let suite = Suite::open(&cache, debian.suite, arch)?;
-        let family = suite.family(&debian.metapackage(arch))?;
+        let (from, suite, family) = debian.find(&cache, arch)?;
         let version = family[0].version.clone();
-        if !version.starts_with(&format!("{}.", debian.series)) {
-            return Err(LabError::missing(
-                format!("the kernel series {} ({} now has {version})", debian.series, debian.suite),
-                format!("use another of {}", SERIES.map(|(series, _)| series).join(", ")),
-            ));
-        }
         let tree = suite.unpacked(&family)?;
         let mut kernel = Kernel::in_tree(&tree).ok_or_else(|| LabError::malformed(&tree, "no kernel image in it"))?;
         (kernel.name, kernel.arch) = (name.to_owned(), arch);
-        (kernel.version, kernel.suite) = (Some(version), Some(debian.suite));
+        (kernel.version, kernel.suite) = (Some(version), Some(from));
         kernel.image = unpacked_image(&cache, kernel.image)?;
         Ok(kernel)
     }
@@ -144,11 +170,13 @@ mod tests {
     #[test]
     fn names_say_series_and_flavour() {
         let rt = DebianName::parse("debian:6.1-rt").unwrap();
-        assert_eq!(rt, DebianName { series: "6.1", suite: "bookworm", realtime: true });
-        assert_eq!(rt.metapackage(Arch::Arm64), "linux-image-rt-arm64");
-        assert_eq!(DebianName::parse("debian:6.12").unwrap().metapackage(Arch::Amd64), "linux-image-amd64");
+        assert_eq!(rt, DebianName { series: "6.1".into(), realtime: true });
+        assert_eq!((rt.metapackage(Arch::Arm64).as_str(), rt.suites()), ("linux-image-rt-arm64", vec!["bookworm"]));
+        let newer = DebianName::parse("debian:7.2").unwrap();
+        assert_eq!(newer.metapackage(Arch::Amd64), "linux-image-amd64");
+        assert!(newer.suites().len() > 1 && newer.is_version("7.2.12-1") && !newer.is_version("7.20.1-1"));
         assert_eq!(DebianName::parse("6.1-rt").unwrap(), rt);
-        for wrong in ["", "debian:", "debian:5.10", "debian:6.1-rt-rt", "debian:../etc"] {
+        for wrong in ["", "debian:", "debian:6", "debian:6.1-rt-rt", "debian:../etc", "6.1.5", "6.", ".1", "6.1 "] {
             let Err(LabError::Request(said)) = DebianName::parse(wrong) else { panic!("{wrong}") };
             assert!(said.contains("6.1-rt"), "{said}");
         }
