@@ -6,12 +6,14 @@ use crate::guest::{Accel, Progress, Wish};
 use crate::outcome::Phase;
 use crate::ports::Status;
 use crate::{Arch, Board, LabError, tools};
+use punctual_core::CpuSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// The virtio ports, all from the guest to this machine; each is a file of its name in the run's directory.
@@ -30,12 +32,11 @@ const OUTPUT_BYTES_MAX: u64 = 1 << 30;
 /// How often the guest is looked after.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Virtual time counts instructions. QEMU records the run, into nothing, for the lock that comes with recording: it keeps
+/// In virtual time QEMU records the run, into nothing, for the lock that comes with recording: it keeps
 /// QEMU's main loop from looking whether the virtual CPU is idle, and skipping to the next timer, after a `hlt` and before the
 /// instructions up to there are counted (icount_start_warp_timer against icount_process_data). Without it they are counted
 /// on top whenever the main loop comes in between, and the run parts from its repeats (docs/guests.md).
-const VIRTUAL_TIME: &str =
-    "-accel tcg,thread=single -icount shift=3,sleep=off,rr=record,rrfile=/dev/null -rtc clock=vm,base=2026-01-01";
+const RECORDED: &str = ",rr=record,rrfile=/dev/null";
 
 /// What makes virtual time repeat, beside QEMU's own options: no address randomisation, no calibration against the
 /// emulated hardware, no randomness from it, no random stack offsets (they cost a random number of instructions), and no
@@ -100,6 +101,12 @@ impl Machine<'_> {
         Ok(line)
     }
 
+    /// Whether its virtual time is kept together by recording: not on a Pi, which has four CPUs, on or off, and QEMU records
+    /// one only.
+    fn is_recorded(&self) -> bool {
+        self.board == Board::Usual
+    }
+
     /// QEMU's arguments. All files but the kernel are in the directory that QEMU is started in, so that no path needs
     /// quoting in its options.
     pub fn args(&self) -> Result<Vec<OsString>, LabError> {
@@ -112,8 +119,11 @@ impl Machine<'_> {
         add(match self.accel {
             Accel::Tcg => "-accel tcg,thread=single",
             Accel::Kvm => "-accel kvm",
-            Accel::VirtualTime => VIRTUAL_TIME,
+            Accel::VirtualTime => "-accel tcg,thread=single -rtc clock=vm,base=2026-01-01",
         });
+        if self.accel == Accel::VirtualTime {
+            add(&format!("-icount shift=3,sleep=off{}", if self.is_recorded() { RECORDED } else { "" }));
+        }
         add(&self.board.machine(self.arch, self.cpus, self.memory_mb));
         match self.board {
             Board::Usual => self.usual(&mut add),
@@ -172,11 +182,35 @@ impl Drop for Running {
     }
 }
 
-/// The program that starts QEMU in its place: setpriv(1) has the kernel kill it when the calling thread dies, however that
-/// comes about (PR_SET_PDEATHSIG).
-fn wrapper() -> Result<Vec<OsString>, LabError> {
-    let program = tools::find("setpriv", "util-linux")?.into_os_string();
-    Ok([program].into_iter().chain(["--pdeathsig", "KILL", "--"].map(OsString::from)).collect())
+/// The programs that start QEMU in their place.
+///
+/// setpriv(1) has the kernel kill it when the calling thread dies, however that comes about (PR_SET_PDEATHSIG).
+///
+/// In virtual time that is not recorded QEMU's threads share one CPU and do not preempt each other (SCHED_BATCH): then its
+/// main loop rarely looks at the wrong moment ([`RECORDED`]).
+fn wrappers(machine: &Machine) -> Result<Vec<OsString>, LabError> {
+    let tool = |name: &str, args: &[&str]| -> Result<Vec<OsString>, LabError> {
+        let program = tools::find(name, "util-linux")?.into_os_string();
+        Ok([program].into_iter().chain(args.iter().map(OsString::from)).collect())
+    };
+    let mut words = tool("setpriv", &["--pdeathsig", "KILL", "--"])?;
+    if machine.accel == Accel::VirtualTime && !machine.is_recorded() {
+        if let Some(cpu) = next_cpu() {
+            words.extend(tool("taskset", &["-c", &cpu.to_string()])?);
+        }
+        words.extend(tool("chrt", &["--batch", "0"])?);
+    }
+    Ok(words)
+}
+
+/// The CPUs that this process may use, in turn, so that guests at the same time have one each. None where /proc does not
+/// tell: the guest then runs as well, and parts more often.
+fn next_cpu() -> Option<usize> {
+    static TURN: AtomicUsize = AtomicUsize::new(0);
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    let allowed: Vec<usize> = allowed.parse::<CpuSet>().ok()?.iter().collect();
+    allowed.get(TURN.fetch_add(1, Ordering::Relaxed) % allowed.len().max(1)).copied()
 }
 
 /// Runs QEMU in the run's directory until it ends, its time (the second is that for booting) is up, it has written too much, or whoever looks on wishes it.
@@ -189,7 +223,7 @@ pub fn run(
     let qemu = Emulator::find(machine.arch)?;
     let said = dir.join(QEMU_STDERR);
     let stderr = fs::File::create(&said).map_err(LabError::io("create", &said))?;
-    let mut words = wrapper()?.into_iter().chain(qemu.command).chain(machine.args()?);
+    let mut words = wrappers(machine)?.into_iter().chain(qemu.command).chain(machine.args()?);
     let first = words.next().unwrap_or_default();
     let mut control = Control::open(dir)?;
     if machine.board == Board::Raspi3b {
@@ -333,6 +367,8 @@ mod tests {
         -initrd initramfs
         -kernel /boot/my kernel,x
         ");
+        let args = machine(Accel::VirtualTime, "").args().unwrap();
+        assert!(args.contains(&"shift=3,sleep=off,rr=record,rrfile=/dev/null".into()), "{args:?}");
         let line = machine(Accel::VirtualTime, "").command_line().unwrap();
         assert!(line.ends_with(VIRTUAL_TIME_KERNEL), "{line}");
     }
@@ -352,8 +388,8 @@ mod tests {
         let line = args.join(" ").replace(" -", "\n-");
         insta::assert_snapshot!(line.split_once("\n-no-reboot\n").unwrap().1, @r"
         -accel tcg,thread=single
-        -icount shift=3,sleep=off,rr=record,rrfile=/dev/null
         -rtc clock=vm,base=2026-01-01
+        -icount shift=3,sleep=off
         -machine raspi3b
         -smp 4
         -m 1024
