@@ -89,6 +89,7 @@ fn table(results: &Value) -> String {
     }
     text += &recording(&results["recording"]);
     text += &disturbance(&results["disturbance"]);
+    text += &disturbance_rt(&results["disturbance_rt"]);
     text += &syscall(&results["syscall"]);
     text += &heap(&results["heap"]);
     text += &points(&results["points"]);
@@ -137,6 +138,46 @@ fn disturbance(results: &Value) -> String {
     text
 }
 
+/// The same in a guest with a real-time kernel, in virtual time.
+fn disturbance_rt(results: &Value) -> String {
+    let mut text = String::new();
+    for table in results["tables"].as_array().into_iter().flatten() {
+        let view = match table["view"].as_str() {
+            Some("own") => "each instrument's own samples, added against the same instrument with nothing kept",
+            _ => "an independent thread while the tool is at work, added against nobody at work",
+        };
+        text += &format!(
+            "\n## disturbance in a real-time guest, {}: {view}\n\nKernel {}, virtual time (1 instruction = 8 ns, 1 CPU), {} seeds of {} s; medians, and the range of the seeds.\n\n",
+            cell(&table["load"]),
+            cell(&results["kernel"]),
+            results["seeds"],
+            results["seconds"]
+        );
+        text += "| way | p50, µs | added | of the seeds | p99.9, µs | added | of the seeds | samples | missed |\n|---|---|---|---|---|---|---|---|---|\n";
+        for row in table["rows"].as_array().into_iter().flatten() {
+            let range = |key: &str| {
+                let values = || row[key].as_array().into_iter().flatten().filter_map(Value::as_f64);
+                format!("{:.2} … {:.2}", values().fold(f64::NAN, f64::min), values().fold(f64::NAN, f64::max))
+            };
+            let [p50, added50, p999, added999, samples, missed] = [
+                "median_p50_us",
+                "median_added_p50_us",
+                "median_p99_9_us",
+                "median_added_p99_9_us",
+                "samples",
+                "missed",
+            ]
+            .map(|key| cell(&row[key]));
+            let name = row["name"].as_str().unwrap_or_default();
+            let [range50, range999] = [range("added_p50_us"), range("added_p99_9_us")];
+            text += &format!(
+                "| {name} | {p50} | {added50} | {range50} | {p999} | {added999} | {range999} | {samples} | {missed} |\n"
+            );
+        }
+    }
+    text
+}
+
 /// Recorders of scheduling events.
 fn recording(results: &Value) -> String {
     if results.is_null() {
@@ -172,6 +213,9 @@ fn points(results: &Value) -> String {
 
 /// A number with as many digits as mean something.
 fn cell(value: &Value) -> String {
+    if let Some(text) = value.as_str() {
+        return text.to_owned();
+    }
     value.as_u64().map_or_else(|| value.as_f64().map_or("–".to_owned(), |n| format!("{n:.2}")), |n| n.to_string())
 }
 

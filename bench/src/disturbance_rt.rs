@@ -1,0 +1,230 @@
+//! The disturbance of timer latency in a guest with a real-time kernel, where `rtla timerlat` works: punctual's flight recorder and its accounting beside rtla
+//! and `cyclictest --breaktrace`. The guest's time is counted in its instructions, on one CPU: what one way executes more than another is seen to the last
+//! 8 ns, and nothing of this machine's noise. What is not seen is what caches make of it.
+//!
+//! Two views. *Own*: what each instrument says of its own samples, on against off. That is all of it for punctual and cyclictest; rtla's tracer measures from
+//! inside of what it costs, and its hooks are there when nothing is kept too. *Beside*: therefore an independent thread, the same for all, of higher priority and
+//! with a period of its own, while the tool is at work on the same CPU.
+
+mod read;
+
+use crate::Args;
+use crate::figures::median;
+use punctual_lab::{Accel, Guest, GuestFile, GuestResult, Job, Kernel, Outcome, testing};
+use read::Figures;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The functions of the script that runs in the guest.
+const JOB: &str = include_str!("disturbance_rt/job.sh");
+const KERNEL: &str = "debian:6.12-rt";
+/// No multiple of the tick nor of the tools' period, so that samples meet both in every phase.
+const PERIOD_US: u64 = 1_037;
+/// One CPU's worth of tasks that are born, that pass messages, that wait for timers, and that compute.
+const LOAD: &str = "--cpu 1 --fork 1 --pipe 1 --timer 1";
+const LOADS: [&str; 2] = ["idle", "loaded"];
+/// By this machine's clock, for a whole guest: a busy machine takes long.
+const PATIENCE: Duration = Duration::from_secs(7200);
+
+/// A way to measure: its name in the script, what it is, and which one it is compared with.
+struct Way {
+    key: &'static str,
+    title: &'static str,
+    off: &'static str,
+}
+
+const fn way(key: &'static str, title: &'static str, off: &'static str) -> Way {
+    Way { key, title, off }
+}
+
+const WAYS: [Way; 9] = [
+    way("punctual", "punctual, nothing kept", "punctual"),
+    way("flight", "punctual, flight recorder", "punctual"),
+    way("account", "punctual, accounting", "punctual"),
+    way("both", "punctual, flight recorder and accounting", "punctual"),
+    way("cyclictest", "cyclictest", "cyclictest"),
+    way("breaktrace", "cyclictest --breaktrace, with the same events", "cyclictest"),
+    way("rtla", "rtla timerlat --no-aa", "rtla"),
+    way("rtla_analysis", "rtla timerlat -T (analysis)", "rtla"),
+    way("rtla_auto", "rtla timerlat -a (analysis, stacks and trace)", "rtla"),
+];
+/// Nobody else at work: what the independent thread is compared with.
+const NOBODY: Way = way("nobody", "nobody", "nobody");
+
+/// Of each load and view, the ways with the figures of every seed.
+pub fn measure(args: &Args) -> Result<Value, String> {
+    let (seeds, seconds) = if args.quick { (1, 3) } else { (2, 11) };
+    let Some(guest) = guest(args, seconds)? else { return Ok(Value::Null) };
+    let stress = guest.programs.iter().any(|program| program.ends_with("stress-ng"));
+    let loads = &LOADS[..if stress { 2 } else { 1 }];
+    println!(
+        "timer latency in a guest with {KERNEL}, virtual time (1 instruction = 8 ns, 1 CPU), {seeds} seeds of {seconds} s each way:"
+    );
+    // As many guests at a time as there are CPUs: none of them notices.
+    let at_a_time = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut results = Vec::new();
+    let all_seeds: Vec<usize> = (0..seeds).collect();
+    for some in all_seeds.chunks(at_a_time) {
+        results.extend(std::thread::scope(|scope| {
+            let started: Vec<_> = some.iter().map(|seed| scope.spawn(|| run(&guest, loads, *seed))).collect();
+            started.into_iter().map(|guest| guest.join().map_err(|_| "the thread of a guest died")?).collect::<Vec<_>>()
+        }));
+        eprint!(".");
+    }
+    eprintln!();
+    let results = results.into_iter().collect::<Result<Vec<GuestResult>, String>>()?;
+    let mut all = BTreeMap::<String, Vec<Option<Figures>>>::new();
+    for name in names(loads) {
+        all.insert(name.clone(), results.iter().map(|result| figures(result, &name)).collect());
+    }
+    let release = results.first().and_then(|result| result.release.clone());
+    let tables: Vec<Value> =
+        loads.iter().flat_map(|load| ["own", "beside"].map(|view| table(load, view, &all))).collect();
+    Ok(
+        json!({"kernel": release, "seeds": seeds, "seconds": seconds, "period_us": PERIOD_US, "load": LOAD, "tables": tables}),
+    )
+}
+
+/// One guest; its seed is a word on its command line, which makes its whole history another, and the order of the ways.
+fn run(guest: &Guest, loads: &[&str], seed: usize) -> Result<GuestResult, String> {
+    let mut guest = guest.clone();
+    guest.cmdline_extra = format!("bench.seed={seed}");
+    guest.job = Job::Script(script(loads, seed));
+    let result = guest.run().map_err(|why| why.to_string())?;
+    keep(&result, seed);
+    if result.outcome != Outcome::Finished {
+        return Err(testing::story(&result));
+    }
+    match result.results.get("load-died") {
+        Some(said) => Err(format!("the load died: {}", String::from_utf8_lossy(said))),
+        None => Ok(result),
+    }
+}
+
+/// The files of a guest for whoever wants to look: where `PUNCTUAL_BENCH_KEEP` says.
+fn keep(result: &GuestResult, seed: usize) {
+    let Some(place) = std::env::var_os("PUNCTUAL_BENCH_KEEP") else { return };
+    let place = std::path::PathBuf::from(place).join(seed.to_string());
+    for (name, bytes) in &result.results {
+        let path = place.join(name);
+        let _ = path.parent().map(std::fs::create_dir_all);
+        let _ = std::fs::write(path, bytes);
+    }
+    let _ = std::fs::write(place.join("stderr"), &result.stderr);
+}
+
+/// The guest with all tools in it; none, after saying what is lacking.
+fn guest(args: &Args, seconds: u64) -> Result<Option<Guest>, String> {
+    let Some(kernel) = testing::or_skip(Kernel::by_name(KERNEL, punctual_lab::Arch::Amd64)) else { return Ok(None) };
+    let mut guest = Guest::new(kernel, Job::Script(String::new()));
+    let punctual = std::path::absolute(&args.punctual).map_err(|e| e.to_string())?;
+    let mut words = format!("seconds={seconds} period={PERIOD_US} punctual='{}' stress=''\n", punctual.display());
+    guest.programs.push(punctual);
+    for (package, program, variable) in
+        [("rtla", "usr/bin/rtla", "rtla"), ("rt-tests", "usr/bin/cyclictest", "cyclictest")]
+    {
+        let Some((files, start)) = testing::debian_program(package, program) else { return Ok(None) };
+        guest.files.extend(files);
+        words += &format!("{variable}='{start}'\n");
+    }
+    match std::path::Path::new("/usr/bin/stress-ng") {
+        stress if stress.exists() => {
+            guest.programs.extend([stress.to_owned(), "/usr/bin/nice".into()]);
+            words += &format!("stress='{} {LOAD}'\n", stress.display());
+        }
+        _ => println!("SKIPPED: the loaded half lacks the program stress-ng (Debian package stress-ng)"),
+    }
+    guest.files.push(GuestFile::text("/bench.sh", words + JOB));
+    (guest.cpus, guest.memory_mb, guest.accel, guest.timeout) = (1, 1536, Accel::VirtualTime, PATIENCE);
+    Ok(Some(guest))
+}
+
+/// Ways of both views, with the names of their results in the guest.
+fn names(loads: &[&str]) -> Vec<String> {
+    let of = |load: &str| {
+        let own = WAYS.iter().map(move |way| format!("{load}/own/{}", way.key));
+        let beside = [&NOBODY].into_iter().chain(&WAYS).map(move |way| format!("{load}/beside/{}", way.key));
+        own.chain(beside.collect::<Vec<_>>()).collect::<Vec<_>>()
+    };
+    loads.iter().flat_map(|load| of(load)).collect()
+}
+
+/// All ways in one boot; each seed begins with another.
+fn script(loads: &[&str], seed: usize) -> String {
+    let mut text = ". /bench.sh\n".to_owned();
+    for load in loads {
+        if *load == "loaded" {
+            // Nice to what sets tools up, which would take minutes; those that are measured go before both.
+            text += "/usr/bin/nice -n 19 $stress --timeout 0 >/run/load 2>&1 & load=$!\nsleep 1\n";
+        }
+        let mut lines: Vec<String> = names(&[load])
+            .iter()
+            .map(|name| {
+                let words: Vec<&str> = name.split('/').collect();
+                format!("{} {} {}\n", words[1], words[0], words[2])
+            })
+            .collect();
+        let turn = seed * 5 % lines.len();
+        lines.rotate_left(turn);
+        text.extend(lines);
+        if *load == "loaded" {
+            text += "kill -0 $load || cat /run/load >/results/load-died\nkill $load; wait $load\n";
+        }
+    }
+    text
+}
+
+/// What a way came to in one guest; none where it was not measured, after saying so.
+fn figures(result: &GuestResult, name: &str) -> Option<Figures> {
+    let file = |ending: &str| result.results.get(&format!("{name}.{ending}")).map(Vec::as_slice);
+    let own = name.contains("/own/");
+    let figures = match (file("json"), file("rtla")) {
+        (Some(json), _) if own && !["cyclictest", "breaktrace"].iter().any(|way| name.ends_with(way)) => {
+            read::punctual(json)
+        }
+        (Some(json), _) => read::cyclictest(json),
+        (_, Some(text)) => read::rtla(&String::from_utf8_lossy(text)),
+        _ => Err("no figures".to_owned()),
+    };
+    let tell = |why: &String| {
+        let said = file("said").map(String::from_utf8_lossy).unwrap_or_default();
+        println!("SKIPPED: {name}: {why}: {}{}", said.trim(), String::from_utf8_lossy(&result.stderr).trim());
+    };
+    figures.inspect_err(tell).ok()
+}
+
+/// One view under one load.
+fn table(load: &str, view: &str, all: &BTreeMap<String, Vec<Option<Figures>>>) -> Value {
+    let ways: Vec<&Way> =
+        if view == "own" { WAYS.iter().collect() } else { [&NOBODY].into_iter().chain(&WAYS).collect() };
+    println!(
+        "{load}, {}:",
+        if view == "own" { "each instrument's own samples" } else { "an independent thread beside" }
+    );
+    let of = |key: &str| &all[&format!("{load}/{view}/{key}")];
+    let rows: Vec<Value> =
+        ways.iter().map(|way| row(way, of(way.key), of(if view == "own" { way.off } else { "nobody" }))).collect();
+    json!({"load": load, "view": view, "rows": rows})
+}
+
+/// Differences are of the same seed.
+fn row(way: &Way, seeds: &[Option<Figures>], off: &[Option<Figures>]) -> Value {
+    let pairs: Vec<(&Figures, &Figures)> =
+        seeds.iter().zip(off).filter_map(|(on, off)| on.as_ref().zip(off.as_ref())).collect();
+    let column = |of: fn(&Figures) -> u64| {
+        let values: Vec<f64> = pairs.iter().map(|(on, _)| of(on) as f64 / 1e3).collect();
+        let added: Vec<f64> = pairs.iter().map(|(on, off)| (of(on) as f64 - of(off) as f64) / 1e3).collect();
+        (values, added)
+    };
+    let ((p50s, added50s), (p999s, added999s)) = (column(|figures| figures.p50), column(|figures| figures.p99_9));
+    let [p50, added50, p999, added999] = [&p50s, &added50s, &p999s, &added999s].map(|values| median(values));
+    let [samples, missed]: [u64; 2] =
+        [|f: &Figures| f.samples, |f: &Figures| f.missed].map(|of| pairs.iter().map(|(on, _)| of(on)).sum());
+    println!(
+        "  {:<48} p50 {p50:>7.2} µs ({added50:>+6.2})   p99.9 {p999:>8.2} µs ({added999:>+7.2})   {samples} samples, {missed} missed",
+        way.title
+    );
+    json!({"name": way.title, "p50_us": p50s, "added_p50_us": added50s, "p99_9_us": p999s, "added_p99_9_us": added999s, "median_p50_us": p50,
+           "median_added_p50_us": added50, "median_p99_9_us": p999, "median_added_p99_9_us": added999, "samples": samples, "missed": missed})
+}
