@@ -38,6 +38,13 @@ pub(crate) fn of_groups(groups: &[Group]) -> impl Iterator<Item = &'static Trace
     ALL.iter().filter(|tracepoint| groups.contains(&tracepoint.group))
 }
 
+/// Whether the flight recorder keeps it. Each event costs some 200 instructions, many of them in the wake-up that is measured
+/// (docs/account.md). That a timer was cancelled, which the kernel also tells of each that expires (debug_deactivate in
+/// kernel/time/hrtimer.c), and that a softirq was raised before it ran, no explanation asks.
+pub(crate) fn explains_lateness(tracepoint: &Tracepoint) -> bool {
+    !matches!(u64::from(tracepoint.kind), wire::HRTIMER_CANCEL | wire::SOFTIRQ_RAISE)
+}
+
 /// Those that tell names: recorded with any group.
 pub(crate) const NAMING: &[Tracepoint] = &[
     at(Sched, "task", "task_newtask", &["new_task"], wire::NAME),

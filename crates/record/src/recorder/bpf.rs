@@ -61,18 +61,20 @@ impl BpfRecorder {
             untranslated: None,
             stacks: None,
         };
-        recorder.attach(&mut programs, &request.groups)?;
+        recorder.attach(&mut programs, request)?;
         recorder.stacks = programs.stacks();
         recorder.untranslated = programs.into_untranslated();
         Ok(recorder)
     }
 
     /// Attaches what the groups want. One tracepoint that is missing is told; that all are missing is an error.
-    fn attach(&mut self, programs: &mut Programs<'_>, groups: &[Group]) -> Result<(), LoadError> {
+    fn attach(&mut self, programs: &mut Programs<'_>, request: &Request) -> Result<(), LoadError> {
         let (mut first, mut missing) = (None, Missing::default());
-        for group in Group::ALL.iter().filter(|group| groups.contains(group)) {
+        let is_wanted =
+            |tracepoint: &&Tracepoint| request.mode != Mode::Flight || tracepoints::explains_lateness(tracepoint);
+        for group in Group::ALL.iter().filter(|group| request.groups.contains(group)) {
             let mut any = false;
-            for tracepoint in tracepoints::of_groups(&[*group]) {
+            for tracepoint in tracepoints::of_groups(&[*group]).filter(is_wanted) {
                 if self.attached.iter().any(|(other, _)| other.full_name() == tracepoint.full_name()) {
                     any = true; // Shared: system calls and futexes.
                     continue;
