@@ -1,7 +1,7 @@
 //! The accounting without the kernel's types beside the one that has them: both divide the same samples at the same time.
 
 use crate::accounting::{bind, now, sleep_through};
-use crate::injected::cpu;
+use crate::injected::{alone, cpu};
 use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos};
 use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
@@ -55,6 +55,7 @@ fn together(
     accountants: &mut [Accountant],
     sleep: impl FnOnce() -> Vec<(i64, i64)> + Send,
 ) -> (Vec<Records>, Spans, Spans) {
+    let _turn = alone();
     let mut records = vec![Records::new(); accountants.len()];
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

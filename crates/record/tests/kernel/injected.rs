@@ -7,6 +7,7 @@ use punctual_record::account::{AccountRecord, Accountant};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Where it is measured; what disturbs is made there or sent there.
@@ -34,6 +35,12 @@ pub struct Divided {
     pub split: Split,
 }
 
+/// The turn of a test that disturbs [`cpu`]: what it makes must not be what another measures.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Samples of a thread of high priority on [`cpu`] while `disturb` runs until it is told to stop. `None`, and said why, where that cannot be.
 pub fn measured(samples: usize, disturb: impl FnOnce(&AtomicBool) + Send) -> Option<Vec<Divided>> {
     let mut accountant = match Accountant::start(&CpuSet::from_iter([cpu()]), false, Backend::Auto) {
@@ -43,6 +50,7 @@ pub fn measured(samples: usize, disturb: impl FnOnce(&AtomicBool) + Send) -> Opt
             return None;
         }
     };
+    let _turn = alone();
     let stop = AtomicBool::new(false);
     let mut records: HashMap<i64, AccountRecord> = HashMap::new();
     let taken = std::thread::scope(|scope| {
