@@ -5,8 +5,7 @@ mod browser;
 #[path = "html/mod.rs"]
 mod support;
 
-use browser::{assert_drawn, open};
-use std::net::TcpListener;
+use browser::{Bait, assert_drawn, open};
 use support::synthetic::{Load, Recipe, write};
 use support::{fixtures, hostile_bundle, page_of};
 
@@ -50,17 +49,13 @@ fn every_fixture_opens() {
 #[test]
 fn nothing_hostile_runs_and_nothing_is_asked_for() {
     let directory = tempfile::tempdir().unwrap();
-    let server = TcpListener::bind("127.0.0.1:0").unwrap();
-    server.set_nonblocking(true).unwrap();
-    let url = format!("http://{}", server.local_addr().unwrap());
-    let bundle = hostile_bundle(&directory.path().join("b"), &url);
+    let bait = Bait::laid();
+    let bundle = hostile_bundle(&directory.path().join("b"), &bait.url);
     let page = page_of(&[&bundle]);
-    assert!(page.contains(&server.local_addr().unwrap().to_string()), "the bait is in the page");
+    bait.assert_in(&page);
     let Some(seen) = open(&page, directory.path()) else { return };
     assert_drawn(&seen, 3);
-    assert!(!seen.document.contains("data-harmed"), "a hostile name ran as script");
-    let asked = server.accept();
-    assert!(asked.is_err(), "somebody asked {url} for something: {asked:?}");
+    bait.assert_untouched(&seen);
 }
 
 /// Where the time went: a plot of its own, whose legend turns causes on and off.

@@ -6,7 +6,7 @@ mod browser;
 #[path = "html/mod.rs"]
 mod support;
 
-use browser::{assert_drawn, driven, open};
+use browser::{Bait, assert_drawn, driven, open};
 use punctual_bundle::Bundle;
 use punctual_bundle::lab::{
     AxisDocument, CellDocument, CellSeries, CellState, LabDocument, RunDocument, SCHEMA, SeedDocument, SeriesFigures,
@@ -14,7 +14,6 @@ use punctual_bundle::lab::{
 use punctual_bundle::summary::SeriesSummary;
 use punctual_report::html;
 use scraper::{Html, Selector};
-use std::net::TcpListener;
 use std::path::Path;
 use support::hostile_names;
 use support::synthetic::{Load, Recipe, write};
@@ -177,20 +176,16 @@ fn the_legend_switches_a_curve_and_the_heat_map_leads_to_the_figures() {
 #[test]
 fn nothing_hostile_runs_and_nothing_is_asked_for() {
     let directory = tempfile::tempdir().unwrap();
-    let server = TcpListener::bind("127.0.0.1:0").unwrap();
-    server.set_nonblocking(true).unwrap();
-    let url = format!("http://{}", server.local_addr().unwrap());
-    let names = hostile_names(&url);
+    let bait = Bait::laid();
+    let names = hostile_names(&bait.url);
     let (mut document, bundles) = lab(directory.path(), &names[0], &names[1], &names, &names[2]);
     document.limits = names.clone();
     document.cells.iter_mut().for_each(|cell| cell.trouble = names[..4].to_vec());
     let page = html::lab(&document, &bundles, &names[4]).unwrap();
-    assert!(page.contains(&server.local_addr().unwrap().to_string()), "the bait is in the page");
+    bait.assert_in(&page);
     let Some(seen) = open(&page, directory.path()) else { return };
     assert_drawn(&seen, 2);
-    assert!(!seen.document.contains("data-harmed"), "a hostile name ran as script");
-    let asked = server.accept();
-    assert!(asked.is_err(), "somebody asked {url} for something: {asked:?}");
+    bait.assert_untouched(&seen);
 }
 
 /// Whoever cuts one table or one plot out of the page still sees whose time it is in.

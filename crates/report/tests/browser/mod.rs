@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 use std::fs::{self, File};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -76,6 +77,32 @@ pub fn assert_drawn(seen: &Seen, plots: usize) {
     let root = &root[..root.len().min(400)];
     assert!(seen.document.contains(&format!("data-ready=\"plots:{plots}\"")), "not all plots were drawn: {root}");
     assert!(seen.document.contains("data-errors=\"0\""), "the script failed: {root}");
+}
+
+/// A server that hostile names lead to, and that nobody may ask for anything.
+pub struct Bait {
+    server: TcpListener,
+    pub url: String,
+}
+
+impl Bait {
+    pub fn laid() -> Bait {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        server.set_nonblocking(true).unwrap();
+        let url = format!("http://{}", server.local_addr().unwrap());
+        Bait { server, url }
+    }
+
+    pub fn assert_in(&self, page: &str) {
+        assert!(page.contains(self.url.trim_start_matches("http://")), "the bait is in the page");
+    }
+
+    /// No name ran as script, and nobody came.
+    pub fn assert_untouched(&self, seen: &Seen) {
+        assert!(!seen.document.contains("data-harmed"), "a hostile name ran as script");
+        let asked = self.server.accept();
+        assert!(asked.is_err(), "somebody asked {} for something: {asked:?}", self.url);
+    }
 }
 
 /// The page with a script of the test's own, which its policy would not let run: for what a reader does with the mouse.
