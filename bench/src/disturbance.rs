@@ -41,17 +41,23 @@ const WAYS: [(Way, &str); 8] = [
 ];
 
 /// What the flight recorder keeps for a timer.
-const EVENTS: [&str; 12] = [
+const EVENTS: [&str; 18] = [
     "sched/sched_switch",
-    "sched/sched_waking",
     "sched/sched_wakeup",
+    "sched/sched_wakeup_new",
     "sched/sched_migrate_task",
+    "sched/sched_process_fork",
+    "sched/sched_process_exec",
+    "sched/sched_process_exit",
+    "sched/sched_pi_setprio",
     "irq/irq_handler_entry",
     "irq/irq_handler_exit",
     "irq/softirq_entry",
     "irq/softirq_exit",
-    "timer/hrtimer_start",
+    "ipi/ipi_send_cpu",
     "timer/hrtimer_expire_entry",
+    "exceptions/page_fault_user",
+    "exceptions/page_fault_kernel",
     "power/cpu_idle",
     "irq_vectors/enable",
 ];

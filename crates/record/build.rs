@@ -7,6 +7,8 @@ use std::process::Command;
 use std::{env, fs};
 
 const PROGRAMS: [&str; 7] = ["events", "raw", "probe", "count", "account", "account_untyped", "irq"];
+/// Compiled once more with -DFLIGHT, as `NAME_flight`: what is known when a program is compiled costs no instruction.
+const FLIGHT: [&str; 2] = ["events", "raw"];
 /// Objects of targets that BPF programs were not written for hold nothing, and the recorder says so.
 const ARCHITECTURES: [&str; 2] = ["x86_64", "aarch64"];
 
@@ -17,10 +19,12 @@ fn main() {
     let architecture = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets CARGO_CFG_TARGET_ARCH");
     let header = fs::read_to_string("bpf/wire.h").expect("bpf/wire.h is part of the source");
     fs::write(out.join("wire_generated.rs"), rust_of(&header)).expect("OUT_DIR is writable");
-    for program in PROGRAMS {
+    let each = PROGRAMS.map(|program| (program, program.to_owned(), None));
+    let flight = FLIGHT.map(|program| (program, format!("{program}_flight"), Some("-DFLIGHT")));
+    for (source, program, define) in each.into_iter().chain(flight) {
         let object = out.join(format!("{program}.bpf.o"));
         if ARCHITECTURES.contains(&architecture.as_str()) {
-            compile(&architecture, Path::new("bpf").join(format!("{program}.bpf.c")), &object);
+            compile(&architecture, define, Path::new("bpf").join(format!("{source}.bpf.c")), &object);
         } else {
             fs::write(&object, b"").expect("OUT_DIR is writable");
         }
@@ -32,13 +36,13 @@ fn main() {
     }
 }
 
-fn compile(architecture: &str, source: PathBuf, object: &Path) {
+fn compile(architecture: &str, define: Option<&str>, source: PathBuf, object: &Path) {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
     let mut command = Command::new(&clang);
     command.args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-ffreestanding", "-Wall", "-Wextra", "-Werror"]);
     // What a header offers and one program does not use.
     command.args(["-Wno-unused-variable", "-Wno-unused-function"]);
-    command.arg(format!("-DTARGET_{architecture}")).arg("-c").arg(&source).arg("-o").arg(object);
+    command.args(define).arg(format!("-DTARGET_{architecture}")).arg("-c").arg(&source).arg("-o").arg(object);
     match command.status() {
         Ok(status) if status.success() => {}
         Ok(status) => panic!("{clang} could not compile {}: {status}; clang 12 or newer is needed", source.display()),

@@ -2,10 +2,10 @@
 # ($seconds) and the period of what is measured ($period, in microseconds); after them, what to run in which order.
 tracing=/sys/kernel/tracing
 # What the flight recorder keeps for a timer (docs/recorder.md, docs/explain.md).
-events="sched/sched_switch sched/sched_waking sched/sched_wakeup sched/sched_wakeup_new sched/sched_migrate_task sched/sched_process_fork
+events="sched/sched_switch sched/sched_wakeup sched/sched_wakeup_new sched/sched_migrate_task sched/sched_process_fork
     sched/sched_process_exec sched/sched_process_exit sched/sched_pi_setprio irq/irq_handler_entry irq/irq_handler_exit irq_vectors
-    irq/softirq_entry irq/softirq_exit ipi/ipi_send_cpu timer/hrtimer_start timer/hrtimer_expire_entry
-    timer/hrtimer_expire_exit raw_syscalls exceptions/page_fault_user exceptions/page_fault_kernel power/cpu_idle"
+    irq/softirq_entry irq/softirq_exit ipi/ipi_send_cpu timer/hrtimer_expire_entry
+    exceptions/page_fault_user exceptions/page_fault_kernel power/cpu_idle"
 
 # The trace buffers that `cyclictest --breaktrace` keeps until it breaks, with those events, overwriting.
 buffers_on() {

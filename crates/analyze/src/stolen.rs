@@ -68,7 +68,8 @@ mod tests {
     use punctual_core::Tid;
 
     fn expiry(at: i64, cpu: u16, expires: i64) -> Event {
-        let what = What::HrtimerExpireEntry { timer: 1, now: MonotonicNs(at), expires: Some(MonotonicNs(expires)) };
+        let what =
+            What::HrtimerExpireEntry { timer: 1, now: Some(MonotonicNs(at)), expires: Some(MonotonicNs(expires)) };
         Event { at: MonotonicNs(at), cpu, tid: Tid(0), what }
     }
 

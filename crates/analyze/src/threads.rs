@@ -202,7 +202,7 @@ pub struct CallSpan {
 /// Somebody woke a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WakeMark {
-    /// When (sched_waking).
+    /// When (sched_waking; sched_wakeup where that is missing).
     pub at: MonotonicNs,
     /// On which CPU the waker was.
     pub cpu: u16,

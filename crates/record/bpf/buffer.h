@@ -23,10 +23,16 @@ struct {
 } buffers SEC(".maps");
 
 /* Set by the loader, then frozen: the verifier knows them and drops what they exclude. */
-const volatile u16 slots[WIRE_MAX_CPUS] = {}; /* the element of each CPU, or WIRE_NO_SLOT: events of that CPU are not wanted */
-const volatile u32 names_slot = 0;
 const volatile u64 mask = 0; /* words in a buffer, a power of two, less one */
-const volatile bool flight = false; /* overwrite the oldest instead of losing the newest */
+const volatile u32 names_slot = 0;
+const volatile u16 slots[WIRE_MAX_CPUS] = {}; /* the element of each CPU, or WIRE_NO_SLOT: events of that CPU are not wanted */
+
+/* Overwrite the oldest instead of losing the newest. */
+#ifdef FLIGHT
+#define flight true
+#else
+#define flight false
+#endif
 
 /* The result is used, so that this becomes the instruction with full ordering on every architecture. */
 INLINE u64 fetch_add(u64 *at, u64 n)
@@ -50,24 +56,59 @@ INLINE struct buffer *buffer_here(u32 cpu)
 	return slot == WIRE_NO_SLOT ? 0 : buffer_of(slot);
 }
 
-INLINE void put(struct buffer *buffer, u64 at, u64 word)
-{
-	*(volatile u64 *)&buffer->data[at & mask] = word;
-}
-
 INLINE void write_record(struct buffer *buffer, u64 ns, u64 second, const u64 *payload, u32 words)
 {
-	u64 at = fetch_add(&buffer->at.head, 2 + words), end = at + 2 + words;
+	u64 at = fetch_add(&buffer->at.head, 2 + words), within = mask;
+	volatile u64 *data = buffer->data;
 
-	put(buffer, at, ns);
-	put(buffer, at + 1, second);
+	data[at & within] = ns;
+	data[(at + 1) & within] = second;
 #pragma unroll
 	for (u32 i = 0; i < words; i++)
-		put(buffer, at + 2 + i, payload[i]);
-	if (flight && (at ^ end) >= WIRE_BLOCK_WORDS)
-		buffer->data[mask + 1 + ((end / WIRE_BLOCK_WORDS) & (mask / WIRE_BLOCK_WORDS))] = end;
+		data[(at + 2 + i) & within] = payload[i];
 	fetch_add(&buffer->at.done, 2 + words);
 }
+
+#ifdef FLIGHT
+/* A record that begins in one block and does not end in it: it may go round the buffer's end, and the index is told where the next begins. */
+static __attribute__((noinline)) void write_across(struct buffer *buffer, u64 at, const u64 *record, u32 words)
+{
+	u64 end = at + words, within = mask;
+
+	for (u32 i = 0; i < words && i < WIRE_MAX_RECORD_WORDS; i++)
+		*(volatile u64 *)&buffer->data[(at + i) & within] = record[i];
+	buffer->data[within + 1 + ((end / WIRE_BLOCK_WORDS) & (within / WIRE_BLOCK_WORDS))] = end;
+}
+
+/* Flight mode: `payload` may hold further records, whole. This stands in each wake-up several times, each time in a program of its own whose
+ * instructions are not in any cache: what is rare is apart. A record within one block is in one piece. */
+INLINE void write_flight(struct buffer *buffer, u64 ns, u64 second, const u64 *payload, u32 words)
+{
+	u64 at = fetch_add(&buffer->at.head, 2 + words);
+
+	if (unlikely((at ^ (at + 2 + words)) >= WIRE_BLOCK_WORDS)) {
+		u64 record[WIRE_MAX_RECORD_WORDS];
+
+		record[0] = ns;
+		record[1] = second;
+#pragma unroll
+		for (u32 i = 0; i < words; i++)
+			record[2 + i] = payload[i];
+		write_across(buffer, at, record, 2 + words);
+	} else {
+		volatile u64 *here = &buffer->data[at & mask];
+
+		here[0] = ns;
+		here[1] = second;
+#pragma unroll
+		for (u32 i = 0; i < words; i++)
+			here[2 + i] = payload[i];
+	}
+	fetch_add(&buffer->at.done, 2 + words);
+}
+#else
+#define write_flight write_record
+#endif
 
 INLINE u64 second_word(u32 tid, u8 kind, u8 words, u16 cpu)
 {
@@ -85,19 +126,22 @@ static __attribute__((noinline)) void say_lost(struct buffer *buffer, u64 ns, u3
 
 INLINE void emit_to(struct buffer *buffer, u64 ns, u32 tid, u8 kind, u32 cpu, const u64 *payload, u32 words)
 {
-	if (!flight) {
-		u64 used = *(volatile u64 *)&buffer->at.head - *(volatile u64 *)&buffer->at.tail;
+	u64 used;
 
-		if (unlikely(used + WIRE_MARGIN_WORDS > mask)) {
-			if (!buffer->at.missed)
-				buffer->at.missed_since = ns;
-			fetch_add(&buffer->at.missed, 1);
-			fetch_add(&buffer->at.lost, 1);
-			return;
-		}
-		if (unlikely(buffer->at.missed))
-			say_lost(buffer, ns, cpu);
+	if (flight) {
+		write_flight(buffer, ns, second_word(tid, kind, words, cpu), payload, words);
+		return;
 	}
+	used = *(volatile u64 *)&buffer->at.head - *(volatile u64 *)&buffer->at.tail;
+	if (unlikely(used + WIRE_MARGIN_WORDS > mask)) {
+		if (!buffer->at.missed)
+			buffer->at.missed_since = ns;
+		fetch_add(&buffer->at.missed, 1);
+		fetch_add(&buffer->at.lost, 1);
+		return;
+	}
+	if (unlikely(buffer->at.missed))
+		say_lost(buffer, ns, cpu);
 	write_record(buffer, ns, second_word(tid, kind, words, cpu), payload, words);
 }
 

@@ -7,6 +7,8 @@ const volatile bool want_syscall = false;
 const volatile bool want_futex = false;
 
 const volatile bool want_stacks = false;
+/* What an interrupt found the task doing, told once an interrupt: where system calls are not recorded one by one. */
+const volatile bool want_interrupted = false;
 
 /* Kernel stacks by number. The number of a stack does not change: where two would have the same, the second is not told. */
 struct {
@@ -33,7 +35,9 @@ INLINE int emit(u8 kind, const void *payload, u32 bytes)
 	if (!buffer)
 		return 0;
 	id = bpf_get_current_pid_tgid();
-	if (wanted_current(id))
+	if (flight)
+		write_flight(buffer, bpf_ktime_get_ns(), second_word(id, kind, bytes / 8, cpu), payload, bytes / 8);
+	else if (wanted_current(id))
 		emit_to(buffer, bpf_ktime_get_ns(), id, kind, cpu, payload, bytes / 8);
 	return 0;
 }
@@ -48,7 +52,9 @@ INLINE int emit_about(struct task_struct *task, u8 kind, const void *payload, u3
 	if (!buffer)
 		return 0;
 	id = bpf_get_current_pid_tgid();
-	if (wanted_current(id) || wanted_task(task))
+	if (flight)
+		write_flight(buffer, bpf_ktime_get_ns(), second_word(id, kind, bytes / 8, cpu), payload, bytes / 8);
+	else if (wanted_current(id) || wanted_task(task))
 		emit_to(buffer, bpf_ktime_get_ns(), id, kind, cpu, payload, bytes / 8);
 	return 0;
 }
@@ -86,13 +92,18 @@ INLINE int switch_of(u64 *ctx, u32 state)
 	struct buffer *buffer = buffer_here(cpu);
 	struct wire_switch record = {};
 
-	if (!buffer || !(wanted_task(prev) || wanted_task(next)))
+	if (!buffer)
 		return 0;
 	record.next = next->pid;
 	record.prev_prio = wire_prio(prev->prio);
 	record.next_prio = wire_prio(next->prio);
 	record.prev_state = (u8)ctx[0] ? 0 : state;
-	emit_to(buffer, bpf_ktime_get_ns(), prev->pid, WIRE_SWITCH, cpu, (const u64 *)&record, 1);
+	if (flight)
+		write_flight(buffer, bpf_ktime_get_ns(), second_word(prev->pid, WIRE_SWITCH, 1, cpu), (const u64 *)&record, 1);
+	else if (!wanted_task(prev) && !wanted_task(next))
+		return 0;
+	else
+		emit_to(buffer, bpf_ktime_get_ns(), prev->pid, WIRE_SWITCH, cpu, (const u64 *)&record, 1);
 	if (record.prev_state & TASK_UNINTERRUPTIBLE)
 		emit_stack(ctx);
 	return 0;
@@ -209,13 +220,56 @@ PROGRAM(renamed)
 	return 0;
 }
 
-PROGRAM(irq_entry)
-{
-	struct wire_irq record = { .irq = ctx[0] };
+#if defined(TARGET_x86_64)
+#define ARGUMENT_1(regs) ((regs)->di)
+#define ARGUMENT_2(regs) ((regs)->si)
+#define NUMBER_OF(regs) ((regs)->orig_ax)
+#define NR_FUTEX 202
+#elif defined(TARGET_aarch64)
+#define ARGUMENT_1(regs) ((regs)->regs[0])
+#define ARGUMENT_2(regs) ((regs)->regs[1])
+#define NUMBER_OF(regs) ((regs)->syscallno)
+#define NR_FUTEX 98
+#endif
 
-	EMIT(WIRE_IRQ_ENTRY, record);
+/* The beginning of an interrupt, in one word, and where it found the task. What the kernel saved when the task came from user mode has the number
+ * of its system call; −1 where it came otherwise (arch/x86/entry/entry_64.S, arch/arm64/kernel/entry-common.c). */
+INLINE int interrupts(u64 *ctx, u8 kind, u64 what, bool tell_found)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct buffer *buffer = buffer_here(cpu);
+	u64 id = bpf_get_current_pid_tgid();
+
+	if (!buffer)
+		return 0;
+	if (tell_found && want_interrupted && (u32)id) {
+		struct task_struct *task = bpf_get_current_task_btf();
+
+		if (!(task->flags & PF_KTHREAD)) {
+			struct pt_regs *regs = bpf_task_pt_regs(task);
+			i32 number = NUMBER_OF(regs);
+			u64 ns = bpf_ktime_get_ns();
+			u64 both[] = { what, ns, second_word(id, WIRE_INTERRUPTED, 1, cpu), number < 0 ? WIRE_NO_CALL : (u32)number };
+
+			write_flight(buffer, ns, second_word(id, kind, 1, cpu), both, 4);
+			emit_stack(ctx);
+			return 0;
+		}
+	}
+	emit(kind, &what, sizeof(what));
 	emit_stack(ctx);
 	return 0;
+}
+
+PROGRAM(irq_entry)
+{
+	return interrupts(ctx, WIRE_IRQ_ENTRY, (u32)ctx[0], true);
+}
+
+/* Without bpf_task_pt_regs. */
+PROGRAM(irq_entry_before_5_15)
+{
+	return interrupts(ctx, WIRE_IRQ_ENTRY, (u32)ctx[0], false);
 }
 
 PROGRAM(irq_exit)
@@ -235,11 +289,12 @@ PROGRAM(irq_exit)
 
 PROGRAM(vector_entry)
 {
-	struct wire_number record = { .number = ctx[0] };
+	return interrupts(ctx, WIRE_VECTOR_ENTRY, (u32)ctx[0], true);
+}
 
-	EMIT(WIRE_VECTOR_ENTRY, record);
-	emit_stack(ctx);
-	return 0;
+PROGRAM(vector_entry_before_5_15)
+{
+	return interrupts(ctx, WIRE_VECTOR_ENTRY, (u32)ctx[0], false);
 }
 
 NUMBER(vector_exit, WIRE_VECTOR_EXIT, 0)
@@ -248,7 +303,16 @@ NUMBER(softirq_entry, WIRE_SOFTIRQ_ENTRY, 0)
 NUMBER(softirq_exit, WIRE_SOFTIRQ_EXIT, 0)
 NUMBER(ipi_send, WIRE_IPI_SEND, 0)
 NUMBER(reclaim_begin, WIRE_RECLAIM_BEGIN, 0)
-NUMBER(idle, WIRE_IDLE, 0)
+
+/* That an idle state was left stands in the way of the wake-up that follows, which ends it as well. */
+PROGRAM(idle)
+{
+	struct wire_number record = { .number = ctx[0] };
+
+	if (flight && record.number == PWR_EVENT_EXIT)
+		return 0;
+	return EMIT(WIRE_IDLE, record);
+}
 
 /* Another CPU's frequency may be told here. */
 PROGRAM(frequency)
@@ -283,8 +347,10 @@ PROGRAM(hrtimer_entry)
 	struct hrtimer *timer = (void *)ctx[0];
 	struct wire_hrtimer_entry record = { .timer = ctx[0], .expires = hrtimer_expires(timer) };
 
-	bpf_probe_read_kernel(&record.now, 8, (void *)ctx[1]);
-	record.now -= timer->base->offset;
+	if (!flight) {
+		bpf_probe_read_kernel(&record.now, 8, (void *)ctx[1]);
+		record.now -= timer->base->offset;
+	}
 	return EMIT(WIRE_HRTIMER_ENTRY, record);
 }
 
@@ -316,18 +382,6 @@ ADDRESS(hrtimer_cancel, WIRE_HRTIMER_CANCEL)
 ADDRESS(hrtimer_exit, WIRE_HRTIMER_EXIT)
 ADDRESS(timer_exit, WIRE_TIMER_EXIT)
 ADDRESS(reclaim_end, WIRE_RECLAIM_END)
-
-#if defined(TARGET_x86_64)
-#define ARGUMENT_1(regs) ((regs)->di)
-#define ARGUMENT_2(regs) ((regs)->si)
-#define NUMBER_OF(regs) ((regs)->orig_ax)
-#define NR_FUTEX 202
-#elif defined(TARGET_aarch64)
-#define ARGUMENT_1(regs) ((regs)->regs[0])
-#define ARGUMENT_2(regs) ((regs)->regs[1])
-#define NUMBER_OF(regs) ((regs)->syscallno)
-#define NR_FUTEX 98
-#endif
 
 INLINE bool syscall_wanted(u32 number)
 {

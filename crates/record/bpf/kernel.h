@@ -31,7 +31,12 @@ typedef _Bool bool;
 #define BPF_F_NO_PREALLOC 1
 #define BPF_F_FAST_STACK_CMP (1 << 9)
 #define TASK_UNINTERRUPTIBLE 2
+#define PF_KTHREAD 0x00200000
+#define PWR_EVENT_EXIT 0xffffffff
 #define BPF_F_MMAPABLE (1 << 10)
+
+struct task_struct;
+struct pt_regs;
 
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
@@ -43,7 +48,9 @@ static long (*bpf_get_current_comm)(void *to, u32 size) = (void *)16;
 static long (*bpf_get_stackid)(void *ctx, void *map, u64 flags) = (void *)27;
 static long (*bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
 static u64 (*bpf_get_current_task)(void) = (void *)35;
+static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;
 static u64 (*bpf_get_attach_cookie)(void *ctx) = (void *)174;
+static struct pt_regs *(*bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
 static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*bpf_ringbuf_output)(void *map, void *data, u64 size, u64 flags) = (void *)130;
 
@@ -62,6 +69,7 @@ struct sched_entity {
 };
 struct task_struct {
 	struct thread_info thread_info;
+	u32 flags;
 	int pid;
 	int tgid;
 	int prio;

@@ -91,7 +91,7 @@ struct wire_hrtimer_start {
 };
 struct wire_hrtimer_entry {
 	u64 timer;
-	u64 now;
+	u64 now; /* 0: not read */
 	u64 expires; /* 0: not known */
 };
 struct wire_timer {
@@ -193,6 +193,11 @@ struct wire_napi {
 };
 
 /* Written by punctual itself. */
+#define WIRE_INTERRUPTED 59
+struct wire_interrupted {
+	u32 call; /* the number of the system call in which an interrupt found the task; WIRE_NO_CALL: in none */
+	u32 spare;
+};
 #define WIRE_STACK 60
 #define WIRE_POINT 61
 #define WIRE_CALL 62
@@ -335,9 +340,12 @@ struct wire_interrupt {
 #define WIRE_MARGIN_WORDS 512
 /* Flight mode: for each block of so many words, where its first record begins. */
 #define WIRE_BLOCK_WORDS 512
+/* Header included, with what is told with it; a payload of 80 bytes (struct wire_raw) is the longest. */
+#define WIRE_MAX_RECORD_WORDS 12
 #define WIRE_MAX_CPUS 8192
 #define WIRE_STACK_DEPTH 64
 #define WIRE_NO_SLOT 0xffff
+#define WIRE_NO_CALL 0xffffffff
 #define WIRE_MAX_SYSCALLS 1024
 
 #endif

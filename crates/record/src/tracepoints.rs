@@ -1,5 +1,6 @@
 //! Which tracepoints make up a group, and which program records each.
 
+use crate::recorder::{Backend, Request};
 use crate::wire::layout as wire;
 use punctual_core::event::Group;
 
@@ -39,10 +40,16 @@ pub(crate) fn of_groups(groups: &[Group]) -> impl Iterator<Item = &'static Trace
 }
 
 /// Whether the flight recorder keeps it. Each event costs some 200 instructions, many of them in the wake-up that is measured
-/// (docs/account.md). That a timer was cancelled, which the kernel also tells of each that expires (debug_deactivate in
-/// kernel/time/hrtimer.c), and that a softirq was raised before it ran, no explanation asks.
-pub(crate) fn explains_lateness(tracepoint: &Tracepoint) -> bool {
-    !matches!(u64::from(tracepoint.kind), wire::HRTIMER_CANCEL | wire::SOFTIRQ_RAISE)
+/// (docs/account.md). No explanation asks that a timer was started, where the record of its expiry says when it was due; that one was cancelled, which the kernel also tells of each
+/// that expires (debug_deactivate in kernel/time/hrtimer.c); that its handler ended, because the interrupt does; that a softirq was raised
+/// before it ran.
+pub(crate) fn explains_lateness(tracepoint: &Tracepoint, request: &Request, backend: Backend) -> bool {
+    match u64::from(tracepoint.kind) {
+        wire::HRTIMER_CANCEL | wire::HRTIMER_EXIT | wire::SOFTIRQ_RAISE => false,
+        wire::HRTIMER_START => backend != Backend::Btf,
+        wire::WAKING => !request.timers_only,
+        _ => true,
+    }
 }
 
 /// Those that tell names: recorded with any group.
@@ -65,19 +72,19 @@ pub(crate) const ALL: &[Tracepoint] = &[
     at(Sched, "sched", "sched_process_exec", &["execed"], wire::EXEC),
     at(Sched, "sched", "sched_process_exit", &["exited"], wire::EXIT),
     at(Sched, "sched", "sched_pi_setprio", &["pi_setprio"], wire::PI_SETPRIO),
-    at(Irq, "irq", "irq_handler_entry", &["irq_entry"], wire::IRQ_ENTRY),
+    at(Irq, "irq", "irq_handler_entry", &["irq_entry", "irq_entry_before_5_15"], wire::IRQ_ENTRY),
     at(Irq, "irq", "irq_handler_exit", &["irq_exit"], wire::IRQ_EXIT),
-    at(Vectors, "irq_vectors", "local_timer_entry", &["vector_entry"], wire::VECTOR_ENTRY),
+    at(Vectors, "irq_vectors", "local_timer_entry", &["vector_entry", "vector_entry_before_5_15"], wire::VECTOR_ENTRY),
     at(Vectors, "irq_vectors", "local_timer_exit", &["vector_exit"], wire::VECTOR_EXIT),
-    at(Vectors, "irq_vectors", "reschedule_entry", &["vector_entry"], wire::VECTOR_ENTRY),
+    at(Vectors, "irq_vectors", "reschedule_entry", &["vector_entry", "vector_entry_before_5_15"], wire::VECTOR_ENTRY),
     at(Vectors, "irq_vectors", "reschedule_exit", &["vector_exit"], wire::VECTOR_EXIT),
-    at(Vectors, "irq_vectors", "call_function_entry", &["vector_entry"], wire::VECTOR_ENTRY),
+    at(Vectors, "irq_vectors", "call_function_entry", &["vector_entry", "vector_entry_before_5_15"], wire::VECTOR_ENTRY),
     at(Vectors, "irq_vectors", "call_function_exit", &["vector_exit"], wire::VECTOR_EXIT),
-    at(Vectors, "irq_vectors", "call_function_single_entry", &["vector_entry"], wire::VECTOR_ENTRY),
+    at(Vectors, "irq_vectors", "call_function_single_entry", &["vector_entry", "vector_entry_before_5_15"], wire::VECTOR_ENTRY),
     at(Vectors, "irq_vectors", "call_function_single_exit", &["vector_exit"], wire::VECTOR_EXIT),
-    at(Vectors, "irq_vectors", "irq_work_entry", &["vector_entry"], wire::VECTOR_ENTRY),
+    at(Vectors, "irq_vectors", "irq_work_entry", &["vector_entry", "vector_entry_before_5_15"], wire::VECTOR_ENTRY),
     at(Vectors, "irq_vectors", "irq_work_exit", &["vector_exit"], wire::VECTOR_EXIT),
-    at(Vectors, "irq_vectors", "thermal_apic_entry", &["vector_entry"], wire::VECTOR_ENTRY),
+    at(Vectors, "irq_vectors", "thermal_apic_entry", &["vector_entry", "vector_entry_before_5_15"], wire::VECTOR_ENTRY),
     at(Vectors, "irq_vectors", "thermal_apic_exit", &["vector_exit"], wire::VECTOR_EXIT),
     at(Softirq, "irq", "softirq_raise", &["softirq_raise"], wire::SOFTIRQ_RAISE),
     at(Softirq, "irq", "softirq_entry", &["softirq_entry"], wire::SOFTIRQ_ENTRY),

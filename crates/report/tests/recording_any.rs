@@ -52,7 +52,11 @@ fn what() -> impl Strategy<Value = What> {
         n().prop_map(|state| What::IdleEnter { state }),
         Just(What::IdleExit),
         n().prop_map(|khz| What::Frequency { khz }),
-        (instant(), instant()).prop_map(|(now, at)| What::HrtimerExpireEntry { timer: 1, now, expires: Some(at) }),
+        (instant(), instant()).prop_map(|(now, at)| What::HrtimerExpireEntry {
+            timer: 1,
+            now: Some(now),
+            expires: Some(at)
+        }),
         instant().prop_map(|expires| What::HrtimerStart { timer: 1, expires }),
         (any::<u64>(), any::<u64>()).prop_map(|(timer, expires)| What::TimerStart { timer, expires }),
     ];
@@ -73,6 +77,7 @@ fn what() -> impl Strategy<Value = What> {
             bytes,
             error: -5
         }),
+        proptest::option::of(n()).prop_map(|call| What::Interrupted { call }),
         n().prop_map(|stack| What::Stack { stack: StackId(stack) }),
     ];
     let own = prop_oneof![

@@ -92,7 +92,7 @@ fn running(scene: &Scene, stretch: &Stretch, cpu: u16, at: MonotonicNs) -> Judge
     } else if subject.faults_at(at) {
         Cause::PageFault
     } else {
-        Cause::Itself { mode: scene.mode(subject.tid, cpu, at) }
+        Cause::Itself { mode: scene.own_mode(subject.tid, cpu, at) }
     };
     Judged::on(cpu, cause)
 }
@@ -232,7 +232,7 @@ fn before_the_timer(scene: &Scene, cpu: u16, at: MonotonicNs) -> Judged {
     let span = scene.on_cpu(cpu, at);
     let cause = match span.and_then(|span| span.tid) {
         Some(Tid::IDLE) => Cause::IdleExit { state: scene.idle_state(cpu, at) },
-        Some(running) => Cause::TimerLate { running, mode: scene.mode(running, cpu, at) },
+        Some(running) => Cause::TimerLate { running, mode: scene.mode_until_interrupt(running, cpu, at) },
         None => return Judged::anywhere(Cause::Unknown),
     };
     Judged { cause, cpu: Some(cpu), prio: span.and_then(|span| span.prio) }

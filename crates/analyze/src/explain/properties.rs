@@ -82,10 +82,11 @@ fn any_wait() -> impl Strategy<Value = Event> {
         1 => (0u32..2, 0u64..3).prop_map(|(device, sector)| What::BlockIssue { device, sector, bytes: 512, write: true }),
         2 => (0u32..2, 0u64..3).prop_map(|(device, sector)| What::BlockComplete { device, sector, bytes: 512, error: 0 }),
         2 => (0i64..3_000_000).prop_map(|expires| What::HrtimerExpireEntry {
-            timer: 1, now: MonotonicNs(0), expires: Some(MonotonicNs(expires)),
+            timer: 1, now: None, expires: Some(MonotonicNs(expires)),
         }),
         1 => (0u8..3).prop_map(|vector| What::VectorEntry { vector }),
         1 => (0u8..3).prop_map(|vector| What::VectorExit { vector }),
+        2 => proptest::option::of(0u32..3).prop_map(|call| What::Interrupted { call }),
         1 => (0u32..3).prop_map(|stack| What::Stack { stack: StackId(stack) }),
         1 => (task(), -1i16..130, 0u16..3).prop_map(|(task, prio, target)| What::Wakeup { task, prio, target, new: false }),
     ];

@@ -6,7 +6,7 @@ use crate::gaps::Gaps;
 use crate::stolen::{self, Hole};
 use crate::threads::{Coverage, CpuLane, CpuSpan, Interrupt, Lanes, Tracker, Windows};
 use punctual_core::event::{StackId, Tid};
-use punctual_core::{Event, MonotonicNs, What};
+use punctual_core::{Event, MonotonicNs, Nanos, What};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::collections::HashMap;
@@ -16,6 +16,10 @@ use std::rc::Rc;
 const SUBJECTS: usize = 32;
 /// A page fault is looked for in so many events of its CPU.
 const FAULT_WITHIN: usize = 64;
+/// What an interrupt found is looked for in so many events of its CPU.
+const FOUND_WITHIN: usize = 512;
+/// A page fault is over when it is so old, as far as can be told where only interrupts are seen.
+const FAULT_ENDS: (Nanos, Nanos) = (Nanos(20_000), Nanos::MILLI);
 /// A stack is taken within so many events of its CPU after the interrupt that asked for it.
 const STACK_WITHIN: usize = 4;
 
@@ -105,6 +109,23 @@ impl<'e> Scene<'e> {
         covering(&self.lanes.cpus.get(&cpu)?.idle, at, |span| (span.from, span.to)).map(|span| span.state)
     }
 
+    /// Where a task was that ran on this CPU and kept interrupts off: the interrupt that ended it tells, where system calls were not recorded.
+    pub fn mode_until_interrupt(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Mode {
+        match self.mode(tid, cpu, at) {
+            known if self.calls.contains_key(&tid) => known,
+            known => self.found_after(tid, cpu, at).map_or(known, |found| self.mode_of(found, tid, cpu)),
+        }
+    }
+
+    /// Where the thread itself was that ran on this CPU: what interrupts find later may be its next call.
+    pub fn own_mode(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Mode {
+        if self.calls.contains_key(&tid) {
+            return self.mode(tid, cpu, at);
+        }
+        let found = self.found_before(tid, cpu, at);
+        found.map_or_else(|| self.mode_without_calls(tid, cpu, at), |found| self.mode_of(found, tid, cpu))
+    }
+
     /// Where a task was that ran on this CPU.
     pub fn mode(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Mode {
         let first = self.calls.get(&tid);
@@ -113,25 +134,61 @@ impl<'e> Scene<'e> {
         let left = || first.copied().flatten().filter(|(to, _)| at < *to).map(|(_, number)| number);
         match within.map(|span| span.number).or_else(left) {
             Some(number) => Mode::Syscall(number),
+            None if first.is_none() => {
+                let found = self.found_before(tid, cpu, at).or_else(|| self.found_after(tid, cpu, at));
+                found.map_or_else(|| self.mode_without_calls(tid, cpu, at), |found| self.mode_of(found, tid, cpu))
+            }
             None if self.is_in_fault(tid, cpu, at) => Mode::Fault,
-            None if first.is_some() => Mode::User,
-            None => Mode::Unknown,
+            None => Mode::User,
         }
+    }
+
+    fn mode_without_calls(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Mode {
+        if self.is_in_fault(tid, cpu, at) { Mode::Fault } else { Mode::Unknown }
+    }
+
+    /// What an interrupt found: where it met the task in no call, that one was in user mode, or in a page fault if one has just begun.
+    fn mode_of(&self, (when, call): (MonotonicNs, Option<u32>), tid: Tid, cpu: u16) -> Mode {
+        match (call, self.fault_before(tid, cpu, when).map(|began| when - began)) {
+            (Some(number), _) => Mode::Syscall(number),
+            (None, Some(since)) if since <= FAULT_ENDS.0 => Mode::Fault,
+            (None, Some(since)) if since <= FAULT_ENDS.1 => Mode::Unknown,
+            (None, _) => Mode::User,
+        }
+    }
+
+    /// What the last interrupt before this instant found the task doing since it got the CPU, and when.
+    fn found_before(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Option<(MonotonicNs, Option<u32>)> {
+        let places = self.on(cpu);
+        let end = places.partition_point(|place| self.events[*place as usize].at <= at);
+        found(places[..end].iter().rev().map(|place| &self.events[*place as usize]), tid)
+    }
+
+    /// What the next interrupt will find it doing, if it has the CPU until then.
+    fn found_after(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Option<(MonotonicNs, Option<u32>)> {
+        let places = self.on(cpu);
+        let first = places.partition_point(|place| self.events[*place as usize].at <= at);
+        found(places[first..].iter().map(|place| &self.events[*place as usize]), tid)
     }
 
     /// Whether the last that was heard of a task on its CPU, beside interrupts, is a page fault, or what is done in one.
     fn is_in_fault(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> bool {
+        self.fault_before(tid, cpu, at).is_some()
+    }
+
+    /// When that fault began.
+    fn fault_before(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Option<MonotonicNs> {
         let places = self.on(cpu);
         let end = places.partition_point(|place| self.events[*place as usize].at <= at);
         let before = places[..end].iter().rev().take(FAULT_WITHIN).map(|place| &self.events[*place as usize]);
         for event in before.take_while(|event| event.tid == tid) {
             match event.what {
-                What::PageFault { .. } => return true,
-                What::SyscallEnter { .. } | What::SyscallExit { .. } | What::Switch { .. } => return false,
+                What::PageFault { .. } => return Some(event.at),
+                What::SyscallEnter { .. } | What::SyscallExit { .. } | What::Switch { .. } => return None,
                 _ => {}
             }
         }
-        false
+        None
     }
 
     /// Whether events of this CPU are missing at this instant.
@@ -193,6 +250,15 @@ fn holes(late: Late, events: &[Event]) -> Vec<Hole> {
 pub fn covering<T>(spans: &[T], at: MonotonicNs, ends: impl Fn(&T) -> (MonotonicNs, MonotonicNs)) -> Option<&T> {
     let place = spans.partition_point(|span| ends(span).1 <= at);
     spans.get(place).filter(|span| ends(span).0 <= at)
+}
+
+/// The first of these events of one CPU that tells what an interrupt found the task doing, unless the CPU was switched between.
+fn found<'e>(events: impl Iterator<Item = &'e Event>, tid: Tid) -> Option<(MonotonicNs, Option<u32>)> {
+    let same = events.take(FOUND_WITHIN).take_while(|event| switched_to(event).is_none());
+    same.filter(|event| event.tid == tid).find_map(|event| match event.what {
+        What::Interrupted { call } => Some((event.at, call)),
+        _ => None,
+    })
 }
 
 pub fn switched_to(event: &Event) -> Option<Tid> {

@@ -95,7 +95,7 @@ impl<S: Sink> Tracker<S> {
         }
         match what {
             What::Waking { task, .. } => self.waking(at, cpu, tid, task),
-            What::Wakeup { task, target, .. } => self.woken(at, task, target),
+            What::Wakeup { task, target, new, .. } => self.woken(at, cpu, tid, task, target, new),
             What::Migrate { task, from, to } => self.migrated(MigrationMark { at, tid: task, from, to }),
             What::Fork { child } if self.coverage.states && child != Tid::IDLE => {
                 self.threads.born(child, at, &self.gaps, &mut self.sink);
@@ -248,7 +248,14 @@ impl<S: Sink> Tracker<S> {
         self.awakes(at, task, Doing::Waking);
     }
 
-    fn woken(&mut self, at: MonotonicNs, task: Tid, target: u16) {
+    /// Who was seen asleep until now, of whom sched_waking is not in the record: this tells it, too.
+    fn woken(&mut self, at: MonotonicNs, cpu: u16, waker: Tid, task: Tid, target: u16, new: bool) {
+        let awake = |doing: Doing| matches!(doing, Doing::Waking | Doing::Ready { .. } | Doing::Running { .. });
+        let followed = self.coverage.states && task != Tid::IDLE && self.coverage.follows(task);
+        if followed && !new && self.threads.get(task).is_some_and(|thread| !awake(thread.doing)) {
+            let interrupt = self.cpus.get(cpu).and_then(|lane| lane.interrupt());
+            self.sink.wake(&WakeMark { at, cpu, waker, interrupt, task });
+        }
         self.awakes(at, task, Doing::Ready { cpu: Some(target), preempted: false });
     }
 

@@ -94,8 +94,9 @@ pub enum What {
     HrtimerStart { timer: u64, expires: MonotonicNs },
     /// timer:hrtimer_cancel.
     HrtimerCancel { timer: u64 },
-    /// timer:hrtimer_expire_entry: the handler of `timer` begins; `expires` is when it should have, where the recorder reads it.
-    HrtimerExpireEntry { timer: u64, now: MonotonicNs, expires: Option<MonotonicNs> },
+    /// timer:hrtimer_expire_entry: the handler of `timer` begins; `now` is the instant that it was judged by and `expires` when it should
+    /// have begun, where the recorder reads them.
+    HrtimerExpireEntry { timer: u64, now: Option<MonotonicNs>, expires: Option<MonotonicNs> },
     /// timer:hrtimer_expire_exit.
     HrtimerExpireExit { timer: u64 },
     /// timer:timer_start (the timer wheel); `expires` in jiffies.
@@ -152,6 +153,9 @@ pub enum What {
     IdleExit,
     /// power:cpu_frequency.
     Frequency { khz: u32 },
+    /// An interrupt came, as the event before tells, and found the task in the kernel, in this system call (`None`: in user mode, or
+    /// where an exception leads from there). Told where system calls are not recorded one by one.
+    Interrupted { call: Option<u32> },
     /// A sample of what ran (kernel stack), taken by the recorder itself at this instant.
     Stack { stack: StackId },
     /// A test point of an application.
@@ -222,6 +226,7 @@ impl What {
             What::IdleEnter { .. } => ("cpu_idle", Some(Group::Idle)),
             What::IdleExit => ("cpu_idle_exit", Some(Group::Idle)),
             What::Frequency { .. } => ("cpu_frequency", Some(Group::Frequency)),
+            What::Interrupted { .. } => ("interrupted", None),
             What::Stack { .. } => ("stack", None),
             What::Point { .. } => ("point", None),
             What::Call { .. } => ("call", None),

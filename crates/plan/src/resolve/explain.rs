@@ -12,13 +12,16 @@ use std::collections::BTreeSet;
 impl ExplainPlan {
     /// What is usual for measures of these kinds.
     pub fn usual(kinds: impl IntoIterator<Item = WorkloadKind>) -> ExplainPlan {
+        let kinds: BTreeSet<WorkloadKind> = kinds.into_iter().collect();
+        let timers_only = kinds.iter().eq([&WorkloadKind::Timer]);
         ExplainPlan {
+            timers_only,
             worst: 20,
             above: None,
             before: Nanos::MILLI,
             account: true,
             buffer: ByteSize(DEFAULT_BUFFER),
-            events: telling(kinds),
+            events: telling(&kinds, timers_only),
             // Some microseconds for each interrupt of a busy CPU, in the middle of what is measured.
             stacks: false,
         }
@@ -32,12 +35,12 @@ impl ExplainPlan {
 }
 
 /// The groups of events that tell where the time of samples of these kinds goes. Who ran where and what interrupted it always does; what
-/// a measure waits for of its own choice depends on its kind.
-fn telling(kinds: impl IntoIterator<Item = WorkloadKind>) -> Vec<Group> {
+/// a measure waits for of its own choice depends on its kind. Of the system calls beside timers it is enough to know those that interrupts meet, which the flight
+/// recorder tells with them: an event in the wake-up that is measured less.
+fn telling(kinds: &BTreeSet<WorkloadKind>, timers_only: bool) -> Vec<Group> {
     let mut groups: BTreeSet<Group> =
         Group::USUAL.into_iter().chain([Group::Hrtimer, Group::Fault, Group::Idle]).collect();
-    let kinds: BTreeSet<WorkloadKind> = kinds.into_iter().collect();
-    for kind in &kinds {
+    for kind in kinds {
         groups.extend(match kind {
             WorkloadKind::Mutex => &[Group::Futex, Group::Lock][..],
             WorkloadKind::Storage => &[Group::Block, Group::Jbd2, Group::Mmc, Group::Lock, Group::Page],
@@ -49,7 +52,7 @@ fn telling(kinds: impl IntoIterator<Item = WorkloadKind>) -> Vec<Group> {
     }
     // Each system call of a CPU takes longer by what recording its entry and exit takes: too much where calls are what is measured.
     let calls = [WorkloadKind::Syscall, WorkloadKind::Switch, WorkloadKind::TestpointCost];
-    if !kinds.iter().any(|kind| calls.contains(kind)) {
+    if !timers_only && !kinds.iter().any(|kind| calls.contains(kind)) {
         groups.insert(Group::Syscall);
     }
     groups.into_iter().collect()
@@ -63,6 +66,7 @@ impl Resolver<'_> {
             plan.events = written.value.iter().map(|at| at.value).collect();
             plan.events.sort();
             plan.events.dedup();
+            plan.timers_only = false;
         }
         plan.worst = value(&spec.worst, plan.worst);
         plan.above = spec.above.as_ref().map(|at| at.value);

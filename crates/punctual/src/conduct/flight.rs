@@ -86,6 +86,7 @@ impl Flight {
             buffer: usize::try_from(plan.buffer.0).unwrap_or(usize::MAX),
             stacks: plan.stacks,
             mode: Mode::Flight,
+            timers_only: plan.timers_only,
             ..Request::new(&plan.events, cpus)
         };
         let (orders, received) = mpsc::channel();

@@ -237,7 +237,7 @@ fn what<'a>(wants: Wants, wall: i64, n: impl Fn(usize) -> i64, bytes: impl Fn(us
         layout::HRTIMER_START => What::HrtimerStart { timer: n(0) as u64, expires: monotonic(n(1), wall) },
         layout::HRTIMER_CANCEL => What::HrtimerCancel { timer: n(0) as u64 },
         layout::HRTIMER_ENTRY => {
-            What::HrtimerExpireEntry { timer: n(0) as u64, now: monotonic(n(1), wall), expires: None }
+            What::HrtimerExpireEntry { timer: n(0) as u64, now: Some(monotonic(n(1), wall)), expires: None }
         }
         layout::HRTIMER_EXIT => What::HrtimerExpireExit { timer: n(0) as u64 },
         layout::TIMER_START => What::TimerStart { timer: n(0) as u64, expires: n(1) as u64 },

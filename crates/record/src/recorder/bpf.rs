@@ -43,6 +43,12 @@ impl BpfRecorder {
     }
 
     fn load(request: &Request, backend: Backend, name: &'static str) -> Result<BpfRecorder, LoadError> {
+        let mut request = request.clone();
+        // Without types no program can look where an interrupt found a task: then system calls are recorded one by one.
+        if request.timers_only && backend != Backend::Btf && !request.groups.contains(&Group::Syscall) {
+            request.groups.push(Group::Syscall);
+        }
+        let request = &request;
         let shape = Shape::of(request.buffer, request.mode == Mode::Flight);
         let names_slot = request.cpus.len() as u32;
         let mut programs = Programs::prepare(request, shape, names_slot, backend)?;
@@ -61,17 +67,18 @@ impl BpfRecorder {
             untranslated: None,
             stacks: None,
         };
-        recorder.attach(&mut programs, request)?;
+        recorder.attach(&mut programs, request, backend)?;
         recorder.stacks = programs.stacks();
         recorder.untranslated = programs.into_untranslated();
         Ok(recorder)
     }
 
     /// Attaches what the groups want. One tracepoint that is missing is told; that all are missing is an error.
-    fn attach(&mut self, programs: &mut Programs<'_>, request: &Request) -> Result<(), LoadError> {
+    fn attach(&mut self, programs: &mut Programs<'_>, request: &Request, backend: Backend) -> Result<(), LoadError> {
         let (mut first, mut missing) = (None, Missing::default());
-        let is_wanted =
-            |tracepoint: &&Tracepoint| request.mode != Mode::Flight || tracepoints::explains_lateness(tracepoint);
+        let is_wanted = |tracepoint: &&Tracepoint| {
+            request.mode != Mode::Flight || tracepoints::explains_lateness(tracepoint, request, backend)
+        };
         for group in Group::ALL.iter().filter(|group| request.groups.contains(group)) {
             let mut any = false;
             for tracepoint in tracepoints::of_groups(&[*group]).filter(is_wanted) {

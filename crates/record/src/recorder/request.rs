@@ -53,6 +53,11 @@ pub struct Request {
     pub backend: Backend,
     /// Streamed or kept.
     pub mode: Mode,
+    /// With [`Mode::Flight`]: what is to be explained are threads that timers wake. Their interrupts wake them on their own CPU, so that sched_wakeup tells
+    /// all and sched_waking is left out; and of system calls, where their group is not asked for, those are told that interrupts meet ([`What::Interrupted`]).
+    ///
+    /// [`What::Interrupted`]: punctual_core::What::Interrupted
+    pub timers_only: bool,
 }
 
 impl Request {
@@ -69,6 +74,7 @@ impl Request {
             stacks: false,
             backend: Backend::Auto,
             mode: Mode::Stream,
+            timers_only: false,
         }
     }
 
@@ -80,6 +86,10 @@ impl Request {
             Request { groups, .. } if groups.is_empty() => wrong("no group of events to record".to_owned()),
             Request { comms, .. } if comms.len() > MAX_COMMS => wrong(format!("more than {MAX_COMMS} task names")),
             Request { pids, .. } if pids.len() > MAX_PIDS => wrong(format!("more than {MAX_PIDS} processes")),
+            // Its programs do not look at tasks.
+            Request { mode: Mode::Flight, pids, comms, .. } if !pids.is_empty() || !comms.is_empty() => {
+                wrong("a flight recorder keeps the events of all tasks".to_owned())
+            }
             Request { comms, syscalls, .. } => {
                 if let Some(comm) = comms.iter().find(|comm| comm.is_empty() || comm.len() > 15) {
                     return wrong(format!(

@@ -222,7 +222,8 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<What>, Problem> {
         wire::HRTIMER_ENTRY => {
             let r = read!(HrtimerEntry, payload);
             let expires = (r.expires != 0).then_some(MonotonicNs(r.expires as i64));
-            What::HrtimerExpireEntry { timer: r.timer, now: MonotonicNs(r.now as i64), expires }
+            let now = (r.now != 0).then_some(MonotonicNs(r.now as i64));
+            What::HrtimerExpireEntry { timer: r.timer, now, expires }
         }
         wire::HRTIMER_EXIT => What::HrtimerExpireExit { timer: address()? },
         wire::TIMER_START => {
@@ -305,6 +306,10 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<What>, Problem> {
         wire::NAPI_POLL => {
             let r = read!(Napi, payload);
             What::NapiPoll { work: r.work, budget: r.budget }
+        }
+        wire::INTERRUPTED => {
+            let call = read!(Interrupted, payload).call;
+            What::Interrupted { call: (u64::from(call) != wire::NO_CALL).then_some(call) }
         }
         wire::STACK => What::Stack { stack: StackId(number()?) },
         wire::POINT => {

@@ -1,19 +1,24 @@
 //! The flight recorder: windows of what happened, while it goes on.
 
-use crate::common::{a_cpu, named_thread_on, start};
-use punctual_core::event::{Event, Group, What};
+use crate::common::{a_cpu, gettid, named_thread_on, start};
+use punctual_core::event::{Event, Group, Tid, What};
 use punctual_core::{CpuSet, MonotonicNs};
 use punctual_record::{Backend, Mode, Request, wire};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Of one thread: other tests make system calls meanwhile.
-fn request(backend: Backend, thread: &str) -> Request {
+/// One test at a time: the events of all threads are in the buffer, and one test's would overwrite the other's.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn request(backend: Backend) -> Request {
     let mut request = Request::new(&[Group::Syscall], CpuSet::single(a_cpu()));
     request.backend = backend;
     request.mode = Mode::Flight;
     request.buffer = 64 << 10;
     request.syscalls = vec![libc::SYS_getppid as u32, libc::SYS_getuid as u32];
-    request.comms = vec![thread.to_owned()];
     request
 }
 
@@ -37,11 +42,13 @@ fn decoded(records: &[u8]) -> Vec<Event> {
 
 #[test]
 fn a_window_holds_what_happened_in_it_and_no_old_one() {
+    let _turn = turn();
     for backend in [Backend::Btf, Backend::Tracepoint] {
-        let Some(mut recorder) = start(request(backend, "flyer-1")) else { return };
+        let Some(mut recorder) = start(request(backend)) else { return };
         let cpu = a_cpu();
-        let (mut from, mut to) = (now(), now());
+        let (mut from, mut to, mut tid) = (now(), now(), Tid(0));
         named_thread_on(cpu, "flyer-1", || {
+            tid = gettid();
             // Several times round the buffer.
             calls(libc::SYS_getppid, 20_000);
             from = now();
@@ -51,7 +58,7 @@ fn a_window_holds_what_happened_in_it_and_no_old_one() {
         let window = recorder.window(cpu as u16, from, to).unwrap();
         let events = decoded(&window.records);
         assert_eq!(window.whole_from, from);
-        let within = |event: &&Event| event.at >= from && event.at <= to;
+        let within = |event: &&Event| event.tid == tid && event.at >= from && event.at <= to;
         let enter = events.iter().filter(within).filter(
             |event| matches!(event.what, What::SyscallEnter { number, .. } if i64::from(number) == libc::SYS_getuid),
         );
@@ -70,12 +77,14 @@ fn a_window_holds_what_happened_in_it_and_no_old_one() {
 
 #[test]
 fn windows_are_taken_while_writers_write() {
-    let Some(mut recorder) = start(request(Backend::Btf, "flyer-2")) else { return };
+    let _turn = turn();
+    let Some(mut recorder) = start(request(Backend::Btf)) else { return };
     let cpu = a_cpu();
-    let stop = AtomicBool::new(false);
+    let (stop, tid) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             named_thread_on(cpu, "flyer-2", || {
+                tid.store(gettid().0, Ordering::Relaxed);
                 while !stop.load(Ordering::Relaxed) {
                     calls(libc::SYS_getppid, 1000);
                 }
@@ -87,13 +96,62 @@ fn windows_are_taken_while_writers_write() {
             // Each record that is handed over is whole: decoding would tell.
             if let Some(window) = recorder.window(cpu as u16, from, to) {
                 let events = decoded(&window.records);
+                let of_thread = |event: &&Event| event.tid.0 == tid.load(Ordering::Relaxed);
+                let its: Vec<Event> = events.iter().filter(of_thread).copied().collect();
                 let in_turns = |pair: &[Event]| {
                     !matches!((&pair[0].what, &pair[1].what), (What::SyscallEnter { .. }, What::SyscallEnter { .. }))
                 };
-                assert!(events.windows(2).all(in_turns));
+                assert!(its.windows(2).all(in_turns));
                 assert!(events.iter().all(|event| event.at.0 > to.0 - 60_000_000_000 && usize::from(event.cpu) == cpu));
             }
         }
         stop.store(true, Ordering::Relaxed);
     });
+}
+
+#[test]
+fn beside_timers_interrupts_tell_where_they_found_a_task() {
+    let _turn = turn();
+    let groups = [Group::Sched, Group::Irq, Group::Vectors, Group::Hrtimer, Group::Idle];
+    let mut request = Request::new(&groups, CpuSet::single(a_cpu()));
+    (request.mode, request.timers_only, request.backend) = (Mode::Flight, true, Backend::Btf);
+    let Some(mut recorder) = start(request) else { return };
+    let cpu = a_cpu();
+    let (from, mut tid) = (now(), Tid(0));
+    let spin = |work: &mut dyn FnMut()| {
+        let until = MonotonicNs(now().0 + 200_000_000);
+        while now() < until {
+            work();
+        }
+        now()
+    };
+    let (mut called, mut mapped) = (from, from);
+    named_thread_on(cpu, "flyer-3", || {
+        tid = gettid();
+        spin(&mut || std::hint::spin_loop());
+        called = now();
+        // Long calls: most interrupts come within one.
+        let mut random = vec![0u8; 1 << 20];
+        // SAFETY: a buffer of the length that is said.
+        mapped = spin(&mut || drop(unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) }));
+    });
+    let window = recorder.window(cpu as u16, from, now()).unwrap();
+    let events = decoded(&window.records);
+    let found = |from: MonotonicNs, to: MonotonicNs| {
+        let its = events.iter().filter(|event| event.tid == tid && event.at >= from && event.at < to);
+        let calls: Vec<Option<u32>> = its
+            .filter_map(|event| if let What::Interrupted { call } = event.what { Some(call) } else { None })
+            .collect();
+        calls
+    };
+    // Reading the clock is no system call.
+    let (before, after) = (found(window.whole_from, called), found(called, mapped));
+    let most = |calls: &[Option<u32>], call| calls.iter().filter(|it| **it == call).count() * 2 > calls.len();
+    assert!(!before.is_empty() && most(&before, None), "{before:?}");
+    assert!(!after.is_empty() && most(&after, Some(libc::SYS_getrandom as u32)), "{after:?}");
+    // What is not asked beside timers is not there, and what tells wake-ups and switches is.
+    let any = |is: fn(&What) -> bool| events.iter().any(|event| is(&event.what));
+    assert!(!any(|what| matches!(what, What::Waking { .. } | What::SyscallEnter { .. } | What::HrtimerStart { .. })));
+    assert!(!any(|what| matches!(what, What::HrtimerExpireExit { .. } | What::IdleExit)));
+    assert!(any(|what| matches!(what, What::Wakeup { .. })) && any(|what| matches!(what, What::Switch { .. })));
 }

@@ -229,7 +229,7 @@ fn timers_say_when_they_were_due() {
         return;
     };
     let expired = events.iter().filter_map(|event| match event.what {
-        What::HrtimerExpireEntry { now, expires: Some(expires), .. } => Some((event, now, expires)),
+        What::HrtimerExpireEntry { now: Some(now), expires: Some(expires), .. } => Some((event, now, expires)),
         _ => None,
     });
     let expired: Vec<_> = expired.collect();

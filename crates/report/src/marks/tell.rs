@@ -287,6 +287,9 @@ fn memory<'a>(marks: &Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
         What::PageAlloc { order, .. } => ("page allocated", vec![("order", Number(order.into()))]),
         What::Kmalloc { requested, allocated } => ("kmalloc", sizes(requested, allocated)),
         What::CacheAlloc { requested, allocated } => ("slab allocation", sizes(requested, allocated)),
+        What::Interrupted { call: Some(number) } => {
+            ("interrupted in", vec![("call", Text(marks.names.syscall(number).into()))])
+        }
         What::Stack { stack } => ("stack", vec![("frames", Text(marks.names.stack(stack).join(" ← ").into()))]),
         _ => return,
     };

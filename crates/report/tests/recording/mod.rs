@@ -119,7 +119,7 @@ fn control(all: &mut Recording, due: i64, late: i64) {
     all.add(due - 40, 0, idle, What::IdleEnter { state: 1 });
     all.add(t + 1, 0, idle, What::IdleExit);
     all.add(t + 2, 0, idle, What::VectorEntry { vector: 236 });
-    all.add(t + 3, 0, idle, What::HrtimerExpireEntry { timer: 0xbeef, now: us(t + 3), expires: Some(us(due)) });
+    all.add(t + 3, 0, idle, What::HrtimerExpireEntry { timer: 0xbeef, now: Some(us(t + 3)), expires: Some(us(due)) });
     all.add(t + 4, 0, idle, What::Waking { task: CONTROL, prio: 19, target: 0 });
     all.add(t + 5, 0, idle, What::Wakeup { task: CONTROL, prio: 19, target: 0, new: false });
     all.add(t + 6, 0, idle, What::HrtimerExpireExit { timer: 0xbeef });

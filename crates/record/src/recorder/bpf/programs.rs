@@ -14,6 +14,8 @@ use punctual_core::event::Group;
 use std::os::fd::OwnedFd;
 
 static EVENTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/events.bpf.o.z"));
+static EVENTS_FLIGHT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/events_flight.bpf.o.z"));
+static RAW_FLIGHT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/raw_flight.bpf.o.z"));
 static RAW: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/raw.bpf.o.z"));
 
 pub(super) struct Programs<'a> {
@@ -59,7 +61,10 @@ impl<'a> Programs<'a> {
             constants.push(("want_futex", flag(request.groups.contains(&Group::Futex))));
             constants.push(("syscalls", bitmap(&request.syscalls)));
             constants.push(("want_stacks", flag(request.stacks)));
-            let mut object = Object::open(EVENTS, &borrowed(&constants))?;
+            let one_by_one = request.groups.contains(&Group::Syscall);
+            constants.push(("want_interrupted", flag(request.timers_only && !one_by_one)));
+            let mut object =
+                Object::open(if request.mode == Mode::Flight { EVENTS_FLIGHT } else { EVENTS }, &borrowed(&constants))?;
             if request.stacks {
                 object.shape("stacks", wire::STACK_DEPTH as u32 * 8, STACKS);
             }
@@ -121,7 +126,8 @@ impl<'a> Programs<'a> {
             ("syscalls", bitmap(&wanted_calls(self.request))),
             ("to_names", vec![u8::from(u64::from(tracepoint.kind) == wire::NAME)]),
         ]);
-        let mut object = Object::open(RAW, &borrowed(&constants))?;
+        let mut object =
+            Object::open(if self.request.mode == Mode::Flight { RAW_FLIGHT } else { RAW }, &borrowed(&constants))?;
         self.shared.share(&mut object)?;
         object.prepare(None)?;
         self.translated = true;
@@ -199,7 +205,6 @@ fn constants(request: &Request, shape: Shape, names_slot: u32) -> Vec<(&'static 
         ("slots", slots(&request.cpus)),
         ("names_slot", names_slot.to_ne_bytes().to_vec()),
         ("mask", shape.mask().to_ne_bytes().to_vec()),
-        ("flight", flag(request.mode == Mode::Flight)),
         ("by_pid", flag(!request.pids.is_empty())),
         ("by_comm", flag(!request.comms.is_empty())),
         ("follow", flag(request.follow_children)),
