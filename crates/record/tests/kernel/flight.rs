@@ -133,7 +133,10 @@ fn beside_timers_interrupts_tell_where_they_found_a_task() {
         // Long calls: most interrupts come within one.
         let mut random = vec![0u8; 1 << 20];
         // SAFETY: a buffer of the length that is said.
-        mapped = spin(&mut || drop(unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) }));
+        mapped = spin(&mut || {
+            // SAFETY: a buffer of the length that is said.
+            let _ = unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };
+        });
     });
     let window = recorder.window(cpu as u16, from, now()).unwrap();
     let events = decoded(&window.records);
