@@ -233,7 +233,7 @@ impl Sink for Occupancy {
         let Some(thread) = self.of(mark.prev) else { return };
         match mark.state {
             // As the kernel counts: whoever yields could have gone on (__schedule in kernel/sched/core.c).
-            TaskState::Preempted | TaskState::Yielded => thread.times.involuntary += 1,
+            TaskState::Preempted | TaskState::Yielded | TaskState::HeldBack => thread.times.involuntary += 1,
             _ => thread.times.voluntary += 1,
         }
     }

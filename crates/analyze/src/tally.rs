@@ -17,8 +17,8 @@ pub struct Tally {
     pub samples: u64,
     /// Stacks taken by the recorder.
     pub stacks: u64,
-    /// Where interrupts found tasks, told by the recorder.
-    pub interrupted: u64,
+    /// What the recorder found when it looked: where interrupts met tasks, whom a quota let go.
+    pub looked: u64,
     /// Events missing, as the marks in the recording say.
     pub lost: u64,
     /// The first and the last instant.
@@ -41,7 +41,7 @@ impl Tally {
             What::Call { .. } => self.calls += 1,
             What::Sample { .. } => self.samples += 1,
             What::Stack { .. } => self.stacks += 1,
-            What::Interrupted { .. } => self.interrupted += 1,
+            What::Interrupted { .. } | What::Released { .. } => self.looked += 1,
             ref what => {
                 if let Some(group) = what.group() {
                     *self.kernel.entry(group).or_default().entry(what.name()).or_default() += 1;
@@ -60,7 +60,7 @@ impl Tally {
     /// All that happened: everything but marks of what is missing.
     pub fn total(&self) -> u64 {
         let kernel: u64 = self.kernel.values().flat_map(|kinds| kinds.values()).sum();
-        kernel + self.points + self.calls + self.samples + self.stacks + self.interrupted
+        kernel + self.points + self.calls + self.samples + self.stacks + self.looked
     }
 
     /// From the first event to the last.

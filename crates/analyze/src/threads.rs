@@ -56,7 +56,9 @@ impl From<TaskState> for Doing {
     /// What a thread does that left its CPU in this state. The dead are [`Doing::Other`] until nothing is asked of them any more.
     fn from(state: TaskState) -> Doing {
         match state {
-            TaskState::Preempted | TaskState::Yielded => Doing::Ready { cpu: None, preempted: true },
+            TaskState::Preempted | TaskState::Yielded | TaskState::HeldBack => {
+                Doing::Ready { cpu: None, preempted: true }
+            }
             TaskState::Sleeping => Doing::Sleeping,
             TaskState::Blocked => Doing::Blocked,
             TaskState::LockWait => Doing::LockWait,

@@ -210,7 +210,7 @@ fn a_groups_quota_is_named_although_others_run() {
     let how = "policy = 'other'\nduration = '2s'";
     arena
         .place
-        .write("experiment.toml", format!("{EXPLAIN}{}", measure("quota", &arena.cpu.to_string(), how)).as_bytes());
+        .write("experiment.toml", format!("[explain]\n{}", measure("quota", &arena.cpu.to_string(), how)).as_bytes());
     let mut punctual = Ended(arena.place.start());
     quota.take(&punctual.0);
     common::eventually("measuring", || arena.place.bundle().join("phases/000").exists());
@@ -240,4 +240,11 @@ fn a_groups_quota_is_named_although_others_run() {
     println!("{told} {whole}");
     assert!(times >= 10 && blamed >= 10.0 && blamed <= times as f64 * 2.0, "{told}");
     assert!(of("unknown") < 0.05, "{told}");
+    // The windows of the worst tell the same, and who ran meanwhile.
+    let explained = arena.explained(&[]);
+    let held = explained["samples"].as_array().unwrap().iter();
+    let held: Vec<&Value> = held.filter(|sample| number(&sample["latency_ns"]) >= 4e7).collect();
+    injected::assert_right(&held, 5, |part| part["cause"] == "throttled");
+    let by_outside = held.iter().filter(|sample| sample["parts"].to_string().contains("outside")).count();
+    assert!(by_outside * 10 >= held.len() * 9, "{by_outside} of {}", held.len());
 }

@@ -9,22 +9,11 @@ INLINE u32 task_cpu(struct task_struct *task)
 	return ((struct task_struct___before_5_16 *)task)->cpu;
 }
 
-/* Since 6.18 a thread is taken off when it is to return to user space and its group's quota is used up; before, the group was taken off its CPU. */
 INLINE bool is_held(struct wire_account_thread *thread)
 {
 	struct task_struct *task = (void *)thread->task;
-	struct cfs_rq *group = 0;
-	u32 held = 0;
 
-	if (!task || thread->prio < REAL_TIME)
-		return false;
-	if (field_exists(task->throttled)) {
-		bpf_probe_read_kernel(&held, 1, &task->throttled);
-	} else if (field_exists(group->throttle_count)) {
-		bpf_probe_read_kernel(&group, sizeof(group), &task->se.cfs_rq);
-		bpf_probe_read_kernel(&held, sizeof(held), &group->throttle_count);
-	}
-	return held;
+	return task && thread->prio >= REAL_TIME && held_back(task);
 }
 
 /* This stands at sched_waking, and once more at sched_wakeup: where the timer interrupts the very program that looks at somebody else's

@@ -85,6 +85,24 @@ INLINE u32 task_cpu(struct task_struct *task)
 	return ((struct task_struct___before_5_16 *)task)->cpu;
 }
 
+/* Real-time tasks are below (include/linux/sched/prio.h: MAX_RT_PRIO). */
+#define REAL_TIME 100
+
+/* What the flight recorder tells of quotas: who was taken off its CPU by one, and the first switch there at which that is no longer so. One task a CPU is
+ * remembered, the last: a group's tasks are held back and let go together. */
+static __attribute__((noinline)) void look_at_held(struct buffer *buffer, u64 ns, u32 cpu, u32 tid)
+{
+	struct task_struct *task = (void *)buffer->at.held;
+	struct wire_fork record = { .child = buffer->at.held_tid };
+	u32 pid = 0;
+
+	bpf_probe_read_kernel(&pid, sizeof(pid), &task->pid);
+	if (pid == record.child && held_back(task))
+		return;
+	buffer->at.held = 0;
+	write_flight(buffer, ns, second_word(tid, WIRE_RELEASED, 1, cpu), (const u64 *)&record, 1);
+}
+
 INLINE int switch_of(u64 *ctx, u32 state)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
@@ -98,9 +116,18 @@ INLINE int switch_of(u64 *ctx, u32 state)
 	record.prev_prio = wire_prio(prev->prio);
 	record.next_prio = wire_prio(next->prio);
 	record.prev_state = (u8)ctx[0] ? 0 : state;
-	if (flight)
-		write_flight(buffer, bpf_ktime_get_ns(), second_word(prev->pid, WIRE_SWITCH, 1, cpu), (const u64 *)&record, 1);
-	else if (!wanted_task(prev) && !wanted_task(next))
+	if (flight) {
+		u64 ns = bpf_ktime_get_ns();
+
+		if (unlikely(buffer->at.held))
+			look_at_held(buffer, ns, cpu, prev->pid);
+		if (!record.prev_state && prev->pid && prev->prio >= REAL_TIME && held_back(prev)) {
+			record.prev_state = WIRE_HELD_BACK;
+			buffer->at.held = ctx[1];
+			buffer->at.held_tid = prev->pid;
+		}
+		write_flight(buffer, ns, second_word(prev->pid, WIRE_SWITCH, 1, cpu), (const u64 *)&record, 1);
+	} else if (!wanted_task(prev) && !wanted_task(next))
 		return 0;
 	else
 		emit_to(buffer, bpf_ktime_get_ns(), prev->pid, WIRE_SWITCH, cpu, (const u64 *)&record, 1);

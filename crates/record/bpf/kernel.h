@@ -163,4 +163,20 @@ struct work_struct {
 
 #pragma clang attribute pop
 
+/* Whether the quota of its group holds a task back. Since 6.18 a thread is taken off when it is to return to user space and its group's quota
+ * is used up; before, the group was taken off its CPU. The task may be gone: what is read then is not to be relied on. */
+INLINE bool held_back(struct task_struct *task)
+{
+	struct cfs_rq *group = 0;
+	u32 held = 0;
+
+	if (field_exists(task->throttled)) {
+		bpf_probe_read_kernel(&held, 1, &task->throttled);
+	} else if (field_exists(group->throttle_count)) {
+		bpf_probe_read_kernel(&group, sizeof(group), &task->se.cfs_rq);
+		bpf_probe_read_kernel(&held, sizeof(held), &group->throttle_count);
+	}
+	return held;
+}
+
 #endif

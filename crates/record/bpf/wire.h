@@ -21,8 +21,10 @@ struct wire_switch {
 	u32 next;
 	u8 prev_prio; /* the kernel's prio + 1 in all records: 0 is deadline's -1 */
 	u8 next_prio;
-	u16 prev_state; /* the kernel's task state, 0 for preempted */
+	u16 prev_state; /* the kernel's task state, 0 for preempted; WIRE_HELD_BACK: preempted by its group's quota */
 };
+
+#define WIRE_HELD_BACK 0x8000
 
 #define WIRE_WAKING 2
 #define WIRE_WAKEUP 3
@@ -198,6 +200,7 @@ struct wire_interrupted {
 	u32 call; /* the number of the system call in which an interrupt found the task; WIRE_NO_CALL: in none */
 	u32 spare;
 };
+#define WIRE_RELEASED 58 /* struct wire_fork: the task */
 #define WIRE_STACK 60
 #define WIRE_POINT 61
 #define WIRE_CALL 62
@@ -252,7 +255,9 @@ struct wire_buffer {
 	u64 missed; /* lost since the last record that found room */
 	u64 missed_since; /* the first of them, CLOCK_MONOTONIC */
 	u64 lost; /* all that were ever lost */
-	u8 writers_line[88];
+	u64 held; /* the task that a quota held back here, and is not known to hold no longer */
+	u64 held_tid;
+	u8 writers_line[72];
 	u64 tail; /* what the reader has taken; the reader's to write */
 	u8 readers_line[120];
 };

@@ -78,6 +78,7 @@ fn what() -> impl Strategy<Value = What> {
             error: -5
         }),
         proptest::option::of(n()).prop_map(|call| What::Interrupted { call }),
+        n().prop_map(|task| What::Released { task: Tid(task) }),
         n().prop_map(|stack| What::Stack { stack: StackId(stack) }),
     ];
     let own = prop_oneof![

@@ -110,10 +110,11 @@ fn ready(scene: &Scene, stretch: &Stretch, cpu: u16, preempted: bool, at: Monoto
     if let Some(interrupt) = scene.interrupt(cpu, at) {
         return Judged::on(cpu, Cause::Interrupt(interrupt));
     }
-    let Some(CpuSpan { tid: Some(running), prio, from, .. }) = scene.on_cpu(cpu, at).copied() else {
-        return Judged::anywhere(Cause::Unknown);
-    };
     let subject = stretch.subject;
+    let Some(CpuSpan { tid: Some(running), prio, from, .. }) = scene.on_cpu(cpu, at).copied() else {
+        let held = subject.held_at(at).map(|running| Cause::Throttled { running, budget: Budget::Group });
+        return held.map_or(Judged::anywhere(Cause::Unknown), |cause| Judged::on(cpu, cause));
+    };
     let own = subject.prio(at);
     // A switch that happened while the thread was ready, or took the CPU from it, is a decision of the scheduler against it.
     let decided = ready_since(stretch, at).is_some_and(|since| from > since || preempted && from == since);
@@ -122,7 +123,9 @@ fn ready(scene: &Scene, stretch: &Stretch, cpu: u16, preempted: bool, at: Monoto
         Some(own) if own < REAL_TIME => Budget::RealTime,
         _ => Budget::Group,
     };
-    let cause = if running == Tid::IDLE && decided {
+    let cause = if subject.held_at(at).is_some() {
+        Cause::Throttled { running, budget: Budget::Group }
+    } else if running == Tid::IDLE && decided {
         Cause::Throttled { running, budget }
     } else if running == Tid::IDLE {
         Cause::IdleExit { state: scene.idle_state(cpu, at) }

@@ -84,6 +84,7 @@ fn pieces(scene: &Scene, stretch: &Stretch) -> Vec<(MonotonicNs, MonotonicNs)> {
     let ends = |span: &(MonotonicNs, MonotonicNs)| *span;
     within(&subject.spans, from, to, |span| (span.from, span.to), &mut cuts);
     within(&subject.reclaims, from, to, ends, &mut cuts);
+    within(&subject.held, from, to, |(from, to, _)| (*from, *to), &mut cuts);
     within(&subject.faults, from, to, ends, &mut cuts);
     within(&scene.holes, from, to, |hole| (hole.from, hole.to), &mut cuts);
     if let Some(lane) = scene.lanes.threads.get(&subject.tid) {

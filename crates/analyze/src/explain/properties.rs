@@ -87,6 +87,7 @@ fn any_wait() -> impl Strategy<Value = Event> {
         1 => (0u8..3).prop_map(|vector| What::VectorEntry { vector }),
         1 => (0u8..3).prop_map(|vector| What::VectorExit { vector }),
         2 => proptest::option::of(0u32..3).prop_map(|call| What::Interrupted { call }),
+        1 => task().prop_map(|task| What::Released { task }),
         1 => (0u32..3).prop_map(|stack| What::Stack { stack: StackId(stack) }),
         1 => (task(), -1i16..130, 0u16..3).prop_map(|(task, prio, target)| What::Wakeup { task, prio, target, new: false }),
     ];

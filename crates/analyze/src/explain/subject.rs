@@ -40,6 +40,8 @@ pub struct Subject {
     pub moves: Vec<(Tid, MonotonicNs, u16)>,
     /// To whom it lent its priority, and when: the holder of the lock that it waits for.
     pub lent: Vec<(MonotonicNs, Tid)>,
+    /// When the quota of its group held it back, and who got its CPU then.
+    pub held: Vec<(MonotonicNs, MonotonicNs, Tid)>,
     /// Its priority from an instant on.
     prios: Vec<(MonotonicNs, i16)>,
 }
@@ -72,6 +74,7 @@ impl Subject {
             enqueued: Vec::new(),
             moves: Vec::new(),
             lent: Vec::new(),
+            held: Vec::new(),
             prios: Vec::new(),
         };
         let mut open = Open::default();
@@ -100,10 +103,15 @@ impl Subject {
                 self.moves.push((event.tid, event.at, event.cpu));
             }
             What::PiSetPrio { task, new, .. } if task == tid => self.has_priority(event.at, new),
+            // Whoever it was: a group's tasks are let go together.
+            What::Released { .. } if open.held.is_some_and(|(_, cpu, _)| cpu == event.cpu) => {
+                self.let_go(event.at, open)
+            }
             What::Switch { next, next_prio, .. } if next == tid => {
                 self.about.push(place);
                 self.runs.push(place);
                 self.has_priority(event.at, next_prio);
+                self.let_go(event.at, open);
                 open.comes(event.at);
             }
             _ => {}
@@ -114,6 +122,15 @@ impl Subject {
         if own {
             self.does(place, event, open);
         }
+    }
+
+    fn let_go(&mut self, at: MonotonicNs, open: &mut Open) {
+        self.held.extend(open.held.take().map(|(from, _, instead)| (from, at, instead)));
+    }
+
+    /// Whether the quota of its group held it back: then, who got its CPU when that began.
+    pub fn held_at(&self, at: MonotonicNs) -> Option<Tid> {
+        covering(&self.held, at, |(from, to, _)| (*from, *to)).map(|(.., instead)| *instead)
     }
 
     /// What it did itself.
@@ -127,6 +144,7 @@ impl Subject {
             What::Switch { prev_prio, prev_state, next, .. } if next != self.tid => {
                 self.about.push(place);
                 self.has_priority(at, prev_prio);
+                open.held = (prev_state == TaskState::HeldBack).then_some((at, event.cpu, next));
                 open.leaves(at, prev_state, self);
             }
             What::FutexEnter { op: op @ (Futex::Wait | Futex::LockPi), .. } => {
@@ -228,6 +246,8 @@ const NEAREST: usize = 8;
 /// What of a thread's doings has not ended.
 #[derive(Default)]
 struct Open {
+    /// It is held back, since when, on which CPU, and who got that.
+    held: Option<(MonotonicNs, u16, Tid)>,
     futex: Option<(MonotonicNs, bool)>,
     kernel: Option<MonotonicNs>,
     reclaim: Option<MonotonicNs>,
@@ -302,6 +322,7 @@ impl Open {
         subject.locks.extend(self.futex.map(|(from, pi)| LockWait { from, to: until, kernel: false, pi }));
         subject.locks.extend(self.kernel.map(|from| LockWait { from, to: until, kernel: true, pi: false }));
         subject.reclaims.extend(self.reclaim.map(|from| (from, until)));
+        subject.held.extend(self.held.map(|(from, _, instead)| (from, until, instead)));
         let fault = self.fault_until(until);
         subject.faults.extend(fault);
     }

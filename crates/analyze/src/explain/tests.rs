@@ -226,3 +226,59 @@ fn a_thread_that_wakes_while_the_budget_is_used_up_is_throttled() {
         told(&explanation)
     );
 }
+
+#[test]
+fn beside_timers_interrupts_tell_the_call_and_wake_ups_the_waker() {
+    let hog = (5, LOWER);
+    let found = |at, call| event(at, 0, 5, What::Interrupted { call });
+    // Neither sched_waking nor system calls are in the record.
+    let lean = |call| {
+        let [entry, _, wakeup, exit] = timer(150, 0, 5);
+        vec![
+            switch(40, 0, (0, LOWER), TaskState::Preempted, hog),
+            entry,
+            found(150, call),
+            wakeup,
+            exit,
+            switch(170, 0, hog, TaskState::Preempted, (THREAD, OWN)),
+        ]
+    };
+    for (call, mode) in [(Some(56), Mode::Syscall(56)), (None, Mode::User)] {
+        let explanation = explained(late(100, 175, Kind::Timer), &lean(call));
+        let running = Tid(5);
+        let after = Cause::NotSwitched { running, mode };
+        let itself = Cause::Itself { mode: Mode::Unknown };
+        let expected =
+            [(Cause::TimerLate { running, mode }, 50), (Cause::Interrupt(TIMER), 10), (after, 10), (itself, 5)];
+        assert_eq!(told(&explanation), expected);
+    }
+    // A page fault just before is what the interrupt met; one long ago is over.
+    for (at, mode) in [(140, Mode::Fault), (140 - 30_000, Mode::Unknown), (140 - 2_000_000, Mode::User)] {
+        let fault = event(at, 0, 5, What::PageFault { address: 0, ip: 0, user: true });
+        let mut events = lean(None);
+        events[0].at = MonotonicNs(at - 1);
+        events.insert(1, fault);
+        let explanation = explained(late(100, 175, Kind::Timer), &events);
+        assert_eq!(told(&explanation)[0], (Cause::TimerLate { running: Tid(5), mode }, 50), "{at}");
+    }
+}
+
+#[test]
+fn a_quota_holds_back_until_it_is_seen_to_hold_no_longer() {
+    let (own, other) = ((THREAD, LOWER), (5, LOWER));
+    let events = [
+        switch(100, 0, (9, LOWER), TaskState::Preempted, own),
+        switch(120, 0, own, TaskState::HeldBack, other),
+        switch(150, 0, other, TaskState::Preempted, (6, LOWER)),
+        event(180, 0, 6, What::Released { task: Tid(8) }),
+        switch(180, 0, (6, LOWER), TaskState::Preempted, other),
+        switch(200, 0, other, TaskState::Preempted, own),
+    ];
+    let explanation = explained(late(110, 205, Kind::Interval), &events);
+    let throttled = |running| Cause::Throttled { running: Tid(running), budget: Budget::Group };
+    let itself = Cause::Itself { mode: Mode::Unknown };
+    assert_eq!(
+        told(&explanation),
+        [(itself, 10), (throttled(5), 30), (throttled(6), 30), (Cause::Runqueue { behind: Tid(5) }, 20), (itself, 5)]
+    );
+}

@@ -225,7 +225,9 @@ impl<S: Sink> Tracker<S> {
         thread.suspended = softirqs;
         thread.dead = state == TaskState::Dead;
         thread.doing = match state {
-            TaskState::Preempted | TaskState::Yielded => Doing::Ready { cpu: Some(cpu), preempted: true },
+            TaskState::Preempted | TaskState::Yielded | TaskState::HeldBack => {
+                Doing::Ready { cpu: Some(cpu), preempted: true }
+            }
             state => state.into(),
         };
     }

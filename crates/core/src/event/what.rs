@@ -12,6 +12,8 @@ pub enum TaskState {
     Preempted,
     /// Still runnable, and gave the CPU up itself (sched_yield); recorders that cannot tell say [`TaskState::Preempted`].
     Yielded,
+    /// Still runnable, and taken off its CPU because the quota of its group is used up, where the recorder looks for it.
+    HeldBack,
     /// Waits and can be interrupted: `S`.
     Sleeping,
     /// Waits and cannot be interrupted, most often for I/O, a page or a kernel lock: `D`.
@@ -156,6 +158,8 @@ pub enum What {
     /// An interrupt came, as the event before tells, and found the task in the kernel, in this system call (`None`: in user mode, or
     /// where an exception leads from there). Told where system calls are not recorded one by one.
     Interrupted { call: Option<u32> },
+    /// Of the task that was held back last on this CPU the quota holds no longer: found at a switch there.
+    Released { task: Tid },
     /// A sample of what ran (kernel stack), taken by the recorder itself at this instant.
     Stack { stack: StackId },
     /// A test point of an application.
@@ -227,6 +231,7 @@ impl What {
             What::IdleExit => ("cpu_idle_exit", Some(Group::Idle)),
             What::Frequency { .. } => ("cpu_frequency", Some(Group::Frequency)),
             What::Interrupted { .. } => ("interrupted", None),
+            What::Released { .. } => ("released", None),
             What::Stack { .. } => ("stack", None),
             What::Point { .. } => ("point", None),
             What::Call { .. } => ("call", None),

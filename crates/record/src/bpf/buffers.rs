@@ -244,7 +244,9 @@ mod tests {
             missed: 3,
             missed_since: 4,
             lost: 5,
-            writers_line: [0; 88],
+            held: 0,
+            held_tid: 0,
+            writers_line: [0; 72],
             tail: 6,
             readers_line: [0; 120],
         };

@@ -311,6 +311,7 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<What>, Problem> {
             let call = read!(Interrupted, payload).call;
             What::Interrupted { call: (u64::from(call) != wire::NO_CALL).then_some(call) }
         }
+        wire::RELEASED => What::Released { task: Tid(read!(Fork, payload).child) },
         wire::STACK => What::Stack { stack: StackId(number()?) },
         wire::POINT => {
             let r = read!(Point, payload);
@@ -367,6 +368,7 @@ fn task_state(state: u16) -> TaskState {
     const NOLOAD: u16 = 0x400;
     match state {
         0 => TaskState::Preempted,
+        s if u64::from(s) == wire::HELD_BACK => TaskState::HeldBack,
         s if s & 0x1 != 0 => TaskState::Sleeping,
         s if s & 0x1000 != 0 => TaskState::LockWait,
         s if s & 0x2 != 0 && s & NOLOAD != 0 => TaskState::Sleeping,

@@ -84,6 +84,7 @@ fn fill(what: &What, p: &mut [u8; PAYLOAD]) -> (u64, usize) {
         What::IdleExit => put!(p, IDLE, Number { number: u32::MAX, spare: 0 }),
         What::Frequency { khz } => put!(p, FREQUENCY, Number { number: khz, spare: 0 }),
         What::Interrupted { call } => put!(p, INTERRUPTED, Interrupted { call: call.unwrap_or(wire::NO_CALL as u32), spare: 0 }),
+        What::Released { task } => put!(p, RELEASED, Fork { child: task.0, spare: 0 }),
         What::Stack { stack } => put!(p, STACK, Number { number: stack.0, spare: 0 }),
         What::Point { point, kind, count, values: [first, second] } => put!(p, POINT, Point { point: point.0, kind: point_kind(kind), count, spare: 0, first, second }),
         What::Call { function, began, depth, left, argument } => put!(p, CALL, Call { began: began.0 as u64, function: function.0, depth, left: left.into(), has_argument: argument.is_some().into(), argument: argument.unwrap_or(0) }),
@@ -104,6 +105,7 @@ fn point_kind(kind: PointKind) -> u8 {
 fn task_state(state: TaskState) -> u16 {
     match state {
         TaskState::Preempted | TaskState::Yielded => 0,
+        TaskState::HeldBack => wire::HELD_BACK as u16,
         TaskState::Sleeping => 0x1,
         TaskState::Blocked => 0x2,
         TaskState::LockWait => 0x1000,

@@ -39,6 +39,7 @@ fn whats() -> Vec<What> {
         What::IdleEnter { state: 1 }, What::IdleExit, What::Frequency { khz: 1_500_000 },
         What::Interrupted { call: Some(56) },
         What::Interrupted { call: None },
+        What::Released { task },
         What::Stack { stack: StackId(12) },
         What::Point { point: PointId(4), kind: PointKind::Begin, count: 2, values: [-1, i64::MAX] },
         What::Call { function: FunctionId(1), began: at, depth: 3, left: true, argument: Some(0) },

@@ -287,6 +287,7 @@ fn memory<'a>(marks: &Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
         What::PageAlloc { order, .. } => ("page allocated", vec![("order", Number(order.into()))]),
         What::Kmalloc { requested, allocated } => ("kmalloc", sizes(requested, allocated)),
         What::CacheAlloc { requested, allocated } => ("slab allocation", sizes(requested, allocated)),
+        What::Released { task: other } => ("quota let go", vec![("task", task(marks.names, other))]),
         What::Interrupted { call: Some(number) } => {
             ("interrupted in", vec![("call", Text(marks.names.syscall(number).into()))])
         }

@@ -129,7 +129,7 @@ fn raw_state(state: TaskState) -> u64 {
         TaskState::Dead => 0x10,
         // TASK_IDLE, which idle kernel threads are in: the commonest of the others.
         TaskState::Other => 0x80,
-        TaskState::Preempted => 0x100,
+        TaskState::Preempted | TaskState::HeldBack => 0x100,
     }
 }
 
