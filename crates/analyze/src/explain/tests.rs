@@ -256,7 +256,7 @@ fn beside_timers_interrupts_tell_the_call_and_wake_ups_the_waker() {
     for (at, mode) in [(140, Mode::Fault), (140 - 30_000, Mode::Unknown), (140 - 2_000_000, Mode::User)] {
         let fault = event(at, 0, 5, What::PageFault { address: 0, ip: 0, user: true });
         let mut events = lean(None);
-        events[0].at = MonotonicNs(at - 1);
+        events[0].at = MonotonicNs(40.min(at - 1));
         events.insert(1, fault);
         let explanation = explained(late(100, 175, Kind::Timer), &events);
         assert_eq!(told(&explanation)[0], (Cause::TimerLate { running: Tid(5), mode }, 50), "{at}");
