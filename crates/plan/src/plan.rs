@@ -97,7 +97,7 @@ pub struct ExplainPlan {
     pub buffer: ByteSize,
     /// Groups of kernel events.
     pub events: Vec<Group>,
-    /// Only timers are measured, and nobody named events: those are kept that tell why an interrupt or a switch was late, and no others.
+    /// Only timers are measured, and nobody named events other than the usual: those are kept that tell why an interrupt or a switch was late, and no others.
     pub timers_only: bool,
     /// Whether kernel stacks are kept of what interrupts interrupt.
     pub stacks: bool,

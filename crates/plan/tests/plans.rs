@@ -273,8 +273,17 @@ fn what_is_kept_to_explain_depends_on_what_is_measured() {
     };
     assert_eq!(
         events("[explain]\n[[measure]]\nkind = 'timer'\n"),
-        "sched irq vectors softirq ipi hrtimer syscall fault idle"
+        "sched irq vectors softirq ipi hrtimer fault idle",
+        "beside timers, interrupts tell in which system call they found a task"
     );
+    assert_eq!(
+        events("[explain]\n[[measure]]\nkind = 'timer'\n[[measure]]\nkind = 'mutex'\n"),
+        "sched irq vectors softirq ipi hrtimer syscall futex lock fault idle"
+    );
+    let timers_only = |text: &str| plan(text).explain.expect("asked for").timers_only;
+    assert!(timers_only("[explain]\n[[measure]]\nkind = 'timer'\n"));
+    assert!(!timers_only("[explain]\nevents = ['sched']\n[[measure]]\nkind = 'timer'\n"));
+    assert!(!timers_only("[explain]\n[[measure]]\nkind = 'timer'\n[[measure]]\nkind = 'mutex'\n"));
     // Recording system calls would be in the way where they are what is measured.
     assert_eq!(
         events("[explain]\n[[measure]]\nkind = 'syscall'\n[[measure]]\nkind = 'mutex'\n"),

@@ -63,10 +63,11 @@ impl Resolver<'_> {
         let spec = self.experiment.explain.as_ref()?;
         let mut plan = ExplainPlan::usual_of(phases);
         if let Some(written) = &spec.events {
-            plan.events = written.value.iter().map(|at| at.value).collect();
+            let usual = std::mem::replace(&mut plan.events, written.value.iter().map(|at| at.value).collect());
             plan.events.sort();
             plan.events.dedup();
-            plan.timers_only = false;
+            // A plan that is written down names the usual ones.
+            plan.timers_only &= plan.events == usual;
         }
         plan.worst = value(&spec.worst, plan.worst);
         plan.above = spec.above.as_ref().map(|at| at.value);
