@@ -35,9 +35,7 @@ INLINE int emit(u8 kind, const void *payload, u32 bytes)
 	if (!buffer)
 		return 0;
 	id = bpf_get_current_pid_tgid();
-	if (flight)
-		write_flight(buffer, bpf_ktime_get_ns(), second_word(id, kind, bytes / 8, cpu), payload, bytes / 8);
-	else if (wanted_current(id))
+	if (flight || wanted_current(id))
 		emit_to(buffer, bpf_ktime_get_ns(), id, kind, cpu, payload, bytes / 8);
 	return 0;
 }
@@ -52,9 +50,7 @@ INLINE int emit_about(struct task_struct *task, u8 kind, const void *payload, u3
 	if (!buffer)
 		return 0;
 	id = bpf_get_current_pid_tgid();
-	if (flight)
-		write_flight(buffer, bpf_ktime_get_ns(), second_word(id, kind, bytes / 8, cpu), payload, bytes / 8);
-	else if (wanted_current(id) || wanted_task(task))
+	if (flight || wanted_current(id) || wanted_task(task))
 		emit_to(buffer, bpf_ktime_get_ns(), id, kind, cpu, payload, bytes / 8);
 	return 0;
 }

@@ -111,9 +111,10 @@ fn ready(scene: &Scene, stretch: &Stretch, cpu: u16, preempted: bool, at: Monoto
         return Judged::on(cpu, Cause::Interrupt(interrupt));
     }
     let subject = stretch.subject;
+    let held = subject.held_at(at);
     let Some(CpuSpan { tid: Some(running), prio, from, .. }) = scene.on_cpu(cpu, at).copied() else {
-        let held = subject.held_at(at).map(|running| Cause::Throttled { running, budget: Budget::Group });
-        return held.map_or(Judged::anywhere(Cause::Unknown), |cause| Judged::on(cpu, cause));
+        let cause = held.map(|running| Cause::Throttled { running, budget: Budget::Group });
+        return cause.map_or(Judged::anywhere(Cause::Unknown), |cause| Judged::on(cpu, cause));
     };
     let own = subject.prio(at);
     // A switch that happened while the thread was ready, or took the CPU from it, is a decision of the scheduler against it.
@@ -123,7 +124,7 @@ fn ready(scene: &Scene, stretch: &Stretch, cpu: u16, preempted: bool, at: Monoto
         Some(own) if own < REAL_TIME => Budget::RealTime,
         _ => Budget::Group,
     };
-    let cause = if subject.held_at(at).is_some() {
+    let cause = if held.is_some() {
         Cause::Throttled { running, budget: Budget::Group }
     } else if running == Tid::IDLE && decided {
         Cause::Throttled { running, budget }

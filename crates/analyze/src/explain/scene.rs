@@ -1,12 +1,12 @@
 //! Everything that happened around a late sample, ready to be asked by instant.
 
-use super::subject::Subject;
+use super::subject::{FAULT, NEXT, Subject};
 use super::{Late, Mode};
 use crate::gaps::Gaps;
 use crate::stolen::{self, Hole};
 use crate::threads::{Coverage, CpuLane, CpuSpan, Interrupt, Lanes, Tracker, Windows};
 use punctual_core::event::{StackId, Tid};
-use punctual_core::{Event, MonotonicNs, Nanos, What};
+use punctual_core::{Event, MonotonicNs, What};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::collections::HashMap;
@@ -18,8 +18,6 @@ const SUBJECTS: usize = 32;
 const FAULT_WITHIN: usize = 64;
 /// What an interrupt found is looked for in so many events of its CPU.
 const FOUND_WITHIN: usize = 512;
-/// A page fault is over when it is so old, as far as can be told where only interrupts are seen.
-const FAULT_ENDS: (Nanos, Nanos) = (Nanos(20_000), Nanos::MILLI);
 /// A stack is taken within so many events of its CPU after the interrupt that asked for it.
 const STACK_WITHIN: usize = 4;
 
@@ -151,8 +149,8 @@ impl<'e> Scene<'e> {
     fn mode_of(&self, (when, call): (MonotonicNs, Option<u32>), tid: Tid, cpu: u16) -> Mode {
         match (call, self.fault_before(tid, cpu, when).map(|began| when - began)) {
             (Some(number), _) => Mode::Syscall(number),
-            (None, Some(since)) if since <= FAULT_ENDS.0 => Mode::Fault,
-            (None, Some(since)) if since <= FAULT_ENDS.1 => Mode::Unknown,
+            (None, Some(since)) if since <= FAULT => Mode::Fault,
+            (None, Some(since)) if since <= NEXT.1 => Mode::Unknown,
             (None, _) => Mode::User,
         }
     }

@@ -7,11 +7,11 @@ use punctual_core::{Event, MonotonicNs, Nanos, What};
 
 /// A page fault without an end that was recorded takes at most so long (a page that must be zeroed, in a virtual machine whose host has to
 /// map it too), and so much more for each page of a large one.
-const FAULT: Nanos = Nanos(20_000);
+pub const FAULT: Nanos = Nanos(20_000);
 const FAULT_PER_PAGE: Nanos = Nanos(1_000);
 /// Where the next that is heard of a thread is a fault on a page so near, it touches one page after the other, and does little else: all until then
 /// is the fault's, if it is not longer than this.
-const NEXT: (u64, Nanos) = (64 << 12, Nanos(1_000_000));
+pub const NEXT: (u64, Nanos) = (64 << 12, Nanos(1_000_000));
 
 /// A thread, and the places of what is about it among the scene's events.
 pub struct Subject {
