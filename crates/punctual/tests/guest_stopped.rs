@@ -13,8 +13,29 @@ const RUNNING: Duration = Duration::from_millis(900);
 /// A sample that is so late was due while the guest stood still. One that is later still, a busy host kept waiting beyond what this test made.
 const LATE: std::ops::Range<u64> = 125_000_000..325_000_000;
 
-const EXPERIMENT: &str = "[experiment]\nname = \"stopped\"\n[explain]\nworst = 40\n[[measure]]\nname = \"timer\"\nkind = \"timer\"\n\
-                          cpus = \"0-1\"\nperiod = \"20ms\"\npolicy = \"fifo\"\npriority = 80\nduration = \"12s\"\n";
+/// Timers of different periods: a stop in the midst of one CPU's sample then finds the other one waiting, which proves it.
+const EXPERIMENT: &str = r#"
+[experiment]
+name = "stopped"
+[explain]
+worst = 40
+[[measure]]
+name = "timer"
+kind = "timer"
+cpus = "0"
+period = "20ms"
+policy = "fifo"
+priority = 80
+duration = "12s"
+[[measure]]
+name = "other"
+kind = "timer"
+cpus = "1"
+period = "23ms"
+policy = "fifo"
+priority = 80
+duration = "12s"
+"#;
 
 /// The emulator that this process started.
 fn emulator() -> Option<u32> {

@@ -63,9 +63,9 @@ const volatile bool wander = false; /* some watched thread may run on several CP
 
 INLINE struct cpu *cpu_of(u32 cpu)
 {
-	u32 slot = slots[cpu & (WIRE_MAX_CPUS - 1)];
+	u32 slot = slot_of(cpu);
 
-	return slot == WIRE_NO_SLOT ? 0 : bpf_map_lookup_elem(&cpus, &slot);
+	return slot < cpu_count ? bpf_map_lookup_elem(&cpus, &slot) : 0;
 }
 
 INLINE struct cpu *cpu_here(void)
@@ -377,8 +377,7 @@ static __attribute__((noinline)) int overdue(struct wire_account_thread *thread,
 
 INLINE void publish(struct wire_account_thread *thread, u32 tid)
 {
-	u32 slot = slots[thread->cpu & (WIRE_MAX_CPUS - 1)];
-	struct buffer *buffer = slot == WIRE_NO_SLOT ? 0 : buffer_of(slot);
+	struct buffer *buffer = buffer_here(thread->cpu);
 
 	if (buffer)
 		emit_to(buffer, thread->begin, tid, WIRE_ACCOUNT, thread->timer_cpu, thread->pieces, WIRE_ACCOUNT_PIECES + 1);

@@ -22,10 +22,15 @@ struct {
 	__type(value, struct buffer);
 } buffers SEC(".maps");
 
-/* Set by the loader, then frozen: the verifier knows them and drops what they exclude. */
+/* Set by the loader, which makes them part of the instructions; the verifier drops what they exclude. */
 const volatile u64 mask = 0; /* words in a buffer, a power of two, less one */
 const volatile u32 names_slot = 0;
-const volatile u16 slots[WIRE_MAX_CPUS] = {}; /* the element of each CPU, or WIRE_NO_SLOT: events of that CPU are not wanted */
+/* Events of other CPUs are not wanted. The element of each CPU is its distance from the first; where CPUs between them are not wanted, it stands
+ * in the table (WIRE_NO_SLOT for those), which costs a cache line. */
+const volatile u32 first_cpu = 0;
+const volatile u32 cpu_count = 0;
+const volatile bool gaps = false;
+const volatile u16 slots[WIRE_MAX_CPUS] = {};
 
 /* Overwrite the oldest instead of losing the newest. */
 #ifdef FLIGHT
@@ -48,15 +53,21 @@ INLINE struct buffer *buffer_of(u32 slot)
 	return bpf_map_lookup_elem(&buffers, &slot);
 }
 
+/* cpu_count or more where that CPU's events are not wanted. */
+INLINE u32 slot_of(u32 cpu)
+{
+	return gaps ? slots[cpu & (WIRE_MAX_CPUS - 1)] : cpu - first_cpu;
+}
+
 /* The buffer of this CPU; NULL when its events are not wanted. */
 INLINE struct buffer *buffer_here(u32 cpu)
 {
-	u16 slot = slots[cpu & (WIRE_MAX_CPUS - 1)];
+	u32 slot = slot_of(cpu);
 
-	return slot == WIRE_NO_SLOT ? 0 : buffer_of(slot);
+	return slot < cpu_count ? buffer_of(slot) : 0;
 }
 
-INLINE void write_record(struct buffer *buffer, u64 ns, u64 second, const u64 *payload, u32 words)
+INLINE int write_record(struct buffer *buffer, u64 ns, u64 second, const u64 *payload, u32 words)
 {
 	u64 at = fetch_add(&buffer->at.head, 2 + words), within = mask;
 	volatile u64 *data = buffer->data;
@@ -67,35 +78,30 @@ INLINE void write_record(struct buffer *buffer, u64 ns, u64 second, const u64 *p
 	for (u32 i = 0; i < words; i++)
 		data[(at + 2 + i) & within] = payload[i];
 	fetch_add(&buffer->at.done, 2 + words);
+	return 0;
 }
 
 #ifdef FLIGHT
 /* A record that begins in one block and does not end in it: it may go round the buffer's end, and the index is told where the next begins. */
-static __attribute__((noinline)) void write_across(struct buffer *buffer, u64 at, const u64 *record, u32 words)
+static __attribute__((noinline)) int write_across(struct buffer *buffer, u64 at, const u64 *record, u32 words)
 {
 	u64 end = at + words, within = mask;
 
 	for (u32 i = 0; i < words && i < WIRE_MAX_RECORD_WORDS; i++)
 		*(volatile u64 *)&buffer->data[(at + i) & within] = record[i];
 	buffer->data[within + 1 + ((end / WIRE_BLOCK_WORDS) & (within / WIRE_BLOCK_WORDS))] = end;
+	fetch_add(&buffer->at.done, words);
+	return 0;
 }
 
 /* Flight mode: `payload` may hold further records, whole. This stands in each wake-up several times, each time in a program of its own whose
- * instructions are not in any cache: what is rare is apart. A record within one block is in one piece. */
-INLINE void write_flight(struct buffer *buffer, u64 ns, u64 second, const u64 *payload, u32 words)
+ * instructions are not in any cache: what is rare is apart. A record within one block is in one piece. What it gives is for its caller to
+ * return at once, so that nothing stands behind the common case. */
+INLINE int write_flight(struct buffer *buffer, u64 ns, u64 second, const u64 *payload, u32 words)
 {
 	u64 at = fetch_add(&buffer->at.head, 2 + words);
 
-	if (unlikely((at ^ (at + 2 + words)) >= WIRE_BLOCK_WORDS)) {
-		u64 record[WIRE_MAX_RECORD_WORDS];
-
-		record[0] = ns;
-		record[1] = second;
-#pragma unroll
-		for (u32 i = 0; i < words; i++)
-			record[2 + i] = payload[i];
-		write_across(buffer, at, record, 2 + words);
-	} else {
+	if (likely((at ^ (at + 2 + words)) < WIRE_BLOCK_WORDS)) {
 		volatile u64 *here = &buffer->data[at & mask];
 
 		here[0] = ns;
@@ -103,8 +109,18 @@ INLINE void write_flight(struct buffer *buffer, u64 ns, u64 second, const u64 *p
 #pragma unroll
 		for (u32 i = 0; i < words; i++)
 			here[2 + i] = payload[i];
+		fetch_add(&buffer->at.done, 2 + words);
+		return 0;
+	} else {
+		u64 record[WIRE_MAX_RECORD_WORDS];
+
+		record[0] = ns;
+		record[1] = second;
+#pragma unroll
+		for (u32 i = 0; i < words; i++)
+			record[2 + i] = payload[i];
+		return write_across(buffer, at, record, 2 + words);
 	}
-	fetch_add(&buffer->at.done, 2 + words);
 }
 #else
 #define write_flight write_record
@@ -124,25 +140,23 @@ static __attribute__((noinline)) void say_lost(struct buffer *buffer, u64 ns, u3
 		write_record(buffer, ns, second_word(0, WIRE_LOST, 2, cpu), (const u64 *)&lost, 2);
 }
 
-INLINE void emit_to(struct buffer *buffer, u64 ns, u32 tid, u8 kind, u32 cpu, const u64 *payload, u32 words)
+INLINE int emit_to(struct buffer *buffer, u64 ns, u32 tid, u8 kind, u32 cpu, const u64 *payload, u32 words)
 {
 	u64 used;
 
-	if (flight) {
-		write_flight(buffer, ns, second_word(tid, kind, words, cpu), payload, words);
-		return;
-	}
+	if (flight)
+		return write_flight(buffer, ns, second_word(tid, kind, words, cpu), payload, words);
 	used = *(volatile u64 *)&buffer->at.head - *(volatile u64 *)&buffer->at.tail;
 	if (unlikely(used + WIRE_MARGIN_WORDS > mask)) {
 		if (!buffer->at.missed)
 			buffer->at.missed_since = ns;
 		fetch_add(&buffer->at.missed, 1);
 		fetch_add(&buffer->at.lost, 1);
-		return;
+		return 0;
 	}
 	if (unlikely(buffer->at.missed))
 		say_lost(buffer, ns, cpu);
-	write_record(buffer, ns, second_word(tid, kind, words, cpu), payload, words);
+	return write_record(buffer, ns, second_word(tid, kind, words, cpu), payload, words);
 }
 
 #endif

@@ -36,7 +36,7 @@ INLINE int emit(u8 kind, const void *payload, u32 bytes)
 		return 0;
 	id = bpf_get_current_pid_tgid();
 	if (flight || wanted_current(id))
-		emit_to(buffer, bpf_ktime_get_ns(), id, kind, cpu, payload, bytes / 8);
+		return emit_to(buffer, bpf_ktime_get_ns(), id, kind, cpu, payload, bytes / 8);
 	return 0;
 }
 
@@ -51,24 +51,24 @@ INLINE int emit_about(struct task_struct *task, u8 kind, const void *payload, u3
 		return 0;
 	id = bpf_get_current_pid_tgid();
 	if (flight || wanted_current(id) || wanted_task(task))
-		emit_to(buffer, bpf_ktime_get_ns(), id, kind, cpu, payload, bytes / 8);
+		return emit_to(buffer, bpf_ktime_get_ns(), id, kind, cpu, payload, bytes / 8);
 	return 0;
 }
 
 /* What the thread that runs, or is interrupted, does in the kernel. What the idle task does there is idling: not worth a microsecond of the
  * wake-up that follows. */
-INLINE void emit_stack(u64 *ctx)
+static __attribute__((noinline)) int emit_stack(u64 *ctx)
 {
 	struct wire_number record = {};
 	long stack;
 
 	if (!want_stacks || !(u32)bpf_get_current_pid_tgid())
-		return;
+		return 0;
 	stack = bpf_get_stackid(ctx, &stacks, BPF_F_FAST_STACK_CMP);
 	if (stack < 0)
-		return;
+		return 0;
 	record.number = stack;
-	emit(WIRE_STACK, &record, sizeof(record));
+	return emit(WIRE_STACK, &record, sizeof(record));
 }
 
 #define EMIT(kind, payload) emit(kind, &(payload), sizeof(payload))
@@ -86,7 +86,7 @@ INLINE u32 task_cpu(struct task_struct *task)
 
 /* What the flight recorder tells of quotas: who was taken off its CPU by one, and the first switch there at which that is no longer so. One task a CPU is
  * remembered, the last: a group's tasks are held back and let go together. */
-static __attribute__((noinline)) void look_at_held(struct buffer *buffer, u64 ns, u32 cpu, u32 tid)
+static __attribute__((noinline)) int look_at_held(struct buffer *buffer, u64 ns, u32 cpu, u32 tid)
 {
 	struct task_struct *task = (void *)buffer->at.held;
 	struct wire_fork record = { .child = buffer->at.held_tid };
@@ -94,9 +94,38 @@ static __attribute__((noinline)) void look_at_held(struct buffer *buffer, u64 ns
 
 	bpf_probe_read_kernel(&pid, sizeof(pid), &task->pid);
 	if (pid == record.child && held_back(task))
-		return;
+		return 0;
 	buffer->at.held = 0;
 	write_flight(buffer, ns, second_word(tid, WIRE_RELEASED, 1, cpu), (const u64 *)&record, 1);
+	return 0;
+}
+
+INLINE struct wire_switch record_of(struct task_struct *prev, struct task_struct *next, u32 state)
+{
+	struct wire_switch record = { .next = next->pid, .prev_state = state };
+
+	record.prev_prio = wire_prio(prev->prio);
+	record.next_prio = wire_prio(next->prio);
+	return record;
+}
+
+/* Flight mode: a switch that has more to tell than itself. */
+static __attribute__((noinline)) int telling_switch(u64 *ctx, struct buffer *buffer, u32 cpu, u32 state)
+{
+	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
+	u64 ns = bpf_ktime_get_ns();
+	struct wire_switch record;
+
+	if (buffer->at.held)
+		look_at_held(buffer, ns, cpu, prev->pid);
+	if (!state && prev->pid && prev->prio >= REAL_TIME && held_back(prev)) {
+		state = WIRE_HELD_BACK;
+		buffer->at.held = ctx[1];
+		buffer->at.held_tid = prev->pid;
+	}
+	record = record_of(prev, next, state);
+	write_flight(buffer, ns, second_word(prev->pid, WIRE_SWITCH, 1, cpu), (const u64 *)&record, 1);
+	return state & TASK_UNINTERRUPTIBLE ? emit_stack(ctx) : 0;
 }
 
 INLINE int switch_of(u64 *ctx, u32 state)
@@ -104,32 +133,21 @@ INLINE int switch_of(u64 *ctx, u32 state)
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
 	u32 cpu = bpf_get_smp_processor_id();
 	struct buffer *buffer = buffer_here(cpu);
-	struct wire_switch record = {};
+	struct wire_switch record;
 
 	if (!buffer)
 		return 0;
-	record.next = next->pid;
-	record.prev_prio = wire_prio(prev->prio);
-	record.next_prio = wire_prio(next->prio);
-	record.prev_state = (u8)ctx[0] ? 0 : state;
-	if (flight) {
-		u64 ns = bpf_ktime_get_ns();
-
-		if (unlikely(buffer->at.held))
-			look_at_held(buffer, ns, cpu, prev->pid);
-		if (!record.prev_state && prev->pid && prev->prio >= REAL_TIME && held_back(prev)) {
-			record.prev_state = WIRE_HELD_BACK;
-			buffer->at.held = ctx[1];
-			buffer->at.held_tid = prev->pid;
-		}
-		write_flight(buffer, ns, second_word(prev->pid, WIRE_SWITCH, 1, cpu), (const u64 *)&record, 1);
-	} else if (!wanted_task(prev) && !wanted_task(next))
+	if ((u8)ctx[0])
+		state = 0;
+	if (flight && unlikely(buffer->at.held || (state ? state & TASK_UNINTERRUPTIBLE : prev->pid && prev->prio >= REAL_TIME)))
+		return telling_switch(ctx, buffer, cpu, state);
+	if (!flight && !wanted_task(prev) && !wanted_task(next))
 		return 0;
-	else
-		emit_to(buffer, bpf_ktime_get_ns(), prev->pid, WIRE_SWITCH, cpu, (const u64 *)&record, 1);
-	if (record.prev_state & TASK_UNINTERRUPTIBLE)
-		emit_stack(ctx);
-	return 0;
+	record = record_of(prev, next, state);
+	if (flight)
+		return emit_to(buffer, bpf_ktime_get_ns(), prev->pid, WIRE_SWITCH, cpu, (const u64 *)&record, 1);
+	emit_to(buffer, bpf_ktime_get_ns(), prev->pid, WIRE_SWITCH, cpu, (const u64 *)&record, 1);
+	return state & TASK_UNINTERRUPTIBLE ? emit_stack(ctx) : 0;
 }
 
 /* The tracepoint says the state since 5.18: read from the task it may already be that of one that was woken again. */
@@ -257,42 +275,61 @@ PROGRAM(renamed)
 
 /* The beginning of an interrupt, in one word, and where it found the task. What the kernel saved when the task came from user mode has the number
  * of its system call; −1 where it came otherwise (arch/x86/entry/entry_64.S, arch/arm64/kernel/entry-common.c). */
-INLINE int interrupts(u64 *ctx, u8 kind, u64 what, bool tell_found)
+static __attribute__((noinline)) int found_task(u64 *ctx, struct buffer *buffer, u64 ns, u64 second, u64 what)
 {
-	u32 cpu = bpf_get_smp_processor_id();
-	struct buffer *buffer = buffer_here(cpu);
-	u64 id = bpf_get_current_pid_tgid();
+	struct task_struct *task = bpf_get_current_task_btf();
 
+	if (task->flags & PF_KTHREAD) {
+		write_flight(buffer, ns, second, &what, 1);
+	} else {
+		struct pt_regs *regs = bpf_task_pt_regs(task);
+		i32 number = NUMBER_OF(regs);
+		u64 other_kind = (u64)(WIRE_INTERRUPTED ^ (u8)(second >> 32)) << 32;
+		u64 both[] = { what, ns, second ^ other_kind, number < 0 ? WIRE_NO_CALL : (u32)number };
+
+		write_flight(buffer, ns, second, both, 4);
+	}
+	return emit_stack(ctx);
+}
+
+/* The same where that is not to be told. */
+static __attribute__((noinline)) int interrupted(u64 *ctx, struct buffer *buffer, u64 ns, u64 second, u64 what)
+{
+	write_flight(buffer, ns, second, &what, 1);
+	return emit_stack(ctx);
+}
+
+INLINE int interrupts(u64 *ctx, u8 kind, bool tell_found)
+{
+	u64 what = (u32)ctx[0], id, ns, second;
+	u32 cpu = bpf_get_smp_processor_id();
+	struct buffer *buffer;
+
+	if (!flight) {
+		emit(kind, &what, sizeof(what));
+		return emit_stack(ctx);
+	}
+	buffer = buffer_here(cpu);
 	if (!buffer)
 		return 0;
-	if (tell_found && want_interrupted && (u32)id) {
-		struct task_struct *task = bpf_get_current_task_btf();
-
-		if (!(task->flags & PF_KTHREAD)) {
-			struct pt_regs *regs = bpf_task_pt_regs(task);
-			i32 number = NUMBER_OF(regs);
-			u64 ns = bpf_ktime_get_ns();
-			u64 both[] = { what, ns, second_word(id, WIRE_INTERRUPTED, 1, cpu), number < 0 ? WIRE_NO_CALL : (u32)number };
-
-			write_flight(buffer, ns, second_word(id, kind, 1, cpu), both, 4);
-			emit_stack(ctx);
-			return 0;
-		}
-	}
-	emit(kind, &what, sizeof(what));
-	emit_stack(ctx);
-	return 0;
+	id = bpf_get_current_pid_tgid();
+	ns = bpf_ktime_get_ns();
+	second = second_word(id, kind, 1, cpu);
+	/* An idle CPU was doing nothing. */
+	if (likely(!(u32)id))
+		return write_flight(buffer, ns, second, &what, 1);
+	return tell_found && want_interrupted ? found_task(ctx, buffer, ns, second, what) : interrupted(ctx, buffer, ns, second, what);
 }
 
 PROGRAM(irq_entry)
 {
-	return interrupts(ctx, WIRE_IRQ_ENTRY, (u32)ctx[0], true);
+	return interrupts(ctx, WIRE_IRQ_ENTRY, true);
 }
 
 /* Without bpf_task_pt_regs. */
 PROGRAM(irq_entry_before_5_15)
 {
-	return interrupts(ctx, WIRE_IRQ_ENTRY, (u32)ctx[0], false);
+	return interrupts(ctx, WIRE_IRQ_ENTRY, false);
 }
 
 PROGRAM(irq_exit)
@@ -312,12 +349,12 @@ PROGRAM(irq_exit)
 
 PROGRAM(vector_entry)
 {
-	return interrupts(ctx, WIRE_VECTOR_ENTRY, (u32)ctx[0], true);
+	return interrupts(ctx, WIRE_VECTOR_ENTRY, true);
 }
 
 PROGRAM(vector_entry_before_5_15)
 {
-	return interrupts(ctx, WIRE_VECTOR_ENTRY, (u32)ctx[0], false);
+	return interrupts(ctx, WIRE_VECTOR_ENTRY, false);
 }
 
 NUMBER(vector_exit, WIRE_VECTOR_EXIT, 0)
@@ -345,7 +382,7 @@ PROGRAM(frequency)
 	struct buffer *buffer = buffer_here(here);
 	u64 id = bpf_get_current_pid_tgid();
 
-	if (buffer && slots[cpu & (WIRE_MAX_CPUS - 1)] != WIRE_NO_SLOT)
+	if (buffer && slot_of(cpu) < cpu_count)
 		emit_to(buffer, bpf_ktime_get_ns(), id, WIRE_FREQUENCY, cpu, (const u64 *)&record, 1);
 	return 0;
 }

@@ -15,6 +15,8 @@ typedef _Bool bool;
 
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
+/* clang keeps the order of the source for this processor: what is rare stands after what is not, and returns from there. */
+#define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define false 0
 #define true 1

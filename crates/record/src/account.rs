@@ -97,8 +97,9 @@ impl Accountant {
         prepare: impl FnOnce(&[(&str, &[u8])], u32, Shape) -> Result<(Object, Programs), LoadError>,
     ) -> Result<Accountant, LoadError> {
         let shape = Shape::of(BUFFER, false);
-        let constants: [(&str, &[u8]); 3] =
-            [("slots", &slots(cpus)), ("mask", &shape.mask().to_ne_bytes()), ("wander", &[u8::from(wander)])];
+        let (slots, mask, wanders) = (slots(cpus), shape.mask().to_ne_bytes(), [u8::from(wander)]);
+        let mut constants: Vec<(&str, &[u8])> = vec![("mask", &mask), ("wander", &wanders)];
+        constants.extend(slots.iter().map(|(name, value)| (*name, value.as_slice())));
         let count = cpus.len() as u32;
         let (object, programs) = prepare(&constants, count, shape)?;
         let bytes = u64::from(shape.value_size()) * u64::from(count);

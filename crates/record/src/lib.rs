@@ -17,4 +17,4 @@ mod tracepoints;
 pub mod wire;
 
 pub use names::{kernel_symbols, syscall_number};
-pub use recorder::{Backend, Mode, Recorder, Request, StartError, Stopped, Window};
+pub use recorder::{Backend, Mode, Pace, Recorder, Request, StartError, Stopped, Window};

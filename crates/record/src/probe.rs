@@ -66,13 +66,11 @@ impl Probes {
         let shape = Shape::of(request.buffer, false);
         let family = matches!(request.whose, Whose::Family(_));
         let argument = u32::from(request.argument.unwrap_or(0));
-        let constants: [(&str, &[u8]); 5] = [
-            ("slots", &slots(cpus)),
-            ("mask", &shape.mask().to_ne_bytes()),
-            ("by_pid", &[u8::from(request.whose != Whose::Everyone)]),
-            ("follow", &[u8::from(family)]),
-            ("argument", &argument.to_ne_bytes()),
-        ];
+        let (slots, mask, argument) = (slots(cpus), shape.mask().to_ne_bytes(), argument.to_ne_bytes());
+        let (by_pid, follow) = ([u8::from(request.whose != Whose::Everyone)], [u8::from(family)]);
+        let mut constants: Vec<(&str, &[u8])> =
+            vec![("mask", &mask), ("by_pid", &by_pid), ("follow", &follow), ("argument", &argument)];
+        constants.extend(slots.iter().map(|(name, value)| (*name, value.as_slice())));
         let mut object = Object::open(PROGRAMS, &constants)?;
         object.shape("buffers", shape.value_size(), cpus.len() as u32);
         object.shape("counts", COUNT_BYTES as u32, functions.len() as u32);

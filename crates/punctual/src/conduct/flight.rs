@@ -6,10 +6,12 @@
 
 mod capture;
 mod keeper;
+mod pacer;
 mod shelf;
 mod watch;
 
 use crate::exit::Failure;
+use pacer::Pacer;
 use punctual_bundle::windows::{KeptRule, Waited, WindowsDocument};
 use punctual_bundle::{BundleError, WindowsWriter};
 use punctual_core::event::{Names, Recorded, Tid};
@@ -61,6 +63,7 @@ pub struct Flight {
     thread: JoinHandle<Option<(Recorded, Names)>>,
     orders: mpsc::Sender<Order>,
     shelf: Arc<Mutex<Shelf>>,
+    pacer: Option<Pacer>,
     writer: WindowsWriter,
     document: WindowsDocument,
     /// Addresses of kernel functions that names were looked for.
@@ -97,7 +100,7 @@ impl Flight {
             super::recording::settle_thread(&thread_cpus);
             match start_recorder(request) {
                 Ok(recorder) => {
-                    let _ = ready.send(Ok((recorder.recorded(), recorder.names())));
+                    let _ = ready.send(Ok((recorder.recorded(), recorder.names(), recorder.pace())));
                     Some(Watch::new(recorder, rule, its_shelf).run(&received))
                 }
                 Err(why) => {
@@ -108,11 +111,12 @@ impl Flight {
         };
         let thread = std::thread::Builder::new().name("punctual-flight".to_owned()).spawn(body);
         let thread = thread.map_err(|why| Failure::failed(format!("cannot start a thread: {why}")))?;
-        let (recorded, mut names) = started.recv().unwrap_or_else(|_| Err(Failure::failed(DIED)))?;
+        let (recorded, mut names, pace) = started.recv().unwrap_or_else(|_| Err(Failure::failed(DIED)))?;
         names.tasks.clear();
         let document = WindowsDocument::new(rule, recorded, names);
         let writer = WindowsWriter::create(bundle, &document).map_err(Failure::failed)?;
-        Ok(Flight { thread, orders, shelf, writer, document, named: 0, trouble: None })
+        let pacer = pace.map(Pacer::new);
+        Ok(Flight { thread, orders, shelf, pacer, writer, document, named: 0, trouble: None })
     }
 
     /// These series are looked at from now on, until [`Flight::settle`].
@@ -124,6 +128,14 @@ impl Flight {
     pub fn late(&self, place: usize, samples: Vec<Sample>) {
         if !samples.is_empty() {
             let _ = self.orders.send(Order::Late(place, samples));
+        }
+    }
+
+    /// There may be new samples: they are looked at if it is time. The thread that does does so by itself too, but the fewer threads wake at instants
+    /// of their own, the less is disturbed.
+    pub fn look(&mut self) {
+        if self.pacer.as_mut().is_none_or(Pacer::is_time) {
+            let _ = self.orders.send(Order::Look);
         }
     }
 

@@ -308,6 +308,7 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
             let finished = current.measures.iter().all(MeasureRun::is_finished);
             current.series.iter_mut().for_each(SeriesRun::drain);
             self.tell_late(current);
+            self.run.flight.iter_mut().for_each(Flight::look);
             self.run.accounting.settle(&mut current.series, false);
             let now = clock::monotonic();
             if now >= next_checkpoint {

@@ -32,13 +32,16 @@ impl Shape {
     }
 }
 
-/// The constant `slots` of `bpf/buffer.h`: the buffer of each CPU, WIRE_NO_SLOT for those that are not wanted.
-pub(crate) fn slots(cpus: &CpuSet) -> Vec<u8> {
+/// The constants of `bpf/buffer.h` that say which buffer is whose.
+pub(crate) fn slots(cpus: &CpuSet) -> [(&'static str, Vec<u8>); 4] {
+    let (first, count) = (cpus.iter().next().unwrap_or(0), cpus.len());
+    let gaps = cpus.iter().last().is_some_and(|last| last - first + 1 != count);
     let mut slots = vec![0xff; wire::MAX_CPUS as usize * 2];
     for (slot, cpu) in cpus.iter().enumerate() {
         slots[cpu * 2..cpu * 2 + 2].copy_from_slice(&(slot as u16).to_ne_bytes());
     }
-    slots
+    let number = |number: usize| (number as u32).to_ne_bytes().to_vec();
+    [("slots", slots), ("first_cpu", number(first)), ("cpu_count", number(count)), ("gaps", vec![u8::from(gaps)])]
 }
 
 /// All buffers of one recorder.
@@ -51,6 +54,8 @@ pub(crate) struct Buffers {
 
 // SAFETY: the mapping is plain shared memory that is only read and written through atomics or where the protocol gives it to the reader.
 unsafe impl Send for Buffers {}
+// SAFETY: words are atomics; records are copied by the one thread that has the recorder, and copying writes nothing but its own tail.
+unsafe impl Sync for Buffers {}
 
 /// How often a reader looks again for an instant without a writer at work. At a million events a second and 50 ns each, one
 /// look in twenty meets a writer.
@@ -113,6 +118,11 @@ impl Buffers {
             head.saturating_sub(self.control(slot, TAIL).load(Ordering::Relaxed))
         };
         (0..self.count).map(used).max().unwrap_or(0) * 100 / self.shape.words
+    }
+
+    /// How often this buffer was written from end to end.
+    pub(crate) fn laps(&self, slot: u32) -> f64 {
+        self.control(slot, HEAD).load(Ordering::Relaxed) as f64 / self.shape.words as f64
     }
 
     /// A position before which every record is whole; `None` when writers were at work each time.
@@ -234,6 +244,17 @@ impl Drop for Buffers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpus_are_counted_from_the_first_unless_some_are_left_out() {
+        let of = |list: &str| slots(&list.parse().unwrap()).map(|(_, value)| value);
+        let [table, first, count, gaps] = of("2-4");
+        assert_eq!((first, count, gaps), (vec![2, 0, 0, 0], vec![3, 0, 0, 0], vec![0]));
+        assert_eq!(table[..12], [0xff, 0xff, 0xff, 0xff, 0, 0, 1, 0, 2, 0, 0xff, 0xff]);
+        let [table, first, count, gaps] = of("1,3");
+        assert_eq!((first, count, gaps), (vec![1, 0, 0, 0], vec![2, 0, 0, 0], vec![1]));
+        assert_eq!(table[..10], [0xff, 0xff, 0, 0, 0xff, 0xff, 1, 0, 0xff, 0xff]);
+    }
 
     #[test]
     fn the_control_block_lies_as_the_header_says() {

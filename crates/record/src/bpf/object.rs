@@ -183,8 +183,73 @@ impl Object {
         let function =
             self.object.programs.get(program).and_then(|program| self.object.functions.get(&program.function_key()));
         let function = function.ok_or_else(|| LoadError::Unfit(format!("there is no program {program}")))?;
-        Ok(function.instructions.iter().map(word).collect())
+        let mut instructions = function.instructions.clone();
+        for (name, map) in self.object.maps.iter().filter(|(name, _)| name.starts_with(RODATA)) {
+            inline_constants(&mut instructions, self.map(name)?.as_raw_fd(), map.data());
+        }
+        Ok(instructions.iter().map(word).collect())
     }
+}
+
+/// Where clang puts what is constant.
+const RODATA: &str = ".rodata";
+
+/// Makes loads of constants from the map with this descriptor numbers in the instructions: a program that runs once a wake-up finds the line that
+/// they stand in, and the page's translation, in no cache. Must come after relocation.
+fn inline_constants(instructions: &mut [bpf_insn], map: i32, data: &[u8]) {
+    /// `dst = imm ll`, of two instructions' length.
+    const LOAD_IMMEDIATE: u8 = 0x18;
+    /// BPF_PSEUDO_MAP_VALUE: the second half is the offset.
+    const MAP_VALUE: u8 = 2;
+    let jumps: HashSet<usize> = instructions.iter().enumerate().filter_map(|(at, jump)| target(at, jump)).collect();
+    for at in 0..instructions.len().saturating_sub(3) {
+        let (address, half, load, next) =
+            (instructions[at], instructions[at + 1], instructions[at + 2], instructions[at + 3]);
+        let bytes = match load.code {
+            0x61 => 4, // BPF_LDX | BPF_MEM and the size
+            0x69 => 2,
+            0x71 => 1,
+            0x79 => 8,
+            _ => continue,
+        };
+        let is_address = address.code == LOAD_IMMEDIATE && address.src_reg() == MAP_VALUE && address.imm == map;
+        let is_of_it = load.src_reg() == address.dst_reg() && !jumps.contains(&(at + 2));
+        // Only where nothing else uses the address.
+        let is_last_use =
+            load.dst_reg() == address.dst_reg() || !jumps.contains(&(at + 3)) && overwrites(&next, address.dst_reg());
+        if !is_address || !is_of_it || !is_last_use {
+            continue;
+        }
+        let offset = i64::from(half.imm) + i64::from(load.off);
+        let bytes = usize::try_from(offset).ok().and_then(|offset| data.get(offset..offset + bytes));
+        let Some(bytes) = bytes else { continue };
+        let value = bytes.iter().rev().fold(0, |value: u64, byte| value << 8 | u64::from(*byte));
+        instructions[at].set_src_reg(0);
+        instructions[at].set_dst_reg(load.dst_reg());
+        instructions[at].imm = value as u32 as i32;
+        instructions[at + 1].imm = (value >> 32) as u32 as i32;
+        instructions[at + 2] = nothing();
+    }
+}
+
+/// `goto +0`, which the kernel takes out.
+fn nothing() -> bpf_insn {
+    bpf_insn { code: 0x05, _bitfield_align_1: [], _bitfield_1: bpf_insn::new_bitfield_1(0, 0), off: 0, imm: 0 }
+}
+
+/// Whether this gives the register another value, without looking at the one it has.
+fn overwrites(instruction: &bpf_insn, register: u8) -> bool {
+    let is_load = instruction.code & 7 == 1; // BPF_LDX
+    let is_move = matches!(instruction.code, 0xb7 | 0xb4 | 0xbf | 0xbc); // BPF_MOV, 64 and 32 bits, of a number or a register
+    let of_number = matches!(instruction.code, 0xb7 | 0xb4);
+    (is_load || is_move) && instruction.dst_reg() == register && (of_number || instruction.src_reg() != register)
+}
+
+/// Where an instruction may jump to. Calls of functions are none: what they begin with is not in the midst of a load.
+fn target(at: usize, instruction: &bpf_insn) -> Option<usize> {
+    let class = instruction.code & 7;
+    let is_jump = matches!(class, 5 | 6) && !matches!(instruction.code & 0xf0, 0x80 | 0x90); // neither BPF_CALL nor BPF_EXIT
+    is_jump.then(|| (at as i64 + 1 + i64::from(instruction.off)) as usize)
 }
 
 /// `struct bpf_insn` of the kernel as its 8 bytes.
@@ -206,7 +271,7 @@ fn create(name: &str, map: &aya_obj::Map) -> Result<OwnedFd, LoadError> {
     let fd = sys::create_map(name, shape).map_err(refused)?;
     if !map.data().is_empty() {
         sys::update_map(&fd, &0u32.to_ne_bytes(), map.data()).map_err(refused)?;
-        if name.starts_with(".rodata") {
+        if name.starts_with(RODATA) {
             sys::freeze_map(&fd).map_err(refused)?;
         }
     }
@@ -225,5 +290,77 @@ impl std::fmt::Display for Whole<'_> {
             cause = why.source();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAP: i32 = 7;
+    const DATA: &[u8] = &[1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 3, 0, 0, 0];
+
+    fn instruction(code: u8, to: u8, from: u8, off: i16, imm: i32) -> bpf_insn {
+        bpf_insn { code, off, imm, _bitfield_1: bpf_insn::new_bitfield_1(to, from), ..nothing() }
+    }
+
+    /// `to = &map[offset]`, as after relocation.
+    fn address(to: u8, offset: i32) -> [bpf_insn; 2] {
+        [instruction(0x18, to, 2, 0, MAP), instruction(0, 0, 0, 0, offset)]
+    }
+
+    /// The constant that is in place of the load; `None` where it was left.
+    fn inlined(program: &[bpf_insn], map: i32) -> Option<(u8, u64)> {
+        let mut program = program.to_vec();
+        let before: Vec<u64> = program.iter().map(word).collect();
+        inline_constants(&mut program, map, DATA);
+        let after: Vec<u64> = program.iter().map(word).collect();
+        if before == after {
+            return None;
+        }
+        assert_eq!((program[0].code, program[0].src_reg(), after[2]), (0x18, 0, word(&nothing())));
+        assert_eq!(before[3..], after[3..]);
+        Some((program[0].dst_reg(), u64::from(program[0].imm as u32) | u64::from(program[1].imm as u32) << 32))
+    }
+
+    #[test]
+    fn a_load_of_a_constant_becomes_the_constant() {
+        let [first, second] = address(1, 0);
+        let exit = instruction(0x95, 0, 0, 0, 0);
+        let load = |code, off| [first, second, instruction(code, 1, 1, off, 0), exit];
+        assert_eq!(inlined(&load(0x61, 0), MAP), Some((1, 1)));
+        assert_eq!(inlined(&load(0x79, 8), MAP), Some((1, 0x3_0000_0002)));
+        assert_eq!(inlined(&load(0x61, 4), MAP), Some((1, 0xffff_ffff)));
+        assert_eq!(inlined(&load(0x71, 4), MAP), Some((1, 0xff)));
+        assert_eq!(inlined(&load(0x69, 4), MAP), Some((1, 0xffff)));
+        // Beyond its end, of another map, and no load.
+        assert_eq!(inlined(&load(0x79, 12), MAP), None);
+        assert_eq!(inlined(&load(0x61, 0), MAP + 1), None);
+        assert_eq!(inlined(&load(0x63, 0), MAP), None);
+        let [first, second] = address(1, -4);
+        assert_eq!(inlined(&[first, second, instruction(0x61, 1, 1, 0, 0), exit], MAP), None);
+    }
+
+    #[test]
+    fn an_address_that_is_used_again_stays() {
+        let [first, second] = address(1, 0);
+        let load = instruction(0x61, 2, 1, 0, 0);
+        let again = |next| inlined(&[first, second, load, next, instruction(0x95, 0, 0, 0, 0)], MAP);
+        assert_eq!(again(instruction(0x61, 3, 1, 4, 0)), None);
+        assert_eq!(again(instruction(0x61, 1, 1, 4, 0)), None);
+        assert_eq!(again(instruction(0x07, 1, 0, 0, 4)), None);
+        // Overwritten before anybody could.
+        assert_eq!(again(instruction(0xb7, 1, 0, 0, 4)), Some((2, 1)));
+        assert_eq!(again(instruction(0xbc, 1, 8, 0, 0)), Some((2, 1)));
+    }
+
+    #[test]
+    fn a_load_that_is_jumped_to_stays() {
+        let [first, second] = address(1, 0);
+        let load = instruction(0x61, 1, 1, 0, 0);
+        let jump =
+            |off| inlined(&[first, second, load, instruction(0x15, 3, 0, off, 0), instruction(0x95, 0, 0, 0, 0)], MAP);
+        assert_eq!(jump(0), Some((1, 1)));
+        assert_eq!(jump(-2), None);
     }
 }

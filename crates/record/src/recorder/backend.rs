@@ -3,8 +3,10 @@
 use super::bpf::BpfRecorder;
 use super::tracefs::{self, TracefsRecorder};
 use super::{Backend, Mode, Request, StartError};
+use crate::bpf::Buffers;
 use punctual_core::event::{Group, StackId};
 use punctual_core::{Finding, MonotonicNs};
+use std::sync::Arc;
 
 pub(super) enum Running {
     Bpf(BpfRecorder),
@@ -98,6 +100,13 @@ impl Running {
     pub(super) fn fill(&self) -> Option<u64> {
         match self {
             Running::Bpf(running) => Some(running.fill()),
+            Running::Tracefs(_) => None,
+        }
+    }
+    /// `None` where the kernel's own are used.
+    pub(super) fn buffers(&self) -> Option<&Arc<Buffers>> {
+        match self {
+            Running::Bpf(running) => Some(running.buffers()),
             Running::Tracefs(_) => None,
         }
     }

@@ -8,6 +8,7 @@ use programs::Programs;
 use punctual_core::event::{Group, StackId};
 use punctual_core::{Finding, MonotonicNs};
 use stacks::Stacks;
+use std::sync::Arc;
 use std::time::Duration;
 use untranslated::Untranslated;
 
@@ -19,7 +20,7 @@ pub(super) struct BpfRecorder {
     name: &'static str,
     attached: Vec<(&'static Tracepoint, Attach)>,
     naming: Vec<Attach>,
-    buffers: Buffers,
+    buffers: Arc<Buffers>,
     /// The buffer after those of the CPUs.
     names_slot: u32,
     names_lost: u64,
@@ -59,7 +60,7 @@ impl BpfRecorder {
             name,
             naming,
             attached: Vec::new(),
-            buffers,
+            buffers: Arc::new(buffers),
             names_slot,
             names_lost: 0,
             groups: Vec::new(),
@@ -122,6 +123,10 @@ impl BpfRecorder {
     }
     pub(super) fn fill(&self) -> u64 {
         self.buffers.fill()
+    }
+    /// Those of the CPUs, and of names behind them.
+    pub(super) fn buffers(&self) -> &Arc<Buffers> {
+        &self.buffers
     }
     pub(super) fn lost(&self, slot: u32) -> u64 {
         self.buffers.lost(slot)

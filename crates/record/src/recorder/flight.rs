@@ -1,8 +1,10 @@
 //! The flight recorder: windows out of what the kernel keeps.
 
 use super::{Mode, Recorder};
+use crate::bpf::Buffers;
 use crate::wire::{self, WireError};
 use punctual_core::MonotonicNs;
+use std::sync::Arc;
 
 /// What one CPU did in a span of time.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,6 +15,20 @@ pub struct Window {
     pub records: Vec<u8>,
     /// The first instant from which nothing is missing: later than the window's beginning where the buffer was too small for it.
     pub whole_from: MonotonicNs,
+}
+
+/// How far a flight recorder is: what is to be copied must be before it is overwritten. A look costs two or three loads a CPU.
+#[derive(Clone)]
+pub struct Pace {
+    buffers: Arc<Buffers>,
+    cpus: u32,
+}
+
+impl Pace {
+    /// How often the buffer of each CPU was written from end to end so far.
+    pub fn laps(&self) -> impl Iterator<Item = f64> + '_ {
+        (0..self.cpus).map(|slot| self.buffers.laps(slot))
+    }
 }
 
 impl Recorder {
@@ -26,6 +42,12 @@ impl Recorder {
     /// The name of a thread, as far as it is known by now.
     pub fn task(&mut self, tid: punctual_core::Tid) -> Option<&punctual_core::event::TaskName> {
         self.names.task(tid)
+    }
+
+    /// In [`Mode::Flight`]: how fast the buffers are written, which other threads may look at too.
+    pub fn pace(&self) -> Option<Pace> {
+        let buffers = self.running.buffers().filter(|_| self.request.mode == Mode::Flight)?;
+        Some(Pace { buffers: Arc::clone(buffers), cpus: self.request.cpus.len() as u32 })
     }
 
     /// In [`Mode::Flight`]: what happened on the CPU from `from` to `to`, copied while recording goes on. Records a little before `from` are given

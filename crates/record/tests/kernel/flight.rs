@@ -43,9 +43,13 @@ fn decoded(records: &[u8]) -> Vec<Event> {
 #[test]
 fn a_window_holds_what_happened_in_it_and_no_old_one() {
     let _turn = turn();
-    for backend in [Backend::Btf, Backend::Tracepoint] {
-        let Some(mut recorder) = start(request(backend)) else { return };
-        let cpu = a_cpu();
+    let cpu = a_cpu();
+    // Programs look up a CPU's buffer in another way where CPUs between the wanted ones are not wanted.
+    let with_a_gap: CpuSet = [cpu, cpu + 5].into_iter().collect();
+    let each = [Backend::Btf, Backend::Tracepoint]
+        .map(|backend| [CpuSet::single(cpu), with_a_gap.clone()].map(|cpus| (backend, cpus)));
+    for (backend, cpus) in each.into_iter().flatten() {
+        let Some(mut recorder) = start(Request { cpus, ..request(backend) }) else { return };
         let (mut from, mut to, mut tid) = (now(), now(), Tid(0));
         named_thread_on(cpu, "flyer-1", || {
             tid = gettid();

@@ -1,6 +1,7 @@
 //! The thread that looks at new samples and copies what happened around the worst.
 
 use super::keeper::{Keeper, Kept};
+use super::pacer::Pacer;
 use super::shelf::Shelf;
 use super::{Watched, capture};
 use punctual_bundle::windows::{KeptRule, SeriesWindows};
@@ -11,8 +12,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How often samples are looked at: a small part of what a buffer holds of a busy CPU.
-const LOOK: Duration = Duration::from_millis(20);
+/// How long the first look waits.
+const BEGINNING: Duration = Duration::from_millis(20);
 
 /// So long the copy of a long wait's window waits for what the other CPUs do when they come back.
 const AFTERWARDS: Duration = Duration::from_millis(10);
@@ -23,6 +24,8 @@ pub enum Order {
     Watch(Vec<Watched>),
     /// These samples of a watched series were late.
     Late(usize, Vec<Sample>),
+    /// Look at what came since.
+    Look,
     /// Look once more, say so, and look no longer.
     Settle(SyncSender<()>),
     /// End.
@@ -41,19 +44,26 @@ pub struct Watch {
     next: u64,
     /// Bytes of all windows that are kept.
     bytes: u64,
+    pacer: Option<Pacer>,
 }
 
 impl Watch {
     /// Nothing watched yet.
     pub fn new(recorder: Recorder, rule: KeptRule, shelf: Arc<Mutex<Shelf>>) -> Watch {
         let cpus = recorder.recorded().cpus;
-        Watch { recorder, cpus, rule, shelf, watched: Vec::new(), ended: Vec::new(), next: 0, bytes: 0 }
+        let pacer = recorder.pace().map(Pacer::new);
+        Watch { recorder, cpus, rule, shelf, watched: Vec::new(), ended: Vec::new(), next: 0, bytes: 0, pacer }
     }
 
     /// Looks until it is told to stop; what was recorded, and names.
     pub fn run(mut self, orders: &Receiver<Order>) -> (Recorded, Names) {
+        let mut patience = BEGINNING;
         loop {
-            match orders.recv_timeout(LOOK) {
+            let order = orders.recv_timeout(patience);
+            if matches!(order, Ok(Order::Look) | Err(RecvTimeoutError::Timeout)) {
+                patience = self.pacer.as_mut().map_or(BEGINNING, Pacer::patience);
+            }
+            match order {
                 Ok(Order::Watch(series)) => self.begin(series),
                 Ok(Order::Late(place, samples)) => self.sift(place, samples),
                 Ok(Order::Settle(done)) => {
@@ -61,7 +71,7 @@ impl Watch {
                     self.end();
                     let _ = done.send(());
                 }
-                Err(RecvTimeoutError::Timeout) => self.look(),
+                Ok(Order::Look) | Err(RecvTimeoutError::Timeout) => self.look(),
                 Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => break,
             }
         }

@@ -201,14 +201,15 @@ impl Shared {
 
 fn constants(request: &Request, shape: Shape, names_slot: u32) -> Vec<(&'static str, Vec<u8>)> {
     let flag = |is: bool| vec![u8::from(is)];
-    vec![
-        ("slots", slots(&request.cpus)),
+    let mut constants = vec![
         ("names_slot", names_slot.to_ne_bytes().to_vec()),
         ("mask", shape.mask().to_ne_bytes().to_vec()),
         ("by_pid", flag(!request.pids.is_empty())),
         ("by_comm", flag(!request.comms.is_empty())),
         ("follow", flag(request.follow_children)),
-    ]
+    ];
+    constants.extend(slots(&request.cpus));
+    constants
 }
 
 fn borrowed<'a>(constants: &'a [(&'static str, Vec<u8>)]) -> Vec<(&'a str, &'a [u8])> {

@@ -1,0 +1,74 @@
+//! When it is time to look at new samples: before what happened around them is overwritten, and no earlier than that.
+//!
+//! A thread that wakes fifty times a second adds a microsecond to the median wake-up of another, idle CPU (docs/explain.md, what it costs). So whoever
+//! is awake anyway looks how far the buffers are, and the thread that looks at samples sleeps as long as it can.
+
+use punctual_record::Pace;
+use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
+
+/// The part of a buffer that may be written between two looks.
+const PART: f64 = 0.2;
+/// A look without need: samples wait in rings that hold two seconds, and who dies suddenly has what was looked at.
+const CALM: Duration = Duration::from_millis(450);
+/// How long the thread that looks sleeps when nobody wakes it.
+const PATIENCE: RangeInclusive<Duration> = Duration::from_millis(20)..=Duration::from_secs(1);
+
+/// What was written since the last look.
+pub struct Pacer {
+    pace: Pace,
+    looked: Instant,
+    laps: Vec<f64>,
+}
+
+impl Pacer {
+    /// As if this were a look.
+    pub fn new(pace: Pace) -> Pacer {
+        let laps = pace.laps().collect();
+        Pacer { pace, looked: Instant::now(), laps }
+    }
+
+    /// Whether it is time for a look; if so, it is taken for done.
+    pub fn is_time(&mut self) -> bool {
+        let is_time = self.looked.elapsed() >= CALM || self.written() >= PART;
+        if is_time {
+            *self = Pacer::new(self.pace.clone());
+        }
+        is_time
+    }
+
+    /// After a look: how long until the next, at the pace of the time since the last.
+    pub fn patience(&mut self) -> Duration {
+        let patience = until(self.looked.elapsed(), self.written());
+        *self = Pacer::new(self.pace.clone());
+        patience
+    }
+
+    /// The part of a buffer, of the one that was written most.
+    fn written(&self) -> f64 {
+        self.pace.laps().zip(&self.laps).map(|(now, then)| now - then).fold(0.0, f64::max)
+    }
+}
+
+/// How long a part of a buffer lasts of which so much was written in that time.
+fn until(elapsed: Duration, written: f64) -> Duration {
+    let lasts = Duration::try_from_secs_f64(elapsed.as_secs_f64() * PART / written);
+    lasts.map_or(*PATIENCE.end(), |lasts| lasts.clamp(*PATIENCE.start(), *PATIENCE.end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_faster_a_buffer_is_written_the_sooner_it_is_looked_at() {
+        let second = Duration::from_secs(1);
+        assert_eq!(until(second, 0.0), *PATIENCE.end());
+        assert_eq!(until(Duration::ZERO, 0.0), *PATIENCE.end()); // not a number
+        assert_eq!(until(second, 0.1), *PATIENCE.end());
+        assert_eq!(until(second, 0.4), Duration::from_millis(500));
+        assert_eq!(until(second, 4.0), Duration::from_millis(50));
+        assert_eq!(until(second, 1e9), *PATIENCE.start());
+        assert_eq!(until(Duration::ZERO, 1.0), *PATIENCE.start());
+    }
+}
