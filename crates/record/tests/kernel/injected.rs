@@ -225,12 +225,17 @@ fn packets_that_arrive_in_thousands_are_softirq() {
             (0..cpus()).filter(|other| *other != cpu()).for_each(|other| drop(scope.spawn(move || send(other))));
         });
     };
-    // The packets come as fast as the other CPUs send them: where those are taken away, so is the cause. Once in three it must be there.
-    let mut tries = std::iter::repeat_with(|| Some(latest(measured(2_000, flood)?, 2_000 / 20))).take(3);
+    // The packets come as fast as the other CPUs send them: where those are taken away by the host, so is the cause. Once in eight it must be there, and
+    // some seconds lie between, because that goes on for some.
+    let once = |number: u64| {
+        std::thread::sleep(Duration::from_secs(number.min(4)));
+        Some(latest(measured(2_000, flood)?, 2_000 / 20))
+    };
+    let mut tries = (0..8).map(once);
     let made =
         tries.find(|late| late.as_ref().is_none_or(|late| laid_at(late, &[MainPart::Softirq]) * 10 >= late.len() * 9));
     std::fs::write(STEERING, before.trim()).unwrap();
-    assert!(made.is_some(), "in none of three measurements were late samples laid at softirqs");
+    assert!(made.is_some(), "in none of eight measurements were late samples laid at softirqs");
 }
 
 /// The list of all tasks that the kernel writes into its log, over and over, asked for by a task of low priority on [`cpu`]: a standard kernel does not
