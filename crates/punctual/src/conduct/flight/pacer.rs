@@ -1,6 +1,6 @@
 //! When it is time to look at new samples: before what happened around them is overwritten, and no earlier than that.
 //!
-//! A thread that wakes fifty times a second adds a microsecond to the median wake-up of another, idle CPU (docs/explain.md, what it costs). So whoever
+//! A thread that wakes fifty times a second adds a microsecond to the median wake-up of another, idle CPU (docs/explain.md, what is kept). So whoever
 //! is awake anyway looks how far the buffers are, and the thread that looks at samples sleeps as long as it can.
 
 use punctual_record::Pace;
