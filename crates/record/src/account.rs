@@ -19,7 +19,7 @@ mod record;
 
 pub use record::AccountRecord;
 
-use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, slots, sys};
+use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
 use crate::wire::layout::{AccountThread, Buffer};
 use crate::{Backend, StartError};
 use programs::Programs;
@@ -97,11 +97,10 @@ impl Accountant {
         prepare: impl FnOnce(&[(&str, &[u8])], u32, Shape) -> Result<(Object, Programs), LoadError>,
     ) -> Result<Accountant, LoadError> {
         let shape = Shape::of(BUFFER, false);
-        let (slots, mask, wanders) = (slots(cpus), shape.mask().to_ne_bytes(), [u8::from(wander)]);
-        let mut constants: Vec<(&str, &[u8])> = vec![("mask", &mask), ("wander", &wanders)];
-        constants.extend(slots.iter().map(|(name, value)| (*name, value.as_slice())));
+        let mut constants = vec![("mask", shape.mask().to_ne_bytes().to_vec()), ("wander", vec![u8::from(wander)])];
+        constants.extend(slots(cpus));
         let count = cpus.len() as u32;
-        let (object, programs) = prepare(&constants, count, shape)?;
+        let (object, programs) = prepare(&borrowed(&constants), count, shape)?;
         let bytes = u64::from(shape.value_size()) * u64::from(count);
         let buffers =
             Buffers::map(object.map("buffers")?, shape, count).map_err(|why| LoadError::Map { bytes, why })?;

@@ -8,5 +8,5 @@ mod object;
 pub(crate) mod sys;
 pub(crate) mod uprobe;
 
-pub(crate) use buffers::{Buffers, Shape, slots};
+pub(crate) use buffers::{Buffers, Shape, borrowed, slots};
 pub(crate) use object::{Attach, LoadError, Object};

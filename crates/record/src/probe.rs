@@ -10,7 +10,7 @@ mod own;
 pub use own::OwnProbe;
 
 use crate::bpf::uprobe::{At, Place, Scope};
-use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, slots, sys};
+use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
 use crate::recorder::{StartError, now};
 use crate::symbols::Function;
 use aya_obj::btf::Btf;
@@ -66,12 +66,14 @@ impl Probes {
         let shape = Shape::of(request.buffer, false);
         let family = matches!(request.whose, Whose::Family(_));
         let argument = u32::from(request.argument.unwrap_or(0));
-        let (slots, mask, argument) = (slots(cpus), shape.mask().to_ne_bytes(), argument.to_ne_bytes());
-        let (by_pid, follow) = ([u8::from(request.whose != Whose::Everyone)], [u8::from(family)]);
-        let mut constants: Vec<(&str, &[u8])> =
-            vec![("mask", &mask), ("by_pid", &by_pid), ("follow", &follow), ("argument", &argument)];
-        constants.extend(slots.iter().map(|(name, value)| (*name, value.as_slice())));
-        let mut object = Object::open(PROGRAMS, &constants)?;
+        let mut constants = vec![
+            ("mask", shape.mask().to_ne_bytes().to_vec()),
+            ("by_pid", vec![u8::from(request.whose != Whose::Everyone)]),
+            ("follow", vec![u8::from(family)]),
+            ("argument", argument.to_ne_bytes().to_vec()),
+        ];
+        constants.extend(slots(cpus));
+        let mut object = Object::open(PROGRAMS, &borrowed(&constants))?;
         object.shape("buffers", shape.value_size(), cpus.len() as u32);
         object.shape("counts", COUNT_BYTES as u32, functions.len() as u32);
         object.prepare(Some(&kernel))?;

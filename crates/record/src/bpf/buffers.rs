@@ -44,6 +44,11 @@ pub(crate) fn slots(cpus: &CpuSet) -> [(&'static str, Vec<u8>); 4] {
     [("slots", slots), ("first_cpu", number(first)), ("cpu_count", number(count)), ("gaps", vec![u8::from(gaps)])]
 }
 
+/// Constants as [`super::Object::open`] takes them.
+pub(crate) fn borrowed<'a>(constants: &'a [(&'static str, Vec<u8>)]) -> Vec<(&'a str, &'a [u8])> {
+    constants.iter().map(|(name, value)| (*name, value.as_slice())).collect()
+}
+
 /// All buffers of one recorder.
 pub(crate) struct Buffers {
     base: NonNull<u8>,

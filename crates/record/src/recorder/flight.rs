@@ -18,7 +18,6 @@ pub struct Window {
 }
 
 /// How far a flight recorder is: what is to be copied must be before it is overwritten. A look costs two or three loads a CPU.
-#[derive(Clone)]
 pub struct Pace {
     buffers: Arc<Buffers>,
     cpus: u32,

@@ -32,7 +32,7 @@ impl Pacer {
     pub fn is_time(&mut self) -> bool {
         let is_time = self.looked.elapsed() >= CALM || self.written() >= PART;
         if is_time {
-            *self = Pacer::new(self.pace.clone());
+            self.begin_anew();
         }
         is_time
     }
@@ -40,8 +40,14 @@ impl Pacer {
     /// After a look: how long until the next, at the pace of the time since the last.
     pub fn patience(&mut self) -> Duration {
         let patience = until(self.looked.elapsed(), self.written());
-        *self = Pacer::new(self.pace.clone());
+        self.begin_anew();
         patience
+    }
+
+    fn begin_anew(&mut self) {
+        self.looked = Instant::now();
+        self.laps.clear();
+        self.laps.extend(self.pace.laps());
     }
 
     /// The part of a buffer, of the one that was written most.

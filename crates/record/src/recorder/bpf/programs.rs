@@ -4,7 +4,7 @@ use super::super::{Backend, Mode, Request};
 use super::stacks::Stacks;
 use super::untranslated::Untranslated;
 use crate::bpf::sys::{self, MapShape};
-use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, slots};
+use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots};
 use crate::format::{Fields, Translator};
 use crate::tracefs::Tracefs;
 use crate::tracepoints::Tracepoint;
@@ -63,8 +63,7 @@ impl<'a> Programs<'a> {
             constants.push(("want_stacks", flag(request.stacks)));
             let one_by_one = request.groups.contains(&Group::Syscall);
             constants.push(("want_interrupted", flag(request.timers_only && !one_by_one)));
-            let mut object =
-                Object::open(if request.mode == Mode::Flight { EVENTS_FLIGHT } else { EVENTS }, &borrowed(&constants))?;
+            let mut object = Object::open(of_mode(request, EVENTS, EVENTS_FLIGHT), &borrowed(&constants))?;
             if request.stacks {
                 object.shape("stacks", wire::STACK_DEPTH as u32 * 8, STACKS);
             }
@@ -126,8 +125,7 @@ impl<'a> Programs<'a> {
             ("syscalls", bitmap(&wanted_calls(self.request))),
             ("to_names", vec![u8::from(u64::from(tracepoint.kind) == wire::NAME)]),
         ]);
-        let mut object =
-            Object::open(if self.request.mode == Mode::Flight { RAW_FLIGHT } else { RAW }, &borrowed(&constants))?;
+        let mut object = Object::open(of_mode(self.request, RAW, RAW_FLIGHT), &borrowed(&constants))?;
         self.shared.share(&mut object)?;
         object.prepare(None)?;
         self.translated = true;
@@ -199,6 +197,11 @@ impl Shared {
     }
 }
 
+/// The programs as they are compiled for the mode of this request.
+fn of_mode(request: &Request, usual: &'static [u8], flight: &'static [u8]) -> &'static [u8] {
+    if request.mode == Mode::Flight { flight } else { usual }
+}
+
 fn constants(request: &Request, shape: Shape, names_slot: u32) -> Vec<(&'static str, Vec<u8>)> {
     let flag = |is: bool| vec![u8::from(is)];
     let mut constants = vec![
@@ -210,10 +213,6 @@ fn constants(request: &Request, shape: Shape, names_slot: u32) -> Vec<(&'static 
     ];
     constants.extend(slots(&request.cpus));
     constants
-}
-
-fn borrowed<'a>(constants: &'a [(&'static str, Vec<u8>)]) -> Vec<(&'a str, &'a [u8])> {
-    constants.iter().map(|(name, value)| (*name, value.as_slice())).collect()
 }
 
 /// One bit for each wanted system call; all of them where none is named.
