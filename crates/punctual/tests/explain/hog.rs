@@ -19,8 +19,10 @@ fn a_hog_of_higher_priority_is_named() {
     let document = arena.explained(&["--min-latency", "300us"]);
     let late = within(&document, &bursts);
     assert_right(&late, 10, |part| part["cause"] == "preempted" && part["who"] == "rude-hog");
-    let priority = late[0]["parts"].as_array().unwrap().iter().find(|part| part["who"] == "rude-hog").unwrap();
-    assert_eq!(priority["prio"], 99 - 90, "{priority}");
+    // The worst of them may be one that the host made, with no part of the hog's.
+    let parts = late.iter().flat_map(|sample| sample["parts"].as_array().unwrap());
+    let of_hog: Vec<_> = parts.filter(|part| part["cause"] == "preempted" && part["who"] == "rude-hog").collect();
+    assert!(of_hog.iter().all(|part| part["prio"] == 99 - 90), "{of_hog:?}");
     tail_names_the_hog(&arena);
 }
 
