@@ -2,6 +2,7 @@
 
 use crate::cli::colored;
 use crate::exit::Failure;
+use punctual_bundle::Timebase;
 use punctual_report::format::is_unsafe;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -52,6 +53,17 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let text =
         serde_json::to_string_pretty(value).map_err(|error| Failure::failed(format!("cannot print: {error}")))?;
     print(&format!("{}\n", escaped(&text)))
+}
+
+/// Prints figures as JSON, with whose time they are in.
+pub fn print_figures(document: &impl serde::Serialize, timebase: Timebase) -> Result<(), Failure> {
+    #[derive(serde::Serialize)]
+    struct Figures<'d, D> {
+        timebase: Timebase,
+        #[serde(flatten)]
+        document: &'d D,
+    }
+    print_json(&Figures { timebase, document })
 }
 
 /// A value as JSON on one line, as harmless.

@@ -210,7 +210,7 @@ fn gnuplot_draws_the_script_and_runs_nothing_of_its_names() {
 fn csv_holds_every_kept_sample() {
     for name in ["good", "cut-off", "lossy", "hostile"] {
         let python = "import csv,sys; rows=list(csv.reader(sys.stdin)); \
-                      assert all(len(r)==7 for r in rows); print(len(rows)-1, sum(int(r[5]) for r in rows[1:]))";
+                      assert all(len(r)==8 for r in rows); print(len(rows)-1, sum(int(r[5]) for r in rows[1:]))";
         let samples: Vec<Sample> = open(name).series().flat_map(|(_, series)| series.log().unwrap().samples).collect();
         let sum: i128 = samples.iter().map(|s| i128::from(s.latency().ns())).sum();
         if let Some((success, said)) = run("python3", &["-c", python], &exported(name, Format::Csv)) {
@@ -220,9 +220,9 @@ fn csv_holds_every_kept_sample() {
     }
     let head: Vec<String> = text("good", Format::Csv).lines().take(3).map(String::from).collect();
     insta::assert_snapshot!(head.join("\n"), @r#"
-    phase,series,seq,due_ns,woke_ns,latency_ns,cpu
-    idle,timer/cpu0,0,5000000000000,5000000001911,1911,0
-    idle,timer/cpu0,1,5000001000000,5000001005069,5069,0
+    phase,series,seq,due_ns,woke_ns,latency_ns,cpu,timebase
+    idle,timer/cpu0,0,5000000000000,5000000001911,1911,0,
+    idle,timer/cpu0,1,5000001000000,5000001005069,5069,0,
     "#);
     insta::assert_snapshot!(text("lossy", Format::CsvSummary), @r#"
     phase,series,cpus,scheduling,real_time,count,min_ns,mean_ns,max_ns,stddev_ns,p50_ns,p75_ns,p90_ns,p95_ns,p99_ns,p99.9_ns,p99.99_ns,p99.999_ns,overruns,lost,above_range,negative,timebase

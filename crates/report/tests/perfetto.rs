@@ -8,6 +8,7 @@ mod processor;
 #[path = "recording/mod.rs"]
 mod recording;
 
+use punctual_bundle::Timebase;
 use punctual_core::event::TaskState;
 use punctual_core::{MonotonicNs, Names, Tid, What};
 use punctual_report::export::{Format, RecordingInput, export_recording};
@@ -27,14 +28,13 @@ const THREADS: &str =
     "select t.tid, t.name, p.pid, p.name from thread t left join process p using(upid) where t.tid != 0";
 
 fn written(all: &Recording) -> Vec<u8> {
+    written_in(all, Timebase::Own)
+}
+
+fn written_in(all: &Recording, timebase: Timebase) -> Vec<u8> {
     let mut trace = Vec::new();
     let events = all.events.iter().copied();
-    let input = RecordingInput {
-        recorded: &all.recorded,
-        names: &all.names,
-        release: Some("6.12.1-rt"),
-        timebase: Default::default(),
-    };
+    let input = RecordingInput { recorded: &all.recorded, names: &all.names, release: Some("6.12.1-rt"), timebase };
     export_recording(input, events, Format::Perfetto, &mut trace).unwrap();
     trace
 }
@@ -152,6 +152,17 @@ fn hostile_recordings_are_only_text() {
     let Some(answers) = processor::ask(&written(&all), &queries) else { return };
     assert_ne!(cell(&answers[0][0][0]), "0");
     assert_ne!(cell(&answers[1][0][0]), "0");
+}
+
+/// Whoever looks at any part of the trace sees whose time it is in.
+#[test]
+fn virtual_time_is_said_over_the_whole_trace() {
+    let all = recording::recording(1);
+    let queries =
+        ["select s.name, s.dur from slice s join track t on s.track_id = t.id where t.name = 'Whose time this is'"];
+    let Some(answers) = processor::ask(&written_in(&all, Timebase::Virtual), &queries) else { return };
+    let whole = (all.recorded.ended - all.recorded.began).ns().to_string();
+    assert_eq!(answers[0], [[Timebase::Virtual.mark().map(str::to_owned), Some(whole)]]);
 }
 
 /// Chrome's JSON is read by two others: Python's parser, and Perfetto.

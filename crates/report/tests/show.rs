@@ -327,7 +327,18 @@ fn virtual_time_is_said_below_every_section_with_times() {
         sections += 1;
     }
     assert!(sections >= 3, "figures, shapes and worst samples: {text}");
-    for format in ["systress", "cyclictest-json", "cyclictest-histogram", "gnuplot", "csv-summary", "hdr", "junit"] {
+    let every = [
+        "systress",
+        "cyclictest-json",
+        "cyclictest-histogram",
+        "gnuplot",
+        "csv",
+        "csv-summary",
+        "hdr",
+        "junit",
+        "lava",
+    ];
+    for format in every {
         let written = |bundle: &Bundle| {
             let mut bytes = Vec::new();
             export(bundle, Format::from_name(format).unwrap(), &mut bytes).unwrap();

@@ -69,7 +69,7 @@ pub fn run(args: Args) -> Ending {
         write_perfetto(&bundle, &explanations, path)?;
     }
     if args.json {
-        output::print_json(&explanations.document())?;
+        output::print_figures(&explanations.document(), bundle.timebase())?;
     } else {
         let checks: Option<serde_json::Value> = bundle.document("check").unwrap_or_default();
         let told = args.worst.unwrap_or(TOLD);
@@ -102,7 +102,7 @@ fn write_perfetto(bundle: &Bundle, explanations: &Explanations, path: &Path) -> 
     let environment: Option<serde_json::Value> = bundle.document("environment").unwrap_or_default();
     let release = environment.as_ref().and_then(|document| document["kernel"]["release"]["known"].as_str());
     output::stream_to(Some(path), |out| {
-        export::export_explained(explanations, release, out).map_err(|error| match error {
+        export::export_explained(explanations, bundle.timebase(), release, out).map_err(|error| match error {
             ExportError::Write(error) => error.into(),
             other => Failure::failed(other),
         })

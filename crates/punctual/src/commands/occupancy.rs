@@ -39,7 +39,7 @@ pub fn run(args: Args) -> Ending {
     }
     let document = document(&opened);
     if args.json {
-        output::print_json(&document)?;
+        output::print_figures(&document, bundle.timebase())?;
     } else {
         output::print(&terminal::occupancy(&document, args.threads, &show_options_of(&bundle)))?;
     }

@@ -8,8 +8,8 @@ use punctual_analyze::pairs::{
     By, Detail, Found, Pair, Pairing, PairingOptions, Prepared, Request, Results, Rule, Subject, document, windows,
 };
 use punctual_analyze::threads::{Coverage, Lanes, Tracker, Windows};
-use punctual_bundle::Bundle;
 use punctual_bundle::summary::VerdictWord;
+use punctual_bundle::{Bundle, Timebase};
 use punctual_core::Names;
 use punctual_core::event::{FunctionId, Group};
 use punctual_report::terminal;
@@ -81,7 +81,7 @@ pub fn run(args: Args) -> Ending {
         Prepared::default()
     };
     if args.calls {
-        list(&args, &opened, options, prepared)?;
+        list(&args, &opened, bundle.timebase(), options, prepared)?;
         return Ok(Exit::Done);
     }
     let gaps = prepared.gaps.clone();
@@ -96,7 +96,7 @@ pub fn run(args: Args) -> Ending {
     let lanes = look(&opened, gaps, &windows(&results, detail));
     let document = document(&results, detail, &lanes, names, &opened.recorded);
     if args.json {
-        output::print_json(&document)?;
+        output::print_figures(&document, bundle.timebase())?;
     } else {
         let text = terminal::pairs(&document, args.worst, &show_options_of(&bundle));
         if args.aside { eprint!("{text}") } else { output::print(&text)? }
@@ -155,7 +155,13 @@ fn look(
 }
 
 /// One line an interval.
-fn list(args: &Args, opened: &Opened, options: PairingOptions, prepared: Prepared) -> Result<(), Failure> {
+fn list(
+    args: &Args,
+    opened: &Opened,
+    timebase: Timebase,
+    options: PairingOptions,
+    prepared: Prepared,
+) -> Result<(), Failure> {
     let names = opened.names();
     let out: Box<dyn Write> = if args.aside { Box::new(std::io::stderr()) } else { Box::new(std::io::stdout().lock()) };
     let mut out = BufWriter::new(out);
@@ -175,6 +181,7 @@ fn list(args: &Args, opened: &Opened, options: PairingOptions, prepared: Prepare
                 writeln!(out, "{}", output::json_line(&serde_json::json!({
                     "name": name, "from": interval.from.at.ns(), "to": interval.to.at.ns(), "latency": interval.span().ns(),
                     "tid": tid.0, "task": task, "value": interval.to.value, "exclusive": found.exclusive, "left": found.left,
+                    "timebase": timebase,
                 })))
             } else {
                 let at = interval.from.at - began;

@@ -10,12 +10,13 @@ pub fn write_samples(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportE
     if bundle.series().all(|(_, series)| series.state.samples_kept == 0) {
         return Err(no_samples(Format::Csv));
     }
-    writeln!(out, "phase,series,seq,due_ns,woke_ns,latency_ns,cpu")?;
+    writeln!(out, "phase,series,seq,due_ns,woke_ns,latency_ns,cpu,timebase")?;
+    let timebase = bundle.timebase().word().unwrap_or_default();
     for (phase, series) in bundle.series() {
         let (phase, name) = (field(phase), field(&series.meta.name));
         for s in series.log()?.samples {
             let latency = s.latency().ns();
-            writeln!(out, "{phase},{name},{},{},{},{latency},{}", s.seq, s.due.ns(), s.woke.ns(), s.cpu)?;
+            writeln!(out, "{phase},{name},{},{},{},{latency},{},{timebase}", s.seq, s.due.ns(), s.woke.ns(), s.cpu)?;
         }
     }
     Ok(())

@@ -10,8 +10,13 @@ use punctual_core::{Event, MonotonicNs, Names, Tid};
 use std::collections::HashMap;
 use std::io::Write;
 
-/// Writes them. Where windows overlap, an event is there once. `release` is the kernel's, where it is known.
-pub fn export_explained(all: &Explanations, release: Option<&str>, out: &mut dyn Write) -> Result<(), ExportError> {
+/// Writes them. Where windows overlap, an event is there once. `timebase` is the bundle's; `release` is the kernel's, where it is known.
+pub fn export_explained(
+    all: &Explanations,
+    timebase: Timebase,
+    release: Option<&str>,
+    out: &mut dyn Write,
+) -> Result<(), ExportError> {
     let mut events: Vec<&Event> = all.samples.iter().flat_map(|sample| &sample.events).collect();
     events.sort_by_key(|event| (event.at, event.cpu));
     events.dedup();
@@ -20,7 +25,7 @@ pub fn export_explained(all: &Explanations, release: Option<&str>, out: &mut dyn
     let mut slots = Slots::default();
     let marks: Vec<Mark<'_>> =
         latest.iter().flat_map(|sample| causes(&sample.explanation, slots.free(sample), &all.names)).collect();
-    let input = RecordingInput { recorded: &all.recorded, names: &all.names, release, timebase: Timebase::Own };
+    let input = RecordingInput { recorded: &all.recorded, names: &all.names, release, timebase };
     Ok(perfetto::write_with(input, events.into_iter().copied(), &marks, out)?)
 }
 

@@ -1,8 +1,8 @@
 //! Verdicts for LAVA: one line a requirement, `name pass|fail value unit`; `name unknown` where the evidence does not decide, so that
 //! nothing undecided looks like a pass.
 
-use punctual_bundle::Bundle;
 use punctual_bundle::summary::{RequirementSummary, VerdictWord};
+use punctual_bundle::{Bundle, Timebase};
 use punctual_core::Requirement;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -19,20 +19,23 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
                 if *times > 1 {
                     name += &format!("-{times}");
                 }
-                writeln!(out, "{name} {}", result(requirement))?;
+                writeln!(out, "{name} {}", result(requirement, bundle.timebase()))?;
             }
         }
     }
     Ok(())
 }
 
-fn result(requirement: &RequirementSummary) -> String {
+fn result(requirement: &RequirementSummary, timebase: Timebase) -> String {
     let word = match requirement.verdict {
         VerdictWord::Met => "pass",
         VerdictWord::NotMet => "fail",
         VerdictWord::Undecided => return "unknown".to_owned(),
     };
-    figure(requirement).map_or(word.to_owned(), |figure| format!("{word} {figure}"))
+    // LAVA's units are one word: `virtual-us`.
+    let whose = timebase.word().map_or(String::new(), |word| format!("{word}-"));
+    let figure = figure(requirement).map(|figure| figure.replace(" us", &format!(" {whose}us")));
+    figure.map_or(word.to_owned(), |figure| format!("{word} {figure}"))
 }
 
 /// The figure that was compared, with its unit: `28.543 us`, `10 count`.

@@ -41,7 +41,7 @@ pub fn write(
 
 /// The same with marks beside those of the events.
 pub fn write_with<'a>(
-    RecordingInput { recorded, names, release, .. }: RecordingInput<'a>,
+    RecordingInput { recorded, names, release, timebase }: RecordingInput<'a>,
     events: impl IntoIterator<Item = Event>,
     beside: &[Mark<'a>],
     out: &mut dyn Write,
@@ -53,6 +53,7 @@ pub fn write_with<'a>(
     losses(&mut packets, recorded, Phase::Start)?;
     let mut kernel = ftrace::Bundles::default();
     let mut slices = slices::Slices::new(names);
+    slices.timebase(timebase, recorded, &mut packets)?;
     let mut marks = Marks::new(names);
     let mut drawn = Vec::new();
     for event in events {

@@ -5,6 +5,7 @@ use super::packets::{Name, Packets};
 use super::tracks::{Tracks, Uuid};
 use super::wire::Message;
 use crate::marks::{Detail, Details, Lane, Mark, Shape, Wake};
+use punctual_bundle::Timebase;
 use punctual_core::event::Recorded;
 use punctual_core::{MonotonicNs, Names};
 use std::io;
@@ -41,11 +42,7 @@ impl<'a> Slices<'a> {
             Shape::Span(from, to) => {
                 event(packets, Kind::Begin, track, from, &mark.name, &mark.details, None)?;
                 self.wake(mark, track, packets)?;
-                packets.track_packet(|packet| {
-                    packet.uint(8, instant(to)).message(11, |own| {
-                        own.uint(9, Kind::End as u64).uint(11, track.0);
-                    });
-                })
+                end(packets, track, to)
             }
             Shape::Begun(at) => event(packets, Kind::Begin, track, at, &mark.name, &mark.details, None),
             Shape::Instant(at) => event(packets, Kind::Instant, track, at, &mark.name, &mark.details, None),
@@ -81,6 +78,14 @@ impl<'a> Slices<'a> {
         }
     }
 
+    /// A track over the whole recording that says whose time it is in, where it is not the system's own.
+    pub fn timebase(&mut self, timebase: Timebase, recorded: &Recorded, packets: &mut Packets<'_>) -> io::Result<()> {
+        let Some(mark) = timebase.mark() else { return Ok(()) };
+        let track = self.tracks.group("Whose time this is", packets)?;
+        event(packets, Kind::Begin, track, recorded.began, mark, &Vec::new(), None)?;
+        end(packets, track, recorded.ended)
+    }
+
     /// What each source lost, whether or not the place is known.
     pub fn losses(&mut self, recorded: &Recorded, packets: &mut Packets<'_>) -> io::Result<()> {
         for source in recorded.sources.iter().filter(|source| source.lost > 0 || source.torn > 0) {
@@ -95,6 +100,15 @@ impl<'a> Slices<'a> {
         }
         Ok(())
     }
+}
+
+/// The end of what began last on a track.
+fn end(packets: &mut Packets<'_>, track: Uuid, at: MonotonicNs) -> io::Result<()> {
+    packets.track_packet(|packet| {
+        packet.uint(8, instant(at)).message(11, |own| {
+            own.uint(9, Kind::End as u64).uint(11, track.0);
+        });
+    })
 }
 
 fn event(
