@@ -137,6 +137,7 @@ pub struct Pairing {
     functions: Option<Functions>,
     prepared: Prepared,
     entries_read: usize,
+    began: MonotonicNs,
     ended: MonotonicNs,
     /// Points and functions of one name count as the first of them.
     points: HashMap<PointId, PointId>,
@@ -170,14 +171,19 @@ impl Pairing {
             functions: wants_functions.then(|| Functions::new(limits)),
             prepared,
             entries_read: 0,
+            began: recorded.began,
             ended: recorded.ended,
             points: first_of_name(names.points.iter(), PointId),
             same_function,
         }
     }
 
-    /// Reads one event; `found` takes the matches that it makes.
+    /// Reads one event; `found` takes the matches that it makes. What happened before the recording began matches nothing: recorders are attached one
+    /// by one, so that some kinds of events are there earlier than others, and nobody knows what ran.
     pub fn push(&mut self, event: &Event, mut found: impl FnMut(Found)) {
+        if event.at < self.began {
+            return;
+        }
         self.entries_until(event, &mut found);
         for place in 0..self.asked.len() {
             let Subject::Pair { from, to, .. } = &self.asked[place].0.subject else { continue };
@@ -210,6 +216,9 @@ impl Pairing {
                 return;
             }
             self.entries_read += 1;
+            if seen.at < self.began {
+                continue;
+            }
             if is_to {
                 self.ended(place, seen, found);
             } else if let Some((_, matcher, _)) = self.asked.get_mut(place) {

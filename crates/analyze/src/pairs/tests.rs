@@ -51,6 +51,16 @@ fn run(events: &[Event], requests: Vec<Request>, everything: bool) -> (Results, 
     (pairing.finish(&names()), all)
 }
 
+/// Recorders are attached one by one: what some of them saw before all were there is no interval of the recording.
+#[test]
+fn what_happened_before_the_recording_began_matches_nothing() {
+    let mark = |at, which| point(at, 7, which, PointKind::Point, None);
+    let events = [mark(-20, 0), mark(-10, 1), mark(-5, 0), mark(10, 1), mark(20, 0), mark(50, 1)];
+    let (results, found) = run(&events, vec![asked("a->b", None, None)], false);
+    assert_eq!(spans(&found), [30]);
+    assert_eq!(results.pairs[0].figures.data.count(), 1);
+}
+
 fn asked(text: &str, by: Option<By>, rule: Option<Rule>) -> Request {
     Request::find(text, &names(), by, rule).unwrap()
 }
