@@ -44,8 +44,15 @@ fn hogged<T>(cpus: &[usize], work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// The accounts of all series by the name of their measure. `None`, and said why, where there are none.
-fn accounts(arena: &Arena, experiment: &str, untyped: bool) -> Option<Vec<(String, Value)>> {
+/// The accounts of all series, and how long tasks ran that the kernel keeps from tracers.
+struct Accounts {
+    /// By the names of their measures.
+    all: Vec<(String, Value)>,
+    hidden_ms: f64,
+}
+
+/// `None`, and said why, where there are none.
+fn accounts(arena: &Arena, experiment: &str, untyped: bool) -> Option<Accounts> {
     arena.place.write("experiment.toml", experiment.as_bytes());
     let _ = std::fs::remove_dir_all(arena.place.bundle());
     let mut command = common::punctual();
@@ -53,7 +60,9 @@ fn accounts(arena: &Arena, experiment: &str, untyped: bool) -> Option<Vec<(Strin
     if untyped {
         command.env(UNTYPED, "1");
     }
+    let before = common::kept_from_tracers();
     let ran = command.current_dir(arena.place.path()).output().expect("punctual starts");
+    let hidden_ms = (common::kept_from_tracers() - before) / 1e6;
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran));
     let summary = arena.place.summary();
     let series = summary["phases"][0]["series"].as_array().unwrap();
@@ -66,7 +75,7 @@ fn accounts(arena: &Arena, experiment: &str, untyped: bool) -> Option<Vec<(Strin
         assert_eq!(account["known"]["samples"], series["count"]);
         Some((series["measure"].as_str().unwrap().to_owned(), account["known"].clone()))
     });
-    told.collect()
+    Some(Accounts { all: told.collect::<Option<_>>()?, hidden_ms })
 }
 
 fn number(value: &Value) -> f64 {
@@ -75,22 +84,25 @@ fn number(value: &Value) -> f64 {
 
 /// A hog that comes 43 times in a second makes a sample late each time: those are laid at its door, and next to nothing at none. Counted are samples and not
 /// their time: what else keeps a busy machine's CPU for long is in the time too.
-fn assert_the_hog_is_blamed(name: &str, account: &Value) {
+fn assert_the_hog_is_blamed(name: &str, account: &Value, hidden_ms: f64) {
     let whole = &account["whole"];
     let (samples, untold) = (number(&account["samples"]), number(&account["untold"]));
     let longest = |part: &str| number(&whole["longest"][part]);
     let sum: f64 = whole["mean_ns"].as_object().unwrap().values().map(number).sum();
     let unknown = number(&whole["mean_ns"]["unknown"]) / sum;
     let told = format!(
-        "{name}: {} of {samples} samples are the hog's, {} nobody's, {untold} untold; {unknown:.3} of the time is unknown",
+        "{name}: {} of {samples} samples are the hog's, {} nobody's, {untold} untold; {unknown:.3} of the time is unknown; \
+         {hidden_ms:.1} ms were kept from tracers",
         longest("preempted"),
         longest("unknown")
     );
     println!("{told}");
     // The hog itself may come late, where the kernel does not switch.
     assert!((30.0..=60.0).contains(&longest("preempted")), "{told} {whole}");
-    assert!(untold * 20.0 < samples && longest("unknown") * 20.0 < samples, "{told} {whole}");
-    assert!(unknown < 0.05, "{told} {whole}");
+    // A sample a millisecond; how those stretches lie among the bursts is chance.
+    let hidden = 2.0 * hidden_ms;
+    assert!((untold - hidden) * 20.0 < samples && (longest("unknown") - hidden) * 20.0 < samples, "{told} {whole}");
+    assert!(unknown < 0.05 + hidden / samples, "{told} {whole}");
 }
 
 /// A measure of this name with these keys, whose samples are divided.
@@ -116,9 +128,9 @@ fn on_any_clock_and_however_it_sleeps_the_hog_is_blamed() {
     let experiment = format!("{EXPLAIN}{measures}");
     for untyped in [false, true] {
         let Some(told) = hogged(&[arena.cpu], || accounts(&arena, &experiment, untyped)) else { continue };
-        assert_eq!(told.len(), ways.len());
-        for (name, account) in &told {
-            assert_the_hog_is_blamed(&format!("{name}, untyped: {untyped}"), account);
+        assert_eq!(told.all.len(), ways.len());
+        for (name, account) in &told.all {
+            assert_the_hog_is_blamed(&format!("{name}, untyped: {untyped}"), account, told.hidden_ms);
         }
     }
 }
@@ -134,8 +146,8 @@ fn a_thread_that_wanders_is_followed() {
     for (untyped, more) in [(false, ""), (false, "method = 'nanosleep-relative'\nclock = 'realtime'"), (true, "")] {
         let told = hogged(&cpus, || accounts(&arena, &experiment(more), untyped));
         let Some(told) = told else { continue };
-        for (name, account) in &told {
-            assert_the_hog_is_blamed(&format!("{name} {more:?}, untyped: {untyped}"), account);
+        for (name, account) in &told.all {
+            assert_the_hog_is_blamed(&format!("{name} {more:?}, untyped: {untyped}"), account, told.hidden_ms);
         }
     }
 }
