@@ -2,6 +2,8 @@
 //! events, overwriting (what `cyclictest --breaktrace` keeps until it breaks) and spliced into files (what trace-cmd does). Rounds are interleaved; each
 //! way is compared with the bare rounds of the same instrument.
 
+pub mod beside;
+
 use crate::Args;
 use crate::figures::median;
 use crate::tools;
@@ -27,6 +29,18 @@ enum Way {
     Spliced,
     Cyclictest,
     Breaktrace,
+}
+
+impl Way {
+    /// What the experiment says of explaining.
+    fn explain(self) -> &'static str {
+        match self {
+            Way::Flight => "[explain]\naccount = false\n",
+            Way::Account => "[explain]\nworst = 0\n",
+            Way::Both => "[explain]\n",
+            _ => "",
+        }
+    }
 }
 
 const WAYS: [(Way, &str); 8] = [
@@ -131,10 +145,7 @@ fn one_round(program: &Path, way: Way, seconds: u64) -> Result<Figures, String> 
         Way::Cyclictest => cyclictest(place.path(), seconds, &[]),
         // It never breaks: what is kept until then is what costs.
         Way::Breaktrace => cyclictest(place.path(), seconds, &["-b", "100000000"]),
-        Way::Bare | Way::Overwriting | Way::Spliced => punctual(program, place.path(), seconds, ""),
-        Way::Flight => punctual(program, place.path(), seconds, "[explain]\naccount = false\n"),
-        Way::Account => punctual(program, place.path(), seconds, "[explain]\nworst = 0\n"),
-        Way::Both => punctual(program, place.path(), seconds, "[explain]\n"),
+        ours => punctual(program, place.path(), seconds, ours.explain()),
     };
     drop(kept);
     figures

@@ -89,6 +89,7 @@ fn table(results: &Value) -> String {
     }
     text += &recording(&results["recording"]);
     text += &disturbance(&results["disturbance"]);
+    text += &disturbance_beside(&results["disturbance_beside"]);
     text += &disturbance_rt(&results["disturbance_rt"]);
     text += &syscall(&results["syscall"]);
     text += &heap(&results["heap"]);
@@ -134,6 +135,23 @@ fn disturbance(results: &Value) -> String {
         let cells = ["median_p50_us", "added_p50_us", "ratio_p50", "median_p99_9_us", "added_p99_9_us", "ratio_p99_9"];
         let cells: Vec<String> = cells.iter().map(|key| cell(&row[*key])).collect();
         text += &format!("| {} | {} |\n", row["name"].as_str().unwrap_or_default(), cells.join(" | "));
+    }
+    text
+}
+
+/// The same of an independent process, beside which it is switched on and off.
+fn disturbance_beside(results: &Value) -> String {
+    let Some(rows) = results.as_array() else { return String::new() };
+    let mut text = "\n## disturbance of an independent thread, switched on and off beside it\n\nAdded, µs, with 95 % of resampled turns.\n\n\
+                    | way | turns | p50 | p90 | p99 | p99.9 |\n|---|---|---|---|---|---|\n"
+        .to_owned();
+    for row in rows {
+        let cells = ["added_p50_us", "added_p90_us", "added_p99_us", "added_p99_9_us"].map(|key| {
+            let [value, low, high] = [0, 1, 2].map(|place| cell(&row[key][place]));
+            format!("{value} ({low} to {high})")
+        });
+        text +=
+            &format!("| {} | {} | {} |\n", row["name"].as_str().unwrap_or_default(), row["turns"], cells.join(" | "));
     }
     text
 }

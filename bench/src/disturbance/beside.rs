@@ -1,0 +1,282 @@
+//! The same as an independent thread feels it: one process measures from the beginning to the end, and beside it each way is switched on and off, a second
+//! each. Processes that measure one after the other differ by a microsecond or two among themselves, which is more than what is asked for; one process
+//! differs from itself by less.
+
+use super::{Instance, WAYS, Way, possible};
+use crate::Args;
+use crate::figures::median;
+use crate::tools;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Until a program that was started measures, and its start is over.
+const STARTED: Duration = Duration::from_millis(700);
+/// After everything was switched on or off.
+const SETTLED: Duration = Duration::from_millis(100);
+const RESAMPLED: usize = 999;
+const PERCENTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
+
+/// From an instant of CLOCK_MONOTONIC to another, ns.
+type Window = (i64, i64);
+
+/// A way in one round: while nothing is kept, and then while something is.
+struct Turn {
+    way: usize,
+    off: Window,
+    on: Window,
+}
+
+/// What the measuring process says of a turn, ns.
+struct Seen {
+    /// Of the windows before and after.
+    off: Vec<i64>,
+    on: Vec<i64>,
+    /// By how much each percentile differs from the mean of both neighbours'.
+    added: [f64; 3],
+}
+
+/// By how much percentiles of an independent thread rise, with what 95 % of resampled rounds say.
+pub fn measure(args: &Args) -> Result<Value, String> {
+    let (rounds, second) = if args.quick { (2, 300) } else { (30, 1_000) };
+    let length = Duration::from_millis(second);
+    let ways: Vec<(Way, &str)> = WAYS.into_iter().filter(|(way, _)| possible(*way)).collect();
+    println!(
+        "timer latency of an independent process, period 1 ms, {rounds} times {second} ms beside each way, and as long without:"
+    );
+    let measuring = Measuring::start(&args.punctual)?;
+    let mut turns = Vec::new();
+    for round in 0..rounds {
+        for place in 0..ways.len() {
+            let way = (place + round) % ways.len();
+            let off = window(length);
+            let kept = Kept::switch_on(&args.punctual, ways[way].0)?;
+            turns.push(Turn { way, off, on: window(length) });
+            drop(kept);
+        }
+        eprint!(".");
+    }
+    let last = window(length);
+    eprintln!();
+    let samples = measuring.end()?;
+    let next_off = |place: usize| turns.get(place + 1).map_or(last, |turn: &Turn| turn.off);
+    let seen: Vec<(usize, Seen)> =
+        turns.iter().enumerate().map(|(place, turn)| (turn.way, seen(&samples, turn, next_off(place)))).collect();
+    let row = |(way, (_, name)): (usize, &(Way, &str))| {
+        let own: Vec<&Seen> = seen.iter().filter(|(of, _)| *of == way).map(|(_, seen)| seen).collect();
+        row(name, &own)
+    };
+    Ok(ways.iter().enumerate().map(row).collect())
+}
+
+fn now() -> i64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
+
+fn window(length: Duration) -> Window {
+    sleep(SETTLED);
+    let from = now();
+    sleep(length);
+    (from, now())
+}
+
+fn interrupt(child: &mut Child) -> Result<(), String> {
+    kill_process(Pid::from_child(child), Signal::INT).map_err(|why| why.to_string())?;
+    child.wait().map(drop).map_err(|why| why.to_string())
+}
+
+/// `punctual run` of one timer that keeps nothing but its samples.
+struct Measuring {
+    program: std::path::PathBuf,
+    place: TempDir,
+    child: Child,
+}
+
+impl Measuring {
+    fn start(program: &Path) -> Result<Measuring, String> {
+        let place = tempfile::tempdir().map_err(|why| why.to_string())?;
+        let program = std::path::absolute(program).map_err(|why| why.to_string())?;
+        let child = punctual(&program, place.path(), "", 80, "1ms")?;
+        let begun = Instant::now();
+        while !place.path().join("out/phases/000").exists() {
+            if begun.elapsed() > Duration::from_secs(10) {
+                return Err("punctual does not begin to measure".to_owned());
+            }
+            sleep(Duration::from_millis(20));
+        }
+        sleep(STARTED);
+        Ok(Measuring { program, place, child })
+    }
+
+    /// When each sample was due, and its latency: in the order of time.
+    fn end(mut self) -> Result<Vec<(i64, i64)>, String> {
+        interrupt(&mut self.child)?;
+        let mut export = Command::new(&self.program);
+        let export = export.args(["export", "out", "--format", "csv"]).current_dir(self.place.path());
+        let output = export.output().map_err(|why| why.to_string())?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut lines = text.lines();
+        let header: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+        let column = |name: &str| header.iter().position(|of| *of == name).ok_or(format!("no {name} in the samples"));
+        let (due, latency) = (column("due_ns")?, column("latency_ns")?);
+        let sample = |line: &str| {
+            let cells: Vec<&str> = line.split(',').collect();
+            cells.get(due)?.parse().ok().zip(cells.get(latency)?.parse().ok())
+        };
+        Ok(lines.filter_map(sample).collect())
+    }
+}
+
+/// `punctual run` of one timer on the measured CPU.
+fn punctual(program: &Path, place: &Path, explain: &str, priority: u8, period: &str) -> Result<Child, String> {
+    let text = format!(
+        "{explain}[[measure]]\nkind = \"timer\"\ncpus = \"{}\"\npolicy = \"fifo\"\npriority = {priority}\nperiod = \"{period}\"\nduration = \"2h\"\n",
+        tools::cpu()?
+    );
+    fs::write(place.join("bench.toml"), text).map_err(|why| why.to_string())?;
+    let program = std::path::absolute(program).map_err(|why| why.to_string())?;
+    let mut command = Command::new(program);
+    command.args(["run", "-q", "bench.toml", "-o", "out"]).current_dir(place);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(|why| why.to_string())
+}
+
+/// What is kept beside, until it is dropped. Who keeps it measures too, ten times a second and with less priority: so seldom that it is not in the way.
+struct Kept {
+    program: Option<Child>,
+    instance: Option<Instance>,
+    _place: TempDir,
+}
+
+impl Kept {
+    fn switch_on(program: &Path, way: Way) -> Result<Kept, String> {
+        let place = tempfile::tempdir().map_err(|why| why.to_string())?;
+        let traced = matches!(way, Way::Overwriting | Way::Spliced | Way::Breaktrace);
+        let instance = traced.then(|| Instance::new(place.path(), way == Way::Spliced)).transpose();
+        let instance = instance.map_err(|why| why.to_string())?;
+        let ours = |explain| punctual(program, place.path(), explain, 70, "100ms").map(Some);
+        let program = match way {
+            Way::Bare => ours(""),
+            Way::Flight | Way::Account | Way::Both => ours(way.explain()),
+            Way::Overwriting | Way::Spliced => Ok(None),
+            Way::Cyclictest => cyclictest(&[]).map(Some),
+            Way::Breaktrace => cyclictest(&["-b", "100000000"]).map(Some),
+        }?;
+        if program.is_some() {
+            sleep(STARTED);
+        }
+        Ok(Kept { program, instance, _place: place })
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(mut program) = self.program.take() {
+            let _ = interrupt(&mut program);
+        }
+        drop(self.instance.take());
+    }
+}
+
+fn cyclictest(more: &[&str]) -> Result<Child, String> {
+    let mut command = Command::new("cyclictest");
+    command.args(["-m", "-q", "-p", "70", "-t", "1", "-i", "100000", "-a", &tools::cpu()?.to_string()]).args(more);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(|why| why.to_string())
+}
+
+/// The latencies of the samples that were due in a window.
+fn within(samples: &[(i64, i64)], (from, to): Window) -> Vec<i64> {
+    let [begin, end] = [from, to].map(|at| samples.partition_point(|(due, _)| *due < at));
+    samples[begin..end.max(begin)].iter().map(|(_, latency)| *latency).collect()
+}
+
+/// The nearest rank, in µs.
+fn percentile(values: &[i64], share: f64) -> f64 {
+    let mut values = values.to_vec();
+    if values.is_empty() {
+        return f64::NAN;
+    }
+    let rank = ((values.len() as f64 * share).ceil() as usize).clamp(1, values.len());
+    *values.select_nth_unstable(rank - 1).1 as f64 / 1e3
+}
+
+fn seen(samples: &[(i64, i64)], turn: &Turn, after: Window) -> Seen {
+    let [before, on, after] = [turn.off, turn.on, after].map(|window| within(samples, window));
+    let added = [0, 1, 2].map(|place| {
+        let of = |values: &[i64]| percentile(values, PERCENTILES[place]);
+        of(&on) - (of(&before) + of(&after)) / 2.0
+    });
+    Seen { off: [before, after].concat(), on, added }
+}
+
+/// Percentiles that a second supports: the median of all turns. The rarest one: of all turns together.
+fn added(turns: &[&Seen], place: usize) -> f64 {
+    if place < 3 {
+        return median(&turns.iter().map(|turn| turn.added[place]).collect::<Vec<_>>());
+    }
+    let pooled = |of: fn(&Seen) -> &Vec<i64>| {
+        percentile(&turns.iter().flat_map(|turn| of(turn)).copied().collect::<Vec<_>>(), PERCENTILES[place])
+    };
+    pooled(|turn| &turn.on) - pooled(|turn| &turn.off)
+}
+
+/// A statistic of the turns, and what 95 % of resampled turns say of it (percentile bootstrap; the turns are a second or more apart).
+fn with_interval(turns: &[&Seen], statistic: impl Fn(&[&Seen]) -> f64) -> [f64; 3] {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut resampled: Vec<f64> = (0..RESAMPLED)
+        .map(|_| {
+            let one = |_| turns[(random.next_u64() % turns.len() as u64) as usize];
+            statistic(&turns.iter().map(one).collect::<Vec<_>>())
+        })
+        .collect();
+    resampled.sort_by(f64::total_cmp);
+    [statistic(turns), resampled[RESAMPLED * 25 / 1000], resampled[RESAMPLED * 975 / 1000]]
+}
+
+fn row(name: &str, turns: &[&Seen]) -> Value {
+    let all: Vec<[f64; 3]> =
+        (0..PERCENTILES.len()).map(|place| with_interval(turns, |turns| added(turns, place))).collect();
+    let bare: Vec<i64> = turns.iter().flat_map(|turn| &turn.off).copied().collect();
+    let cells = all.iter().map(|[value, low, high]| format!("{value:>+7.2} ({low:>+6.2} to {high:>+6.2})"));
+    println!("  {name:<52} p50, p90, p99, p99.9 {}", cells.collect::<Vec<_>>().join("  "));
+    let keys = ["added_p50_us", "added_p90_us", "added_p99_us", "added_p99_9_us"];
+    let mut row = json!({"name": name, "turns": turns.len(), "samples": turns.iter().map(|turn| turn.on.len()).sum::<usize>(),
+        "without": PERCENTILES.map(|share| percentile(&bare, share)),
+        "rounds_added_p50_us": turns.iter().map(|turn| turn.added[0]).collect::<Vec<_>>()});
+    for (key, value) in keys.into_iter().zip(all) {
+        row[key] = json!(value);
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_added_is_told_apart_from_a_drift() {
+        // Latencies drift by 1 ns a sample; what is kept adds 5 µs.
+        let latency = |n: i64| 20_000 + n + if (200..300).contains(&n) { 5_000 } else { 0 };
+        let samples: Vec<(i64, i64)> = (0..500).map(|n| (n, latency(n))).collect();
+        let seen = seen(&samples, &Turn { way: 0, off: (0, 100), on: (200, 300) }, (400, 500));
+        assert_eq!((seen.on.len(), seen.off.len()), (100, 200));
+        assert!((seen.added[0] - 5.0).abs() < 1e-9, "{:?}", seen.added);
+        let [value, low, high] = with_interval(&[&seen, &seen], |turns| added(turns, 0));
+        assert!(low <= value && value <= high && (value - 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_percentile_is_the_nearest_rank() {
+        assert_eq!(percentile(&[3_000, 1_000, 2_000], 0.5), 2.0);
+        assert_eq!(percentile(&[3_000, 1_000, 2_000], 0.999), 3.0);
+        assert!(percentile(&[], 0.5).is_nan());
+    }
+}
