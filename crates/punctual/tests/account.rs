@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Place, eventually, has_program, is_root, kept_from_tracers, kill, text};
+use common::{Place, eventually, has_program, is_root, kept_from_programs, kill, text};
 use serde_json::Value;
 
 fn experiment(explain: &str, more: &str) -> String {
@@ -29,9 +29,9 @@ fn every_sample_is_in_the_account_and_the_parts_are_its_latency() {
         return;
     }
     let place = Place::with(&experiment("[explain]\nworst = 0", "duration = \"2s\""));
-    let hidden = kept_from_tracers();
+    let hidden = kept_from_programs();
     let ran = place.run();
-    let hidden = (kept_from_tracers() - hidden) / 1e6;
+    let hidden = (kept_from_programs() - hidden) / 1e6;
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran));
     let Some(account) = account(&place) else { return };
     let summary = place.summary();

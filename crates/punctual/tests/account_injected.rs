@@ -44,7 +44,7 @@ fn hogged<T>(cpus: &[usize], work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// The accounts of all series, and how long tasks ran that the kernel keeps from tracers.
+/// The accounts of all series, and how long tasks ran that the kernel may keep from BPF programs.
 struct Accounts {
     /// By the names of their measures.
     all: Vec<(String, Value)>,
@@ -60,9 +60,9 @@ fn accounts(arena: &Arena, experiment: &str, untyped: bool) -> Option<Accounts> 
     if untyped {
         command.env(UNTYPED, "1");
     }
-    let before = common::kept_from_tracers();
+    let before = common::kept_from_programs();
     let ran = command.current_dir(arena.place.path()).output().expect("punctual starts");
-    let hidden_ms = (common::kept_from_tracers() - before) / 1e6;
+    let hidden_ms = (common::kept_from_programs() - before) / 1e6;
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran));
     let summary = arena.place.summary();
     let series = summary["phases"][0]["series"].as_array().unwrap();
@@ -92,7 +92,7 @@ fn assert_the_hog_is_blamed(name: &str, account: &Value, hidden_ms: f64) {
     let unknown = number(&whole["mean_ns"]["unknown"]) / sum;
     let told = format!(
         "{name}: {} of {samples} samples are the hog's, {} nobody's, {untold} untold; {unknown:.3} of the time is unknown; \
-         {hidden_ms:.1} ms were kept from tracers",
+         {hidden_ms:.1} ms may have been kept from BPF programs",
         longest("preempted"),
         longest("unknown")
     );

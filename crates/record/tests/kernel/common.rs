@@ -40,8 +40,8 @@ pub fn record(request: Request, work: impl FnOnce()) -> Option<(Vec<Event>, Stop
     Some((events, stopped))
 }
 
-/// What may be missing although nothing is wrong: some machines keep the threads of their first process from every tracer, and what interrupts those
-/// is told to nobody.
+/// What may be missing although nothing is wrong: on some machines no BPF program runs while a thread of the first process does, not even for what
+/// interrupts it (trace buffers have those events).
 pub struct Untold {
     ran: i64,
 }
