@@ -75,6 +75,8 @@ const EVENTS: [&str; 18] = [
     "power/cpu_idle",
     "irq_vectors/enable",
 ];
+/// cyclictest's option to break: at 100 s, so that what it keeps until then is what costs.
+const NEVER_BREAKS: [&str; 2] = ["-b", "100000000"];
 const TRACING: &str = "/sys/kernel/tracing";
 
 /// p50 and p99.9 of one round, µs.
@@ -138,13 +140,10 @@ fn possible(way: Way) -> bool {
 
 fn one_round(program: &Path, way: Way, seconds: u64) -> Result<Figures, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let traced = matches!(way, Way::Overwriting | Way::Spliced | Way::Breaktrace);
-    let kept = traced.then(|| Instance::new(place.path(), way == Way::Spliced)).transpose();
-    let kept = kept.map_err(|why| format!("{TRACING}: {why}"))?;
+    let kept = Instance::of(way, place.path())?;
     let figures = match way {
         Way::Cyclictest => cyclictest(place.path(), seconds, &[]),
-        // It never breaks: what is kept until then is what costs.
-        Way::Breaktrace => cyclictest(place.path(), seconds, &["-b", "100000000"]),
+        Way::Breaktrace => cyclictest(place.path(), seconds, &NEVER_BREAKS),
         ours => punctual(program, place.path(), seconds, ours.explain()),
     };
     drop(kept);
@@ -152,10 +151,7 @@ fn one_round(program: &Path, way: Way, seconds: u64) -> Result<Figures, String> 
 }
 
 fn punctual(program: &Path, place: &Path, seconds: u64, explain: &str) -> Result<Figures, String> {
-    let measure = format!(
-        "[[measure]]\nkind = \"timer\"\ncpus = \"{}\"\npolicy = \"fifo\"\npriority = 80\nperiod = \"1ms\"\nduration = \"{seconds}s\"\n",
-        tools::cpu()?
-    );
+    let measure = tools::timer(80, "1ms", &format!("{seconds}s"))?;
     fs::write(place.join("bench.toml"), format!("{explain}{measure}")).map_err(|e| e.to_string())?;
     let program = std::path::absolute(program).map_err(|e| e.to_string())?;
     let mut command = Command::new(program);
@@ -204,6 +200,13 @@ struct Instance {
 }
 
 impl Instance {
+    /// What a way keeps in trace buffers, if it does.
+    fn of(way: Way, place: &Path) -> Result<Option<Instance>, String> {
+        let traced = matches!(way, Way::Overwriting | Way::Spliced | Way::Breaktrace);
+        let kept = traced.then(|| Instance::new(place, way == Way::Spliced)).transpose();
+        kept.map_err(|why| format!("{TRACING}: {why}"))
+    }
+
     fn new(place: &Path, spliced: bool) -> io::Result<Instance> {
         if !Path::new(TRACING).join("instances").exists() {
             Command::new("mount").args(["-t", "tracefs", "nodev", TRACING]).status()?;

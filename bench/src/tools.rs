@@ -37,6 +37,14 @@ pub fn cpu() -> Result<usize, String> {
     last.ok_or("cannot tell which CPUs are online".to_owned())
 }
 
+/// An experiment of one timer on [`cpu`].
+pub fn timer(priority: u8, period: &str, duration: &str) -> Result<String, String> {
+    let cpu = cpu()?;
+    Ok(format!(
+        "[[measure]]\nkind = \"timer\"\ncpus = \"{cpu}\"\npolicy = \"fifo\"\npriority = {priority}\nperiod = \"{period}\"\nduration = \"{duration}\"\n"
+    ))
+}
+
 fn watched(seconds: u64) -> (Duration, Duration) {
     (Duration::from_millis(700), Duration::from_millis(seconds * 1000 - 400))
 }
@@ -48,10 +56,7 @@ fn expected(period_us: u64, seconds: u64) -> u64 {
 /// One round of punctual.
 pub fn punctual(program: &Path, period_us: u64, seconds: u64) -> Result<Round, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let text = format!(
-        "[[measure]]\nkind = \"timer\"\ncpus = \"{}\"\npolicy = \"fifo\"\npriority = 80\nperiod = \"{period_us}us\"\nduration = \"{seconds}s\"\n",
-        cpu()?
-    );
+    let text = timer(80, &format!("{period_us}us"), &format!("{seconds}s"))?;
     std::fs::write(place.path().join("bench.toml"), text).map_err(|e| e.to_string())?;
     let program = std::path::absolute(program).map_err(|e| e.to_string())?;
     let run = |arguments: &[&str]| {

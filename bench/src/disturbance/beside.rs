@@ -2,14 +2,14 @@
 //! each. Processes that measure one after the other differ by a microsecond or two among themselves, which is more than what is asked for; one process
 //! differs from itself by less.
 
-use super::{Instance, WAYS, Way, possible};
+use super::{Instance, NEVER_BREAKS, WAYS, Way, possible};
 use crate::Args;
 use crate::figures::median;
 use crate::tools;
+use punctual_host::task::clock::monotonic;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -52,13 +52,14 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     println!(
         "timer latency of an independent process, period 1 ms, {rounds} times {second} ms beside each way, and as long without:"
     );
-    let measuring = Measuring::start(&args.punctual)?;
+    let punctual = std::path::absolute(&args.punctual).map_err(|why| why.to_string())?;
+    let measuring = Measuring::start(&punctual)?;
     let mut turns = Vec::new();
     for round in 0..rounds {
         for place in 0..ways.len() {
             let way = (place + round) % ways.len();
             let off = window(length);
-            let kept = Kept::switch_on(&args.punctual, ways[way].0)?;
+            let kept = Kept::switch_on(&punctual, ways[way].0)?;
             turns.push(Turn { way, off, on: window(length) });
             drop(kept);
         }
@@ -77,35 +78,39 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     Ok(ways.iter().enumerate().map(row).collect())
 }
 
-fn now() -> i64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec * 1_000_000_000 + now.tv_nsec
-}
-
 fn window(length: Duration) -> Window {
     sleep(SETTLED);
-    let from = now();
+    let from = monotonic();
     sleep(length);
-    (from, now())
+    (from.0, monotonic().0)
 }
 
-fn interrupt(child: &mut Child) -> Result<(), String> {
-    kill_process(Pid::from_child(child), Signal::INT).map_err(|why| why.to_string())?;
-    child.wait().map(drop).map_err(|why| why.to_string())
+/// A program that is interrupted, and waited for, when it is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = kill_process(Pid::from_child(&self.0), Signal::INT);
+        let _ = self.0.wait();
+    }
+}
+
+fn start(command: &mut Command) -> Result<Running, String> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().map(Running).map_err(|why| format!("{command:?}: {why}"))
 }
 
 /// `punctual run` of one timer that keeps nothing but its samples.
-struct Measuring {
-    program: std::path::PathBuf,
+struct Measuring<'p> {
+    program: &'p Path,
+    running: Running,
     place: TempDir,
-    child: Child,
 }
 
-impl Measuring {
-    fn start(program: &Path) -> Result<Measuring, String> {
+impl Measuring<'_> {
+    fn start(program: &Path) -> Result<Measuring<'_>, String> {
         let place = tempfile::tempdir().map_err(|why| why.to_string())?;
-        let program = std::path::absolute(program).map_err(|why| why.to_string())?;
-        let child = punctual(&program, place.path(), "", 80, "1ms")?;
+        let running = punctual(program, place.path(), "", 80, "1ms")?;
         let begun = Instant::now();
         while !place.path().join("out/phases/000").exists() {
             if begun.elapsed() > Duration::from_secs(10) {
@@ -114,13 +119,13 @@ impl Measuring {
             sleep(Duration::from_millis(20));
         }
         sleep(STARTED);
-        Ok(Measuring { program, place, child })
+        Ok(Measuring { program, running, place })
     }
 
     /// When each sample was due, and its latency: in the order of time.
-    fn end(mut self) -> Result<Vec<(i64, i64)>, String> {
-        interrupt(&mut self.child)?;
-        let mut export = Command::new(&self.program);
+    fn end(self) -> Result<Vec<(i64, i64)>, String> {
+        drop(self.running);
+        let mut export = Command::new(self.program);
         let export = export.args(["export", "out", "--format", "csv"]).current_dir(self.place.path());
         let output = export.output().map_err(|why| why.to_string())?;
         let text = String::from_utf8_lossy(&output.stdout);
@@ -137,59 +142,39 @@ impl Measuring {
 }
 
 /// `punctual run` of one timer on the measured CPU.
-fn punctual(program: &Path, place: &Path, explain: &str, priority: u8, period: &str) -> Result<Child, String> {
-    let text = format!(
-        "{explain}[[measure]]\nkind = \"timer\"\ncpus = \"{}\"\npolicy = \"fifo\"\npriority = {priority}\nperiod = \"{period}\"\nduration = \"2h\"\n",
-        tools::cpu()?
-    );
-    fs::write(place.join("bench.toml"), text).map_err(|why| why.to_string())?;
-    let program = std::path::absolute(program).map_err(|why| why.to_string())?;
-    let mut command = Command::new(program);
-    command.args(["run", "-q", "bench.toml", "-o", "out"]).current_dir(place);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(|why| why.to_string())
+fn punctual(program: &Path, place: &Path, explain: &str, priority: u8, period: &str) -> Result<Running, String> {
+    let measure = tools::timer(priority, period, "2h")?;
+    fs::write(place.join("bench.toml"), format!("{explain}{measure}")).map_err(|why| why.to_string())?;
+    start(Command::new(program).args(["run", "-q", "bench.toml", "-o", "out"]).current_dir(place))
 }
 
 /// What is kept beside, until it is dropped. Who keeps it measures too, ten times a second and with less priority: so seldom that it is not in the way.
 struct Kept {
-    program: Option<Child>,
-    instance: Option<Instance>,
+    _program: Option<Running>,
+    _instance: Option<Instance>,
     _place: TempDir,
 }
 
 impl Kept {
     fn switch_on(program: &Path, way: Way) -> Result<Kept, String> {
         let place = tempfile::tempdir().map_err(|why| why.to_string())?;
-        let traced = matches!(way, Way::Overwriting | Way::Spliced | Way::Breaktrace);
-        let instance = traced.then(|| Instance::new(place.path(), way == Way::Spliced)).transpose();
-        let instance = instance.map_err(|why| why.to_string())?;
-        let ours = |explain| punctual(program, place.path(), explain, 70, "100ms").map(Some);
+        let instance = Instance::of(way, place.path())?;
         let program = match way {
-            Way::Bare => ours(""),
-            Way::Flight | Way::Account | Way::Both => ours(way.explain()),
-            Way::Overwriting | Way::Spliced => Ok(None),
-            Way::Cyclictest => cyclictest(&[]).map(Some),
-            Way::Breaktrace => cyclictest(&["-b", "100000000"]).map(Some),
-        }?;
+            Way::Overwriting | Way::Spliced => None,
+            Way::Cyclictest => Some(cyclictest(&[])?),
+            Way::Breaktrace => Some(cyclictest(&NEVER_BREAKS)?),
+            ours => Some(punctual(program, place.path(), ours.explain(), 70, "100ms")?),
+        };
         if program.is_some() {
             sleep(STARTED);
         }
-        Ok(Kept { program, instance, _place: place })
+        Ok(Kept { _program: program, _instance: instance, _place: place })
     }
 }
 
-impl Drop for Kept {
-    fn drop(&mut self) {
-        if let Some(mut program) = self.program.take() {
-            let _ = interrupt(&mut program);
-        }
-        drop(self.instance.take());
-    }
-}
-
-fn cyclictest(more: &[&str]) -> Result<Child, String> {
-    let mut command = Command::new("cyclictest");
-    command.args(["-m", "-q", "-p", "70", "-t", "1", "-i", "100000", "-a", &tools::cpu()?.to_string()]).args(more);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(|why| why.to_string())
+fn cyclictest(more: &[&str]) -> Result<Running, String> {
+    let cpu = tools::cpu()?.to_string();
+    start(Command::new("cyclictest").args(["-m", "-q", "-p", "70", "-t", "1", "-i", "100000", "-a", &cpu]).args(more))
 }
 
 /// The latencies of the samples that were due in a window.

@@ -7,11 +7,14 @@
 //! assert!(String::from_utf8_lossy(&result.stdout).starts_with("Linux version 6.1"));
 //! ```
 
+mod untold;
+
 use crate::apt::Suite;
 use crate::cache::Cache;
 use crate::emulator::Emulator;
 use crate::{Arch, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Outcome};
 use std::path::Path;
+pub use untold::Untold;
 
 /// The value, or `None` after printing `SKIPPED: ` and what this machine lacks.
 ///

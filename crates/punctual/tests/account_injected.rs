@@ -9,6 +9,7 @@ use injected::{Arena, arena};
 use punctual_core::{CpuSet, Policy, Priority};
 use punctual_host::task::attributes::{self, Scheduling};
 use punctual_host::task::clock;
+use punctual_lab::testing::Untold;
 use serde_json::Value;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +21,8 @@ const UNTYPED: &str = "PUNCTUAL_TEST_UNTYPED";
 /// At each multiple of this a hog takes its CPU for [`BURST`].
 const EVERY: i64 = 23_000_000;
 const BURST: i64 = 3_000_000;
+/// Of the measured threads.
+const PERIOD: i64 = 1_000_000;
 
 /// Takes these CPUs from anybody of lower priority, all at the same instants, while `work` runs.
 fn hogged<T>(cpus: &[usize], work: impl FnOnce() -> T) -> T {
@@ -44,11 +47,11 @@ fn hogged<T>(cpus: &[usize], work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// The accounts of all series, and how long tasks ran that the kernel may keep from BPF programs.
+/// The accounts of all series, and how many samples of each may be in none.
 struct Accounts {
     /// By the names of their measures.
     all: Vec<(String, Value)>,
-    hidden_ms: f64,
+    hidden: usize,
 }
 
 /// `None`, and said why, where there are none.
@@ -60,9 +63,9 @@ fn accounts(arena: &Arena, experiment: &str, untyped: bool) -> Option<Accounts> 
     if untyped {
         command.env(UNTYPED, "1");
     }
-    let before = common::kept_from_programs();
+    let hidden = Untold::begin();
     let ran = command.current_dir(arena.place.path()).output().expect("punctual starts");
-    let hidden_ms = (common::kept_from_programs() - before) / 1e6;
+    let hidden = hidden.samples(PERIOD);
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran));
     let summary = arena.place.summary();
     let series = summary["phases"][0]["series"].as_array().unwrap();
@@ -75,7 +78,7 @@ fn accounts(arena: &Arena, experiment: &str, untyped: bool) -> Option<Accounts> 
         assert_eq!(account["known"]["samples"], series["count"]);
         Some((series["measure"].as_str().unwrap().to_owned(), account["known"].clone()))
     });
-    Some(Accounts { all: told.collect::<Option<_>>()?, hidden_ms })
+    Some(Accounts { all: told.collect::<Option<_>>()?, hidden })
 }
 
 fn number(value: &Value) -> f64 {
@@ -84,7 +87,7 @@ fn number(value: &Value) -> f64 {
 
 /// A hog that comes 43 times in a second makes a sample late each time: those are laid at its door, and next to nothing at none. Counted are samples and not
 /// their time: what else keeps a busy machine's CPU for long is in the time too.
-fn assert_the_hog_is_blamed(name: &str, account: &Value, hidden_ms: f64) {
+fn assert_the_hog_is_blamed(name: &str, account: &Value, hidden: usize) {
     let whole = &account["whole"];
     let (samples, untold) = (number(&account["samples"]), number(&account["untold"]));
     let longest = |part: &str| number(&whole["longest"][part]);
@@ -92,22 +95,21 @@ fn assert_the_hog_is_blamed(name: &str, account: &Value, hidden_ms: f64) {
     let unknown = number(&whole["mean_ns"]["unknown"]) / sum;
     let told = format!(
         "{name}: {} of {samples} samples are the hog's, {} nobody's, {untold} untold; {unknown:.3} of the time is unknown; \
-         {hidden_ms:.1} ms may have been kept from BPF programs",
+         {hidden} samples may have been kept from BPF programs",
         longest("preempted"),
         longest("unknown")
     );
     println!("{told}");
     // The hog itself may come late, where the kernel does not switch.
     assert!((30.0..=60.0).contains(&longest("preempted")), "{told} {whole}");
-    // A sample a millisecond; how those stretches lie among the bursts is chance.
-    let hidden = 2.0 * hidden_ms;
+    let hidden = hidden as f64;
     assert!((untold - hidden) * 20.0 < samples && (longest("unknown") - hidden) * 20.0 < samples, "{told} {whole}");
     assert!(unknown < 0.05 + hidden / samples, "{told} {whole}");
 }
 
 /// A measure of this name with these keys, whose samples are divided.
 fn measure(name: &str, cpus: &str, more: &str) -> String {
-    format!("[[measure]]\nname = '{name}'\nkind = 'timer'\ncpus = '{cpus}'\nperiod = '1ms'\n{more}\n")
+    format!("[[measure]]\nname = '{name}'\nkind = 'timer'\ncpus = '{cpus}'\nperiod = '{PERIOD}ns'\n{more}\n")
 }
 
 const FIFO: &str = "policy = 'fifo'\npriority = 80\nduration = '1s'\n";
@@ -130,7 +132,7 @@ fn on_any_clock_and_however_it_sleeps_the_hog_is_blamed() {
         let Some(told) = hogged(&[arena.cpu], || accounts(&arena, &experiment, untyped)) else { continue };
         assert_eq!(told.all.len(), ways.len());
         for (name, account) in &told.all {
-            assert_the_hog_is_blamed(&format!("{name}, untyped: {untyped}"), account, told.hidden_ms);
+            assert_the_hog_is_blamed(&format!("{name}, untyped: {untyped}"), account, told.hidden);
         }
     }
 }
@@ -147,7 +149,7 @@ fn a_thread_that_wanders_is_followed() {
         let told = hogged(&cpus, || accounts(&arena, &experiment(more), untyped));
         let Some(told) = told else { continue };
         for (name, account) in &told.all {
-            assert_the_hog_is_blamed(&format!("{name} {more:?}, untyped: {untyped}"), account, told.hidden_ms);
+            assert_the_hog_is_blamed(&format!("{name} {more:?}, untyped: {untyped}"), account, told.hidden);
         }
     }
 }

@@ -165,12 +165,13 @@ impl Pairing {
             (request, Matcher::new(by, rule), figures)
         });
         let automatic = || (Automatic::default(), Curves::new(recorded.began, recorded.ended, BUCKETS));
+        let entries_read = prepared.entries.partition_point(|(_, _, seen)| seen.at < recorded.began);
         Pairing {
             asked: asked.collect(),
             automatic: everything.then(automatic),
             functions: wants_functions.then(|| Functions::new(limits)),
             prepared,
-            entries_read: 0,
+            entries_read,
             began: recorded.began,
             ended: recorded.ended,
             points: first_of_name(names.points.iter(), PointId),
@@ -216,9 +217,6 @@ impl Pairing {
                 return;
             }
             self.entries_read += 1;
-            if seen.at < self.began {
-                continue;
-            }
             if is_to {
                 self.ended(place, seen, found);
             } else if let Some((_, matcher, _)) = self.asked.get_mut(place) {

@@ -87,13 +87,6 @@ pub fn processes_with(word: &str) -> Vec<i32> {
     with_word.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// How long the threads of the first process ran so far, ns. On some machines no BPF program runs meanwhile, not even for what interrupts them.
-pub fn kept_from_programs() -> f64 {
-    let threads = std::fs::read_dir("/proc/1/task").into_iter().flatten().flatten();
-    let ran = |text: String| text.split(' ').next().and_then(|ran| ran.parse::<f64>().ok());
-    threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("schedstat")).ok().and_then(ran)).sum()
-}
-
 /// Whether this test runs as root; says what is lacking if not.
 pub fn is_root(test: &str) -> bool {
     let root = std::fs::metadata("/proc/self").is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0);

@@ -1,7 +1,7 @@
 //! The accounting in the kernel against samples of a thread's own clock.
 
-use crate::common::Untold;
 use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos};
+use punctual_lab::testing::Untold;
 use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
 use std::collections::HashMap;

@@ -1,9 +1,9 @@
 //! The accounting without the kernel's types beside the one that has them: both divide the same samples at the same time.
 
 use crate::accounting::{bind, now, sleep_through};
-use crate::common::Untold;
 use crate::injected::{alone, cpu};
 use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos};
+use punctual_lab::testing::Untold;
 use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
 use std::collections::HashMap;

@@ -40,33 +40,6 @@ pub fn record(request: Request, work: impl FnOnce()) -> Option<(Vec<Event>, Stop
     Some((events, stopped))
 }
 
-/// What may be missing although nothing is wrong: on some machines no BPF program runs while a thread of the first process does, not even for what
-/// interrupts it (trace buffers have those events).
-pub struct Untold {
-    ran: i64,
-}
-
-impl Untold {
-    /// From now on.
-    pub fn begin() -> Untold {
-        Untold { ran: ran_of_first() }
-    }
-
-    /// Until now: so many samples with this period, of ns.
-    pub fn samples(&self, period: i64) -> usize {
-        let ran = ran_of_first() - self.ran;
-        // How its stretches lie among the samples is chance.
-        (ran * 2 / period) as usize + 3
-    }
-}
-
-/// How long the threads of the first process ran so far, ns.
-fn ran_of_first() -> i64 {
-    let threads = std::fs::read_dir("/proc/1/task").into_iter().flatten().flatten();
-    let ran = |text: String| text.split(' ').next().and_then(|ran| ran.parse::<i64>().ok());
-    threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("schedstat")).ok().and_then(ran)).sum()
-}
-
 pub fn gettid() -> Tid {
     // SAFETY: takes nothing, cannot fail.
     Tid(unsafe { libc::gettid() } as u32)

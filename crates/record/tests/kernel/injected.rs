@@ -1,8 +1,8 @@
 //! Causes that these tests make themselves: most of the late samples must be laid at the right door, and next to nothing at none.
 
 use crate::accounting::{bind, now, sleep_through};
-use crate::common::Untold;
 use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos, Split};
+use punctual_lab::testing::Untold;
 use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
 use std::collections::HashMap;

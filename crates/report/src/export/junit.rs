@@ -58,7 +58,7 @@ pub fn gate_message(gate: &GateResult) -> String {
 }
 
 fn case(phase: &str, series: &SeriesSummary, requirement: &RequirementSummary) -> TestCase {
-    let figure = super::lava::figure(requirement)
+    let figure = super::lava::figure(requirement, "us")
         .map_or(String::new(), |figure| format!("measured {}", figure.trim_end_matches(" count")));
     let reason = requirement.reason.clone().unwrap_or_default();
     let message = [figure, reason].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");

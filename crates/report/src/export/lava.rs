@@ -1,8 +1,8 @@
 //! Verdicts for LAVA: one line a requirement, `name pass|fail value unit`; `name unknown` where the evidence does not decide, so that
 //! nothing undecided looks like a pass.
 
+use punctual_bundle::Bundle;
 use punctual_bundle::summary::{RequirementSummary, VerdictWord};
-use punctual_bundle::{Bundle, Timebase};
 use punctual_core::Requirement;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -10,6 +10,8 @@ use std::io::{self, Write};
 /// Every requirement of every series.
 pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     let mut given: BTreeMap<String, u32> = BTreeMap::new();
+    // LAVA's units are one word: `virtual-us`.
+    let unit = bundle.timebase().unit("us").replace(' ', "-");
     for phase in punctual_analyze::summarize(bundle).phases {
         for series in &phase.series {
             for requirement in &series.requirements {
@@ -19,31 +21,28 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
                 if *times > 1 {
                     name += &format!("-{times}");
                 }
-                writeln!(out, "{name} {}", result(requirement, bundle.timebase()))?;
+                writeln!(out, "{name} {}", result(requirement, &unit))?;
             }
         }
     }
     Ok(())
 }
 
-fn result(requirement: &RequirementSummary, timebase: Timebase) -> String {
+fn result(requirement: &RequirementSummary, unit: &str) -> String {
     let word = match requirement.verdict {
         VerdictWord::Met => "pass",
         VerdictWord::NotMet => "fail",
         VerdictWord::Undecided => return "unknown".to_owned(),
     };
-    // LAVA's units are one word: `virtual-us`.
-    let whose = timebase.word().map_or(String::new(), |word| format!("{word}-"));
-    let figure = figure(requirement).map(|figure| figure.replace(" us", &format!(" {whose}us")));
-    figure.map_or(word.to_owned(), |figure| format!("{word} {figure}"))
+    figure(requirement, unit).map_or(word.to_owned(), |figure| format!("{word} {figure}"))
 }
 
-/// The figure that was compared, with its unit: `28.543 us`, `10 count`.
-pub fn figure(requirement: &RequirementSummary) -> Option<String> {
+/// The figure that was compared, with its unit: `28.543 us`, `10 count`. `unit` is that of times.
+pub fn figure(requirement: &RequirementSummary, unit: &str) -> Option<String> {
     let is_time = requirement.requirement.parse::<Requirement>().is_ok_and(|r| r.metric.is_time());
     requirement
         .figure
-        .map(|figure| if is_time { format!("{:.3} us", figure / 1e3) } else { format!("{figure:.0} count") })
+        .map(|figure| if is_time { format!("{:.3} {unit}", figure / 1e3) } else { format!("{figure:.0} count") })
 }
 
 /// A test case's name as LAVA takes it: letters, digits, `_`, `.` and `-`. Comparisons become words.

@@ -59,11 +59,7 @@ impl Watch {
     pub fn run(mut self, orders: &Receiver<Order>) -> (Recorded, Names) {
         let mut patience = BEGINNING;
         loop {
-            let order = orders.recv_timeout(patience);
-            if matches!(order, Ok(Order::Look) | Err(RecvTimeoutError::Timeout)) {
-                patience = self.pacer.as_mut().map_or(BEGINNING, Pacer::patience);
-            }
-            match order {
+            match orders.recv_timeout(patience) {
                 Ok(Order::Watch(series)) => self.begin(series),
                 Ok(Order::Late(place, samples)) => self.sift(place, samples),
                 Ok(Order::Settle(done)) => {
@@ -71,7 +67,10 @@ impl Watch {
                     self.end();
                     let _ = done.send(());
                 }
-                Ok(Order::Look) | Err(RecvTimeoutError::Timeout) => self.look(),
+                Ok(Order::Look) | Err(RecvTimeoutError::Timeout) => {
+                    patience = self.pacer.as_mut().map_or(BEGINNING, Pacer::patience);
+                    self.look();
+                }
                 Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => break,
             }
         }
