@@ -63,10 +63,12 @@ impl Arch {
             Arch::Arm64 => "max,pauth-impdef=on",
         }
     }
-    /// The same for virtual time: one without instructions for random numbers, which no two runs have alike.
+    /// The same for virtual time: without instructions for random numbers, which no two runs have alike, and without the
+    /// features by which software moves and sets memory byte by byte (`rep movsb`, `rep stosb`). Hardware has those features
+    /// where it moves many bytes at a time; QEMU counts each byte as an instruction (docs/guests.md).
     pub(crate) fn repeatable_cpu(self) -> &'static str {
         match self {
-            Arch::Amd64 => "max,-la57,-rdrand,-rdseed",
+            Arch::Amd64 => "max,-la57,-rdrand,-rdseed,-erms,-fsrm,-fzrm,-fsrs,-fsrc",
             Arch::Arm64 => "cortex-a72",
         }
     }
