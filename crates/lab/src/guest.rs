@@ -3,7 +3,7 @@
 use crate::card;
 use crate::contents;
 use crate::outcome::Phase;
-use crate::qemu::{self, Machine};
+use crate::qemu::{self, Limits, Machine};
 use crate::{Arch, Board, GuestResult, Kernel, LabError};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -75,10 +75,10 @@ pub struct Guest {
     pub share_host: bool,
     /// What runs.
     pub job: Job,
-    /// How long it may take in all, by this machine's clock.
+    /// How long it may take in all, in time that this machine gave it: what it waits for a CPU, or a hypervisor takes, does not count.
     pub timeout: Duration,
-    /// How long of that it may take until its job starts.
-    pub boot_timeout: Duration,
+    /// How long of that may pass until its job starts without a word on the console.
+    pub boot_silence: Duration,
     /// Where the files of the results are put instead of into memory: a directory that is there.
     pub results_to: Option<PathBuf>,
     /// More arguments for QEMU (`-device`, `edu`). Files in them need absolute paths.
@@ -126,11 +126,15 @@ const MEMORY_BASE_MB: u64 = 80;
 /// What the job may write beside the files that it finds.
 const MEMORY_ROOM_MB: u64 = 16;
 
+/// What a guest may take that has no limit of its own: far beyond what any takes, so that only one that hangs reaches it.
+const TIMEOUT: Duration = Duration::from_secs(600);
+const BOOT_SILENCE: Duration = Duration::from_secs(300);
+
 /// How often a guest is booted that fell victim to QEMU's own fault before its job began.
 const BOOTS_MAX: u32 = 3;
 
 impl Guest {
-    /// A guest with 2 CPUs, 512 MiB, plain TCG, 120 s, and nothing in it but busybox.
+    /// A guest with 2 CPUs, 512 MiB, plain TCG, ten minutes, and nothing in it but busybox.
     pub fn new(kernel: Kernel, job: Job) -> Guest {
         Guest {
             kernel,
@@ -145,9 +149,9 @@ impl Guest {
             modules: Vec::new(),
             share_host: false,
             job,
-            boot_timeout: Duration::MAX,
+            boot_silence: BOOT_SILENCE,
             results_to: None,
-            timeout: Duration::from_secs(120),
+            timeout: TIMEOUT,
             qemu_args: Vec::new(),
         }
     }
@@ -190,7 +194,8 @@ impl Guest {
         let mut boots = 0;
         loop {
             boots += 1;
-            let ended = qemu::run(&machine, dir.path(), (self.timeout, self.boot_timeout), watch)?;
+            let limits = Limits { total: self.timeout, boot_silence: self.boot_silence };
+            let ended = qemu::run(&machine, dir.path(), limits, watch)?;
             if self.board == Board::Raspi3b {
                 card::unload(dir.path())?;
             }

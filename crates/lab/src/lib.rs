@@ -28,6 +28,7 @@ mod kernel;
 mod libraries;
 mod modules;
 mod outcome;
+mod own_time;
 mod ports;
 mod qemu;
 mod results;

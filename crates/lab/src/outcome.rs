@@ -27,10 +27,15 @@ pub enum Outcome {
     OutOfMemory(String),
     /// Still running when the time was up; it was ended.
     Hung {
-        /// The time it was given.
+        /// Its limit, in time that this system gave it.
         after: Duration,
         /// How far it had come.
         phase: Phase,
+    },
+    /// Nothing more came from its kernel while it booted; it was ended.
+    Silent {
+        /// How long nothing had come.
+        after: Duration,
     },
     /// It was ended because the user wished it at once.
     Killed(Phase),
@@ -63,6 +68,9 @@ impl fmt::Display for Outcome {
             Outcome::OutOfMemory(line) => write!(f, "the guest ran out of memory: {line}"),
             Outcome::Hung { after, phase } => {
                 write!(f, "the guest was still running {phase} when its {} s were over", after.as_secs_f64())
+            }
+            Outcome::Silent { after } => {
+                write!(f, "the guest showed no sign of life for {} s while booting", after.as_secs_f64())
             }
             Outcome::Killed(phase) => write!(f, "the guest was ended by the user {phase}"),
             Outcome::TooMuchOutput { limit } => write!(f, "the guest wrote more than {} MiB", limit >> 20),
@@ -110,6 +118,7 @@ pub fn judge(how: &How, status: &Status, console: &str, qemu_said: &str) -> Outc
     }
     match how {
         How::TimedOut { after } => Outcome::Hung { after: *after, phase },
+        How::Silent { after } => Outcome::Silent { after: *after },
         How::Killed => Outcome::Killed(phase),
         How::TooMuchOutput { limit } => Outcome::TooMuchOutput { limit: *limit },
         How::Exited { success: true, .. } => Outcome::EndedEarly(phase),
@@ -163,6 +172,8 @@ mod tests {
         let job = Status::parse("job-started\n");
         let hung = judge(&How::TimedOut { after: Duration::from_secs(2) }, &job, "", "");
         insta::assert_snapshot!(hung, @"the guest was still running while the job ran when its 2 s were over");
+        let silent = judge(&How::Silent { after: Duration::from_secs(60) }, &Status::default(), "", "");
+        insta::assert_snapshot!(silent, @"the guest showed no sign of life for 60 s while booting");
         assert_eq!(judge(&exited(), &Status::default(), "", ""), Outcome::EndedEarly(Phase::Booting));
         let failed = How::Exited { success: false, description: "exit status: 1".into() };
         let judged = judge(&failed, &Status::default(), "", "qemu: no such device\n");

@@ -4,6 +4,7 @@ use crate::card;
 use crate::emulator::Emulator;
 use crate::guest::{Accel, Progress, Wish};
 use crate::outcome::Phase;
+use crate::own_time::OwnTime;
 use crate::ports::Status;
 use crate::{Arch, Board, LabError, tools};
 use punctual_core::CpuSet;
@@ -29,8 +30,9 @@ pub const INITRAMFS: &str = "initramfs";
 
 /// All output of a guest together; its memory bounds the results, but nothing else bounds the console.
 const OUTPUT_BYTES_MAX: u64 = 1 << 30;
-/// How often the guest is looked after.
+/// How often the guest is looked after, and how often its limits are.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+const CHECK_EVERY: Duration = Duration::from_millis(200);
 
 /// In virtual time QEMU records the run, into nothing, for the lock that comes with recording: it keeps
 /// QEMU's main loop from looking whether the virtual CPU is idle, and skipping to the next timer, after a `hlt` and before the
@@ -59,10 +61,54 @@ pub enum How {
     Exited { success: bool, description: String },
     /// It was killed when its time was up.
     TimedOut { after: Duration },
+    /// It was killed because nothing had come from a kernel that boots.
+    Silent { after: Duration },
     /// It was killed because whoever looked on wished it.
     Killed,
     /// It was killed for writing too much.
     TooMuchOutput { limit: u64 },
+}
+
+/// What a guest may take, in time that this system gave it ([`OwnTime`]).
+#[derive(Clone, Copy)]
+pub struct Limits {
+    /// In all.
+    pub total: Duration,
+    /// Without a word on the console, until its job starts.
+    pub boot_silence: Duration,
+}
+
+/// Holds a guest to its limits.
+struct Watchdog {
+    limits: Limits,
+    own: OwnTime,
+    checked: Instant,
+    /// What it had written at the last check, and its own time when that grew.
+    written: u64,
+    sign: Duration,
+}
+
+impl Watchdog {
+    fn new(limits: Limits, own: OwnTime) -> Watchdog {
+        Watchdog { limits, own, checked: Instant::now(), written: 0, sign: Duration::ZERO }
+    }
+
+    /// Why it must end, if it must.
+    fn check(&mut self, phase: Phase, written: u64) -> Option<How> {
+        if self.checked.elapsed() < CHECK_EVERY {
+            return None;
+        }
+        self.checked = Instant::now();
+        let (now, Limits { total, boot_silence }) = (self.own.elapsed(), self.limits);
+        if written != self.written {
+            (self.written, self.sign) = (written, now);
+        }
+        if now >= total {
+            return Some(How::TimedOut { after: total });
+        }
+        let silent = phase == Phase::Booting && now.saturating_sub(self.sign) >= boot_silence;
+        silent.then_some(How::Silent { after: boot_silence })
+    }
 }
 
 /// The machine to build.
@@ -213,11 +259,11 @@ fn next_cpu() -> Option<usize> {
     allowed.get(TURN.fetch_add(1, Ordering::Relaxed) % allowed.len().max(1)).copied()
 }
 
-/// Runs QEMU in the run's directory until it ends, its time (the second is that for booting) is up, it has written too much, or whoever looks on wishes it.
+/// Runs QEMU in the run's directory until it ends, reaches a limit, has written too much, or whoever looks on wishes it.
 pub fn run(
     machine: &Machine,
     dir: &Path,
-    (timeout, boot_timeout): (Duration, Duration),
+    limits: Limits,
     watch: &mut dyn FnMut(Progress) -> Wish,
 ) -> Result<Ended, LabError> {
     let qemu = Emulator::find(machine.arch)?;
@@ -236,14 +282,14 @@ pub fn run(
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
     let began = Instant::now();
     let mut running = Running(command.spawn().map_err(LabError::io("start", &first))?);
+    let mut watchdog = Watchdog::new(limits, OwnTime::begin(running.0.id()));
     let how = loop {
         if let Some(status) = running.0.try_wait().map_err(LabError::io("wait for", &first))? {
             break How::Exited { success: status.success(), description: status.to_string() };
         }
-        let (phase, elapsed) = (phase(machine.board, dir), began.elapsed());
-        let limit = if phase == Phase::Booting { timeout.min(boot_timeout) } else { timeout };
-        if elapsed >= limit {
-            break How::TimedOut { after: limit };
+        let (phase, elapsed, written) = (phase(machine.board, dir), began.elapsed(), output_size(dir));
+        if let Some(how) = watchdog.check(phase, written) {
+            break how;
         }
         if phase == Phase::Booting && machine.board == Board::Raspi3b && is_halted(dir) {
             break How::Exited { success: true, description: "halted".to_owned() };
@@ -253,7 +299,7 @@ pub fn run(
             Wish::End => control.end()?,
             Wish::Kill => break How::Killed,
         }
-        if output_size(dir) > OUTPUT_BYTES_MAX {
+        if written > OUTPUT_BYTES_MAX {
             break How::TooMuchOutput { limit: OUTPUT_BYTES_MAX };
         }
         std::thread::sleep(LOOK_EVERY);

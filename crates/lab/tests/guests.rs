@@ -165,7 +165,6 @@ fn virtual_time_repeats_to_the_last_digit() {
     );
     let Some(mut guest) = guest(STANDARD, &script) else { return };
     (guest.accel, guest.cpus) = (Accel::VirtualTime, 1);
-    guest.timeout = Duration::from_secs(300);
     let Some(stdout) = repeated(&guest) else { return };
     assert!(stdout.len() > 1000);
     check_cleared_pages(&stdout);
@@ -282,7 +281,6 @@ fn an_arm64_guest_boots_and_its_virtual_time_repeats() {
     let script = format!("uname -m; /bin/ls --version; {CLEAR_PAGES}; usleep 1000; cat /proc/schedstat; dmesg");
     guest.job = Job::Script(script);
     (guest.accel, guest.cpus) = (Accel::VirtualTime, 1);
-    guest.timeout = Duration::from_secs(300);
     let Some(stdout) = repeated(&guest) else { return };
     assert!(stdout.starts_with(b"aarch64\nls (GNU coreutils) "), "{}", String::from_utf8_lossy(&stdout));
     check_cleared_pages(&stdout);
@@ -296,7 +294,6 @@ fn a_raspberry_pi_brings_its_results_on_a_card_and_its_virtual_time_repeats() {
     assert_eq!(said, "a Raspberry Pi 3 has 1024 MiB of memory, not 512");
     guest.job = Job::Script("cat /proc/device-tree/model; usleep 1000; cat /proc/schedstat; dmesg".into());
     (guest.accel, guest.cpus, guest.memory_mb) = (Accel::VirtualTime, 1, 1024);
-    guest.timeout = Duration::from_secs(300);
     let Some(stdout) = repeated(&guest) else { return };
     assert!(stdout.starts_with(b"Raspberry Pi 3 Model B"), "{}", String::from_utf8_lossy(&stdout));
 

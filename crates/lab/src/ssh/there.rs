@@ -35,8 +35,8 @@ use std::time::{Duration, Instant};
 
 /// The first argument by which the program knows that it is the other end.
 pub const ARGUMENT: &str = "__remote";
-/// A supervisor starts, and one that is told to end ends, within this.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// A supervisor starts, and one that is told to end ends, within this, on a busy or slow system too.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Does what the other arguments say: a word, the directory, and more. Errors go to standard error, which the connection brings back.
 pub fn serve(mut arguments: impl Iterator<Item = OsString>) -> u8 {

@@ -103,7 +103,8 @@ impl Run<'_> {
     fn with_advice(&self, why: String, result: &GuestResult) -> String {
         match (&result.outcome, self.vm.accel) {
             (
-                Outcome::Hung { phase: Phase::Booting, .. }
+                Outcome::Silent { .. }
+                | Outcome::Hung { phase: Phase::Booting, .. }
                 | Outcome::EndedEarly(Phase::Booting)
                 | Outcome::QemuFailed(_),
                 Acceleration::Kvm,

@@ -183,7 +183,7 @@ impl<'a> Line<'a> {
     /// Why nothing comes any more: 255 is ssh's own exit code, all others are of the other end.
     fn closed(&mut self, why: Option<io::Error>) -> SshError {
         drop(self.stdin.take());
-        let until = Instant::now() + Duration::from_secs(2);
+        let until = Instant::now() + Duration::from_secs(20);
         let mut status = self.child.try_wait().ok().flatten();
         while status.is_none() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 /// How often the line on a terminal is renewed.
 const EVERY: Duration = Duration::from_millis(500);
-/// How long a machine that was asked to end may take for it.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a machine that was asked to end may take for it, on a busy system too; who cannot wait asks again.
+const END_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Shows it on standard error: a line in place on a terminal, a line a step elsewhere.
 pub struct Progress {
@@ -64,7 +64,7 @@ impl Progress {
             None => Wish::GoOn,
             // Nothing is measured yet that could come back.
             Some(_) if seen.phase == Phase::Booting => Wish::Kill,
-            Some(asked) if asked.elapsed() < PATIENCE => Wish::End,
+            Some(asked) if asked.elapsed() < END_TIMEOUT => Wish::End,
             Some(_) => Wish::Kill,
         }
     }

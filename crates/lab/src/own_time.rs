@@ -1,0 +1,104 @@
+//! How much time this system gave a process. A guest on a busy machine waits for a CPU for most of the wall clock's time, and that it
+//! has not come far by then says nothing against it.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The unit of /proc/stat: USER_HZ is 100 on every architecture that guests run on (proc_stat(5)).
+const TICK: Duration = Duration::from_millis(10);
+
+/// The wall clock since a process was started, without the time that it waited for a CPU or that the hypervisor stole.
+pub struct OwnTime {
+    process: u32,
+    began: Instant,
+    steal: Vec<u32>,
+}
+
+impl OwnTime {
+    /// Of a process that has just been started.
+    pub fn begin(process: u32) -> OwnTime {
+        OwnTime { process, began: Instant::now(), steal: steal_ticks() }
+    }
+
+    /// Until now. Where the kernel counts neither waiting nor steal it is the wall clock's time.
+    pub fn elapsed(&self) -> Duration {
+        self.began.elapsed().saturating_sub(waited(self.process)).saturating_sub(self.stolen())
+    }
+
+    /// The steal of the CPU that lost most: the process may have been on that one all the time.
+    fn stolen(&self) -> Duration {
+        let since = steal_ticks().into_iter().zip(&self.steal).map(|(now, then)| now.saturating_sub(*then));
+        TICK * since.max().unwrap_or(0)
+    }
+}
+
+/// How long its threads were ready to run and waited for a CPU: that of the thread which waited longest, as they wait side by side
+/// (run_delay, the second figure of /proc/PID/task/TID/schedstat; Documentation/scheduler/sched-stats.rst).
+fn waited(process: u32) -> Duration {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let delay = |path: &Path| {
+        let text = fs::read_to_string(path.join("schedstat")).ok()?;
+        text.split(' ').nth(1)?.trim().parse().ok()
+    };
+    Duration::from_nanos(threads.filter_map(|thread| delay(&thread.path())).max().unwrap_or(0))
+}
+
+/// Of each CPU since boot.
+fn steal_ticks() -> Vec<u32> {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let cpus = text.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu "));
+    cpus.map(|line| line.split_whitespace().nth(8).and_then(|ticks| ticks.parse().ok()).unwrap_or(0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    struct Spinning(Child);
+
+    impl Drop for Spinning {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    /// On the CPU that all of these share.
+    fn spinning(niceness: &str) -> Option<Spinning> {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
+        let first = list.split([',', '-']).next().unwrap();
+        let words = ["-c", first, "nice", "-n", niceness, "sh", "-c", "while :; do :; done"];
+        Some(Spinning(Command::new("taskset").args(words).spawn().ok()?))
+    }
+
+    #[test]
+    fn time_that_others_had_is_not_its_own() {
+        if !Path::new("/proc/self/schedstat").exists() {
+            return println!("SKIPPED: the kernel counts no waiting (no /proc/PID/schedstat)");
+        }
+        let (Some(_busy), Some(kept)) = (spinning("0"), spinning("19")) else {
+            return println!("SKIPPED: lacks taskset (Debian package util-linux)");
+        };
+        let own = OwnTime::begin(kept.0.id());
+        // Until it has waited for a while: beside an equal of the highest weight it has one of 69 parts.
+        while waited(kept.0.id()) < Duration::from_millis(300) {
+            assert!(own.began.elapsed() < Duration::from_secs(120), "it never waited");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let (time, wall) = (own.elapsed(), own.began.elapsed());
+        assert!(time + Duration::from_millis(300) <= wall, "{time:?} of {wall:?}");
+    }
+
+    #[test]
+    fn whoever_waits_for_nobody_has_the_whole_time() {
+        let sleeping = Spinning(Command::new("sleep").arg("1000").spawn().unwrap());
+        let own = OwnTime { steal: vec![u32::MAX; 4096], ..OwnTime::begin(sleeping.0.id()) };
+        std::thread::sleep(Duration::from_millis(200));
+        // It waited for a CPU before it slept, and no longer than that.
+        let settled = waited(sleeping.0.id());
+        assert!(own.elapsed() + settled + Duration::from_millis(20) >= Duration::from_millis(200));
+    }
+}
