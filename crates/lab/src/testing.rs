@@ -7,13 +7,16 @@
 //! assert!(String::from_utf8_lossy(&result.stdout).starts_with("Linux version 6.1"));
 //! ```
 
+mod steal;
 mod untold;
 
 use crate::apt::Suite;
 use crate::cache::Cache;
 use crate::emulator::Emulator;
 use crate::{Arch, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Outcome};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+pub use steal::{Excuse, Steal};
 pub use untold::Untold;
 
 /// The value, or `None` after printing `SKIPPED: ` and what this machine lacks.
@@ -44,16 +47,33 @@ pub fn guest_for(arch: Arch, kernel: &str) -> Option<Guest> {
     Some(Guest::new(kernel, Job::Command(vec!["true".into()])))
 }
 
-/// A guest with the `punctual` command in it: at `binary`, its path on this machine, and as /usr/bin/punctual. Tests of
+/// A guest with the `punctual` command in it, as /usr/bin/punctual. Tests of
 /// the command's own crate have the path in `env!("CARGO_BIN_EXE_punctual")`.
 pub fn punctual_guest(binary: impl AsRef<Path>, kernel: &str, cmdline: &str, cpus: u32) -> Option<Guest> {
     let mut guest = guest(kernel)?;
     guest.cmdline_extra = cmdline.to_owned();
     guest.cpus = cpus;
     guest.memory_mb = 1024;
-    guest.programs = vec![binary.as_ref().to_owned()];
-    guest.links = vec![("/usr/bin/punctual".into(), binary.as_ref().to_string_lossy().into_owned())];
+    let binary = stripped(binary.as_ref());
+    guest.links = vec![("/usr/bin/punctual".into(), binary.to_string_lossy().into_owned())];
+    guest.programs = vec![binary];
     Some(guest)
+}
+
+/// A program without its symbols, kept beside it: they are most of a program that is built for tests, and a guest unpacks all that it is given. The
+/// program itself where strip(1) is missing.
+pub fn stripped(program: &Path) -> PathBuf {
+    let beside = program.with_extension("stripped");
+    let time = |path: &Path| path.metadata().and_then(|meta| meta.modified()).ok();
+    // Of the very same build, and so as old as it.
+    if time(&beside).is_some() && time(&beside) == time(program) {
+        return beside;
+    }
+    // Several processes may want it at once: each makes its own, and any of them is right.
+    let part = program.with_extension(format!("{}.part", std::process::id()));
+    let done = Command::new("strip").arg("--preserve-dates").arg("-o").arg(&part).arg(program).status();
+    let made = done.is_ok_and(|status| status.success()) && std::fs::rename(&part, &beside).is_ok();
+    if made { beside } else { program.to_owned() }
 }
 
 /// A program of a Debian package (of the release that has the 6.12 kernels), with the libraries that it was built for: the files that a guest needs for

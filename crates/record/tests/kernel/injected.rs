@@ -2,7 +2,7 @@
 
 use crate::accounting::{bind, now, sleep_through};
 use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos, Split};
-use punctual_lab::testing::Untold;
+use punctual_lab::testing::{Excuse, Steal, Untold};
 use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
 use std::collections::HashMap;
@@ -43,7 +43,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// Samples of a thread of high priority on [`cpu`] while `disturb` runs until it is told to stop. `None`, and said why, where that cannot be.
-pub fn measured(samples: usize, disturb: impl FnOnce(&AtomicBool) + Send) -> Option<Vec<Divided>> {
+pub fn measured(samples: usize, disturb: impl FnOnce(&AtomicBool) + Send) -> Option<(Vec<Divided>, Excuse)> {
     let mut accountant = match Accountant::start(&CpuSet::from_iter([cpu()]), false, Backend::Auto) {
         Ok(accountant) => accountant,
         Err(why) => {
@@ -52,7 +52,7 @@ pub fn measured(samples: usize, disturb: impl FnOnce(&AtomicBool) + Send) -> Opt
         }
     };
     let _turn = alone();
-    let untold = Untold::begin();
+    let (untold, steal) = (Untold::begin(), Steal::begin(cpu()));
     let stop = AtomicBool::new(false);
     let mut records: HashMap<i64, AccountRecord> = HashMap::new();
     let taken = std::thread::scope(|scope| {
@@ -99,11 +99,16 @@ pub fn measured(samples: usize, disturb: impl FnOnce(&AtomicBool) + Send) -> Opt
         Some(Divided { due: *due, split })
     };
     let all: Vec<Divided> = taken.iter().filter_map(divided).collect();
-    let untold = untold.samples(period().ns());
-    let told = format!("{} of {} samples have a record, {untold} may be without", all.len(), taken.len());
+    let (untold, excuse) = (untold.samples(period().ns()), steal.excuse());
+    let told = format!(
+        "{} of {} samples have a record, {untold} may be without; {} ms of steal",
+        all.len(),
+        taken.len(),
+        excuse.left() / 1_000_000
+    );
     println!("{told}");
     assert!((all.len() + untold) * 100 >= taken.len() * 90, "{told}");
-    Some(all)
+    Some((all, excuse))
 }
 
 /// The latest of these samples, so many of them.
@@ -114,24 +119,33 @@ pub fn latest(mut samples: Vec<Divided>, count: usize) -> Vec<Divided> {
 }
 
 /// At least 90 % of the late samples are [`laid_at`] these parts.
-pub fn assert_laid_at(late: &[Divided], parts: &[MainPart]) {
-    let right = laid_at(late, parts);
+pub fn assert_laid_at(late: &[Divided], parts: &[MainPart], excuse: Excuse) {
     assert!(
-        right * 10 >= late.len() * 9,
-        "{right} of {} late samples are laid at {parts:?}: {}",
-        late.len(),
+        laid_at(late, parts, &[MainPart::Stolen], excuse),
+        "late samples are not laid at {parts:?}: {}",
         told(late)
     );
 }
 
-/// How many of the late samples have one of these parts as their longest, and less than 5 % of their time unknown.
-fn laid_at(late: &[Divided], parts: &[MainPart]) -> usize {
+/// Whether at least 90 % of the late samples have one of these parts as their longest, and less than 5 % of their time unknown. Not counted are those
+/// whose longest part is foreign, which is not of the test's making, and those that steal made late, as far as it reaches for what others than these parts
+/// took of them; most must be left.
+fn laid_at(late: &[Divided], parts: &[MainPart], foreign: &[MainPart], mut excuse: Excuse) -> bool {
     let is_right = |one: &&Divided| one.split.longest().is_some_and(|part| parts.contains(&part));
     let is_known = |one: &&Divided| one.split.of(MainPart::Unknown) * 20 < one.split.sum();
     let right = late.iter().filter(is_right).count();
     let both = late.iter().filter(is_right).filter(is_known).count();
-    println!("{right} of {} late samples, {both} of them with less than 5 % unknown: {}", late.len(), told(late));
-    both
+    let others = |one: &&Divided| one.split.sum().ns() - parts.iter().map(|part| one.split.of(*part).ns()).sum::<i64>();
+    let wrong = late.iter().filter(|one| !(is_right(one) && is_known(one)));
+    let is_foreign = |one: &&Divided| one.split.longest().is_some_and(|part| foreign.contains(&part));
+    let others_made = wrong.filter(|one| is_foreign(one) || excuse.covers(others(one))).count();
+    println!(
+        "{right} of {} late samples, {both} of them with less than 5 % unknown, {others_made} late by others: {}",
+        late.len(),
+        told(late)
+    );
+    let counted = late.len() - others_made;
+    both * 10 >= counted * 9 && counted * 2 >= late.len()
 }
 
 /// Mean ns of each part.
@@ -176,14 +190,14 @@ fn an_interrupt_that_takes_long_is_hardirq() {
             libc::close(*timer);
         });
     };
-    let Some(samples) = measured(3_000, storm) else { return };
+    let Some((samples, excuse)) = measured(3_000, storm) else { return };
     // A sample was due less than a period after each storm began; the first and the last may lie outside.
     let hit: Vec<Divided> = samples.into_iter().filter(|one| one.due.rem_euclid(EVERY) < period().ns()).collect();
     let made = storms.load(Ordering::Relaxed) as usize;
     println!("{made} storms, {} samples within a period of one", hit.len());
     let late = latest(hit, made * 7 / 10);
     assert!(!late.is_empty());
-    assert_laid_at(&late, &[MainPart::Hardirq]);
+    assert_laid_at(&late, &[MainPart::Hardirq], excuse);
 }
 
 /// A filter that takes some microseconds for each datagram, and lets none through.
@@ -234,11 +248,13 @@ fn packets_that_arrive_in_thousands_are_softirq() {
     // some seconds lie between, because that goes on for some.
     let once = |number: u64| {
         std::thread::sleep(Duration::from_secs(number.min(4)));
-        Some(latest(measured(2_000, flood)?, 2_000 / 20))
+        let (samples, excuse) = measured(2_000, flood)?;
+        // Softirqs are served with interrupts on: a timer's interrupt that is late was the host's doing, which it need not report as steal.
+        let foreign = [MainPart::Stolen, MainPart::TimerLate];
+        Some(laid_at(&latest(samples, 2_000 / 20), &[MainPart::Softirq], &foreign, excuse))
     };
     let mut tries = (0..8).map(once);
-    let made =
-        tries.find(|late| late.as_ref().is_none_or(|late| laid_at(late, &[MainPart::Softirq]) * 10 >= late.len() * 9));
+    let made = tries.find(|made| made.is_none_or(|made| made));
     std::fs::write(STEERING, before.trim()).unwrap();
     assert!(made.is_some(), "in none of eight measurements were late samples laid at softirqs");
 }
@@ -261,7 +277,7 @@ fn a_section_without_preemption_is_told_and_not_there_with_preempt_rt() {
             std::thread::sleep(Duration::from_millis(20));
         }
     };
-    let Some(samples) = measured(300, work) else { return };
+    let Some((samples, excuse)) = measured(300, work) else { return };
     let late = latest(samples, asked.load(Ordering::Relaxed) as usize * 2 / 5);
     println!("asked for {} times, {} samples", asked.load(Ordering::Relaxed), late.len());
     assert!(!late.is_empty());
@@ -272,6 +288,6 @@ fn a_section_without_preemption_is_told_and_not_there_with_preempt_rt() {
         assert!(not_switched * 2 < all, "{not_switched} of {all} ns with PREEMPT_RT: {}", told(&late));
     } else {
         // A part of that list is written with interrupts off: the timer of a sample that was due then is late by the same section.
-        assert_laid_at(&late, &[MainPart::NotSwitched, MainPart::TimerLate]);
+        assert_laid_at(&late, &[MainPart::NotSwitched, MainPart::TimerLate], excuse);
     }
 }

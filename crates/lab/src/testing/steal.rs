@@ -1,0 +1,64 @@
+//! What the hypervisor took away while a test measured: late samples that it made are not what the test made.
+
+use std::fs;
+
+/// The unit of /proc/stat, ns (proc_stat(5)).
+const TICK: i64 = 10_000_000;
+
+/// The steal of one CPU, from now on.
+pub struct Steal {
+    cpu: usize,
+    before: i64,
+}
+
+/// Steal that has not yet excused anything, ns.
+#[derive(Debug)]
+pub struct Excuse(i64);
+
+impl Steal {
+    /// From now on.
+    pub fn begin(cpu: usize) -> Steal {
+        Steal { cpu, before: ticks(cpu) }
+    }
+
+    /// Until now. What the kernel has not yet made a tick of is less than one.
+    pub fn excuse(&self) -> Excuse {
+        Excuse((ticks(self.cpu) - self.before).max(0) * TICK)
+    }
+}
+
+impl Excuse {
+    /// So much of it is left, ns.
+    pub fn left(&self) -> i64 {
+        self.0
+    }
+
+    /// Whether steal accounts for so many ns, which it then does no more for others.
+    pub fn covers(&mut self, ns: i64) -> bool {
+        let covers = ns <= self.0;
+        self.0 -= if covers { ns } else { 0 };
+        covers
+    }
+}
+
+/// Of this CPU since boot; 0 where the kernel does not count it.
+fn ticks(cpu: usize) -> i64 {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let name = format!("cpu{cpu} ");
+    let line = stat.lines().find_map(|line| line.strip_prefix(&name));
+    line.and_then(|line| line.split_whitespace().nth(7)?.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_nanosecond_of_steal_excuses_once() {
+        let mut excuse = Excuse(10);
+        assert_eq!(
+            [excuse.covers(6), excuse.covers(5), excuse.covers(4), excuse.covers(1)],
+            [true, false, true, false]
+        );
+    }
+}
