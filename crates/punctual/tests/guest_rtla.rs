@@ -1,20 +1,20 @@
-//! punctual beside `rtla timerlat` on a real-time kernel: of the same load both name the same main cause.
+//! punctual beside `rtla timerlat` on a real-time kernel, in virtual time: of the same load both name the same main cause.
 
 mod common;
 
 use common::Place;
-use punctual_lab::{GuestFile, Job, Outcome, testing};
+use punctual_lab::{Accel, GuestFile, Job, Outcome, testing};
 
-/// Bursts of a task of higher priority than what is measured, on its CPU.
-const HOG: &str = "while :; do i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; sleep 0.3; done";
+/// Bursts of a task of higher priority than what is measured, on its CPU: longer than the latency at which rtla is to stop.
+const HOG: &str = "while :; do i=0; while [ $i -lt 1000 ]; do i=$((i+1)); done; sleep 0.3; done";
 
-const EXPERIMENT: &str = "[experiment]\nname = \"beside-rtla\"\n[explain]\n[[measure]]\nname = \"timer\"\nkind = \"timer\"\ncpus = \"1\"\n\
-                          period = \"10ms\"\npolicy = \"fifo\"\npriority = 80\nduration = \"6s\"\n";
+const EXPERIMENT: &str = "[experiment]\nname = \"beside-rtla\"\n[explain]\n[[measure]]\nname = \"timer\"\nkind = \"timer\"\ncpus = \"0\"\n\
+                          period = \"10ms\"\npolicy = \"fifo\"\npriority = 80\nduration = \"4s\"\n";
 
 #[test]
 fn both_blame_the_task_of_higher_priority() {
     let Some((files, rtla)) = testing::debian_program("rtla", "usr/bin/rtla") else { return };
-    let Some(mut guest) = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), "debian:6.12-rt", "", 2) else {
+    let Some(mut guest) = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), "debian:6.12-rt", "", 1) else {
         return;
     };
     for program in ["/usr/bin/taskset", "/usr/bin/chrt"] {
@@ -23,13 +23,14 @@ fn both_blame_the_task_of_higher_priority() {
         }
         guest.programs.push(program.into());
     }
+    guest.accel = Accel::VirtualTime;
     guest.files = files;
     guest.files.push(GuestFile::text("/experiment.toml", EXPERIMENT));
     guest.files.push(GuestFile::text("/hog", HOG));
     guest.job = Job::Script(format!(
-        "/usr/bin/taskset 2 /usr/bin/chrt -f 90 /punctual/busybox sh /hog & hog=$!\n\
+        "/usr/bin/taskset 1 /usr/bin/chrt -f 90 /punctual/busybox sh /hog & hog=$!\n\
          punctual run --quiet /experiment.toml --output /results/bundle; echo $? >/results/status\n\
-         {rtla} timerlat top -c 1 -P f:80 -p 10000 -d 20s -q -a 60000 >/results/rtla 2>&1\n\
+         {rtla} timerlat top -c 0 -P f:80 -p 10000 -d 20s -q -a 60000 >/results/rtla 2>&1\n\
          kill $hog\n"
     ));
     let Some(result) = testing::or_skip(guest.run()) else { return };

@@ -1,6 +1,6 @@
 //! The same tests on other kernels: this program runs itself in guests.
 
-use punctual_lab::{Guest, Job, testing};
+use punctual_lab::{Accel, Guest, Job, testing};
 
 /// What differs between kernels: arguments and fields of tracepoints, and how records are lost.
 const THERE: &[&str] = &[
@@ -15,17 +15,18 @@ const THERE: &[&str] = &[
     "accounting::",
 ];
 
-/// On one CPU: an emulator that lets several take turns makes them late by itself.
+/// On one CPU in virtual time: an emulator that lets several take turns makes them late by itself, and so does a busy host.
 const ALONE: &[&str] = &["injected::a_section_without_preemption"];
 
-fn tests_pass_on(kernel: &str, tests: &[&str], cpus: u32) {
+fn tests_pass_on(kernel: &str, tests: &[&str], accel: Accel) {
     let Some(mut guest) = testing::guest(kernel) else { return };
-    let program = std::env::current_exe().unwrap();
+    let program = testing::stripped(&std::env::current_exe().unwrap());
     // Not all, and one after the other: guests without hardware support are slow.
     let mut words = vec![program.to_string_lossy().into_owned()];
     words.extend(["--test-threads=1", "--nocapture"].iter().chain(tests).map(|word| (*word).to_owned()));
     guest.job = Job::Command(words);
-    guest = Guest { cpus, memory_mb: 1024, programs: vec![program], ..guest };
+    let cpus = if accel == Accel::VirtualTime { 1 } else { 2 };
+    guest = Guest { cpus, accel, memory_mb: 1024, programs: vec![program], ..guest };
     let Some(result) = testing::run(&guest) else { return };
     assert_eq!(result.exit_status, Some(0), "{}", testing::story(&result));
     let told = String::from_utf8_lossy(&result.stdout);
@@ -40,16 +41,16 @@ fn tests_pass_on(kernel: &str, tests: &[&str], cpus: u32) {
 
 #[test]
 fn on_an_old_kernel() {
-    tests_pass_on("debian:6.1", THERE, 2);
+    tests_pass_on("debian:6.1", THERE, Accel::Tcg);
 }
 
 #[test]
 fn on_a_real_time_kernel() {
-    tests_pass_on("debian:6.12-rt", THERE, 2);
+    tests_pass_on("debian:6.12-rt", THERE, Accel::Tcg);
 }
 
 #[test]
 fn a_standard_kernel_is_told_from_a_preemptible_one() {
-    tests_pass_on("debian:6.1", ALONE, 1);
-    tests_pass_on("debian:6.12-rt", ALONE, 1);
+    tests_pass_on("debian:6.1", ALONE, Accel::VirtualTime);
+    tests_pass_on("debian:6.12-rt", ALONE, Accel::VirtualTime);
 }

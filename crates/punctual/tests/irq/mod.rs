@@ -1,0 +1,50 @@
+//! What a summary of `punctual measure irq` must hold, wherever it was measured.
+
+#![allow(dead_code)] // each test file uses its share
+
+use serde_json::Value;
+
+pub fn series<'a>(summary: &'a Value, name: &str) -> &'a Value {
+    let all = summary["phases"][0]["series"].as_array().unwrap();
+    let found = all.iter().find(|series| series["name"].as_str().is_some_and(|full| full.ends_with(name)));
+    found.unwrap_or_else(|| panic!("no {name}: {summary}"))
+}
+
+pub fn notes(summary: &Value) -> &Value {
+    &summary["phases"][0]["measures"][0]["notes"]
+}
+
+pub fn figure(summary: &Value, name: &str) -> f64 {
+    let figures = notes(summary)["figures"].as_array().unwrap();
+    figures.iter().find(|figure| figure["name"] == name).map_or(0.0, |figure| figure["value"].as_f64().unwrap())
+}
+
+/// Every hop is there, the hops together are the whole, and every count agrees.
+pub fn whole_and_counted(summary: &Value, hops: &[&str], count: u64) {
+    assert_eq!(series(summary, "/whole")["count"].as_u64(), Some(count), "{summary}");
+    let untold = figure(summary, "mixed") + figure(summary, "served-early") + figure(summary, "unstamped");
+    if figure(summary, "interrupts") > untold {
+        let mean = |name: &str| series(summary, name)["mean"].as_f64().unwrap();
+        for hop in hops {
+            assert!(series(summary, hop)["count"].as_f64().unwrap() >= count as f64 - untold, "{hop}: {summary}");
+            assert!(series(summary, hop)["min"].as_i64().unwrap() > 0, "{hop}: {summary}");
+        }
+        if untold == 0.0 {
+            let sum: f64 = hops.iter().map(|hop| mean(hop)).sum();
+            assert!((sum - mean("/whole")).abs() < 0.01 * mean("/whole") + 10.0, "{sum} of {}", mean("/whole"));
+        }
+    }
+    let validations = notes(summary)["validations"].as_array().unwrap();
+    assert!(validations.len() >= 2, "{validations:#?}");
+    for validation in validations {
+        match validation["counted"].get("known") {
+            Some(counted) => {
+                // Seen where other tests switch the same tracepoints on and off meanwhile: some entries reach one count alone, and the result says so.
+                let (claimed, counted) = (validation["claimed"].as_f64().unwrap(), counted.as_f64().unwrap());
+                let near = (claimed - counted).abs() <= claimed / 10.0;
+                assert!(validation["agrees"] == true || near, "{validation:#}");
+            }
+            None => println!("SKIPPED: not counted here: {}", validation["counted"]),
+        }
+    }
+}
