@@ -300,7 +300,7 @@ fn with_a_cpu_unplugged() {
 /// The tests above, in a guest, after a command that prepares it.
 fn in_a_guest(kernel: &str, prepare: &str) {
     let Some(mut guest) = punctual_lab::testing::guest(kernel) else { return };
-    let own = std::env::current_exe().unwrap();
+    let own = punctual_lab::testing::stripped(&std::env::current_exe().unwrap());
     let every = std::env::var("PUNCTUAL_TEST_EVERY_STEP").unwrap_or_default();
     guest.job = punctual_lab::Job::Script(format!(
         "{prepare}
@@ -311,7 +311,9 @@ fn in_a_guest(kernel: &str, prepare: &str) {
     guest.files = vec![punctual_lab::GuestFile::copy(&own, "/usr/bin/isolate-test").unwrap()];
     guest.programs = vec![own, "/bin/sleep".into()];
     guest.cpus = 3;
-    guest.timeout = Duration::from_secs(if every == "1" { 3600 } else { 400 });
+    if every == "1" {
+        guest.timeout = Duration::from_secs(3600);
+    }
     let Some(result) = punctual_lab::testing::run(&guest) else { return };
     let output = String::from_utf8_lossy(&result.stdout);
     let story = punctual_lab::testing::story(&result);

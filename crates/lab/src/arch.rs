@@ -55,11 +55,11 @@ impl Arch {
             Arch::Arm64 => "virt,dtb-randomness=off",
         }
     }
-    /// The CPU for `-cpu`: all that TCG can do, except what makes it slow (five-level page tables, QEMU's faithful pointer
-    /// authentication).
+    /// The CPU for `-cpu`: all that TCG can do, except what makes it slow (five-level page tables; `rep stosb`, which the kernel clears
+    /// pages with where the CPU calls it fast, and which is translated byte by byte; QEMU's faithful pointer authentication).
     pub(crate) fn cpu(self) -> &'static str {
         match self {
-            Arch::Amd64 => "max,-la57",
+            Arch::Amd64 => "max,-la57,-erms,-fsrm,-fzrm,-fsrs,-fsrc",
             Arch::Arm64 => "max,pauth-impdef=on",
         }
     }

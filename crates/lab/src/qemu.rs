@@ -394,7 +394,7 @@ mod tests {
         -machine pc
         -smp 2
         -m 512
-        -cpu max,-la57
+        -cpu max,-la57,-erms,-fsrm,-fzrm,-fsrs,-fsrc
         -chardev file,id=console,path=console
         -serial chardev:console
         -device virtio-serial-pci,ioeventfd=off

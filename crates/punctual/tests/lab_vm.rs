@@ -14,8 +14,9 @@ fn has_kernel() -> bool {
 
 fn lab(axes: &str, load: &str) -> String {
     format!(
-        "[lab]\nname = 'vm'\n[axes]\n{axes}\n[target]\nkind = 'vm'\nkernel = '6.1'\n\
-         [[measure]]\nname = 'timer'\nkind = 'timer'\npolicy = 'fifo'\npriority = 95\nperiod = '1ms'\nduration = '1500ms'\n{load}"
+        "[lab]\nname = 'vm'\n[axes]\n{axes}\n[target]\nkind = 'vm'\nkernel = '6.1'\nbinary = '{}'\n\
+         [[measure]]\nname = 'timer'\nkind = 'timer'\npolicy = 'fifo'\npriority = 95\nperiod = '1ms'\nduration = '1500ms'\n{load}",
+        testing::stripped(std::path::Path::new(env!("CARGO_BIN_EXE_punctual"))).display()
     )
 }
 
@@ -85,8 +86,7 @@ fn a_lab_that_was_killed_ends_with_the_same_digests() {
     command.args(arguments).current_dir(place.path()).stdin(Stdio::null()).stdout(out).stderr(err);
     let mut killed = command.spawn().unwrap();
     let cells = place.path().join(&mark).join("cells");
-    // A guest boots for as long as a busy machine takes for it.
-    let until = Instant::now() + Duration::from_secs(300);
+    let until = Instant::now() + common::HANG;
     while !(cells.join("1ms/r1/lab-run.json").exists() && cells.join("500us/r1.log").exists()) {
         assert!(Instant::now() < until, "the second cell never began");
         if let Some(status) = killed.try_wait().unwrap() {

@@ -64,7 +64,7 @@ fn trace(place: &Place) -> Option<Child> {
             println!("SKIPPED: events cannot be recorded here: {}", text(&output).trim());
             return None;
         }
-        assert!(patience.elapsed() < Duration::from_secs(60), "the command is not started");
+        assert!(patience.elapsed() < common::HANG, "the command is not started");
         std::thread::sleep(Duration::from_millis(5));
     }
     Some(child)

@@ -12,14 +12,8 @@ use std::time::{Duration, Instant};
 
 const KERNEL: &str = "6.1-rt";
 
-/// The binary under test without its symbols: a quarter of the time to boot goes with them.
-static BINARY: LazyLock<(tempfile::TempDir, PathBuf)> = LazyLock::new(|| {
-    let place = tempfile::tempdir().unwrap();
-    let (own, stripped) = (Path::new(env!("CARGO_BIN_EXE_punctual")), place.path().join("punctual"));
-    let done = Command::new("strip").arg("-o").arg(&stripped).arg(own).status().is_ok_and(|status| status.success());
-    let binary = if done { stripped } else { own.to_owned() };
-    (place, binary)
-});
+/// The binary under test without its symbols.
+static BINARY: LazyLock<PathBuf> = LazyLock::new(|| testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual"))));
 
 /// Whether a guest can be booted here; says what is lacking if not.
 fn can_boot() -> bool {
@@ -27,7 +21,7 @@ fn can_boot() -> bool {
 }
 
 fn run(place: &Place, target: &str, more: &[&str]) -> Output {
-    let target = format!("--target=vm:{target},binary={}", BINARY.1.display());
+    let target = format!("--target=vm:{target},binary={}", BINARY.display());
     place.punctual(&[&["run", "experiment.toml", "--quiet", &target], more].concat())
 }
 
@@ -192,7 +186,7 @@ fn repeats_that_differ_fail_and_say_where_they_part() {
     let cpu = std::fs::read_to_string("/proc/self/status").unwrap();
     let cpu = cpu.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
     let cpu = cpu.trim().split([',', '-']).next().unwrap();
-    let target = format!("--target=vm:{KERNEL},binary={}", BINARY.1.display());
+    let target = format!("--target=vm:{KERNEL},binary={}", BINARY.display());
     let ran = common::with_changing_load(&load, || {
         let mut command = Command::new("taskset");
         command.args(["-c", cpu, env!("CARGO_BIN_EXE_punctual"), "run", "experiment.toml", "--quiet", &target]);
@@ -243,7 +237,7 @@ fn a_real_time_pair_that_sleeps_ends_on_one_cpu_with_preempt_rt() {
     let place = Place::with(
         "[[measure]]\nkind = \"switch\"\nmechanism = \"sleep\"\npolicy = \"rr\"\npriority = 98\nsamples = 300\n",
     );
-    let ran = run(&place, &format!("{KERNEL},timeout=300s"), &["--output", "bundle"]);
+    let ran = run(&place, KERNEL, &["--output", "bundle"]);
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     let summary = place.summary();
     assert_eq!(summary["phases"][0]["series"][0]["count"], 300, "{summary}");
@@ -297,7 +291,7 @@ fn interrupted(place: &Place, target: &str, patience: Duration) -> (Option<i32>,
     command.args(["run", "experiment.toml", target, "--output=bundle"]).current_dir(place.path());
     let mut running = command.stderr(std::fs::File::create(&said).unwrap()).stdout(Stdio::null()).spawn().unwrap();
     let told = || std::fs::read_to_string(&said).unwrap();
-    let until = Instant::now() + Duration::from_secs(300);
+    let until = Instant::now() + common::HANG;
     while !told().contains("virtual machine: running") {
         assert!(Instant::now() < until && running.try_wait().unwrap().is_none(), "{}", told());
         std::thread::sleep(Duration::from_millis(50));

@@ -29,14 +29,14 @@ pub fn turn(test: &str) -> Option<Turn> {
     }
     // The same lock as in the tests of crates/host.
     let turns = Directory::at("/run/punctual-tests");
-    let lock = (0..3000).find_map(|_| {
+    let lock = (0..18_000).find_map(|_| {
         let lock = turns.lock().expect("a lock under /run");
         if lock.is_none() {
             std::thread::sleep(Duration::from_millis(100));
         }
         lock
     });
-    let turn = Turn { _lock: lock.expect("a turn within five minutes") };
+    let turn = Turn { _lock: lock.expect("a turn within half an hour") };
     let left = journal::read_all(&Directory::system()).expect("the journals");
     if !left.is_empty() {
         println!(

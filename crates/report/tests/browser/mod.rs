@@ -20,7 +20,7 @@ pub fn path() -> Option<PathBuf> {
 }
 
 /// How long a browser may take for a page; it takes a second or two.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What the browser made of a page: the document after its script ran, and the lines on its console.
 pub struct Seen {

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Compiling the engine takes a browser some seconds.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The directory with engine_bundle.js and trace_processor.wasm, or why there is none; fetched once.
 fn engine() -> &'static Result<PathBuf, String> {
@@ -92,7 +92,7 @@ pub fn ask(trace: &[u8], queries: &[&str]) -> Option<Vec<Table>> {
 /// Answers one request; gives what was posted.
 fn serve(mut stream: TcpStream, engine: &Path, trace: &[u8], queries: &[&str]) -> Option<Value> {
     stream.set_nonblocking(false).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
     let mut request = Vec::new();
     let end = loop {
         let mut some = [0; 65_536];
