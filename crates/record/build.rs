@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-const PROGRAMS: [&str; 7] = ["events", "raw", "probe", "count", "account", "account_untyped", "irq"];
+const PROGRAMS: [&str; 8] = ["events", "raw", "probe", "count", "account", "account_untyped", "irq", "release"];
 /// Compiled once more with -DFLIGHT, as `NAME_flight`: what is known when a program is compiled costs no instruction.
 const FLIGHT: [&str; 2] = ["events", "raw"];
 /// Objects of targets that BPF programs were not written for hold nothing, and the recorder says so.

@@ -1,7 +1,7 @@
 //! Timer latency: from the programmed expiry to the first instruction after wake-up.
 
 pub mod cost;
-mod deadline;
+pub mod deadline;
 mod nanosleep;
 mod posix;
 mod timerfd;
@@ -51,7 +51,7 @@ pub struct Plan {
     pub series: u32,
 }
 
-/// A way to wake up at equal distances.
+/// A way to wake up at equal distances, or where the kernel begins a period.
 trait Wakeups {
     /// Sleeps until an expiry and says when it was due. EINTR when a signal came instead.
     fn sleep(&mut self) -> io::Result<i64>;
@@ -62,13 +62,14 @@ trait Wakeups {
 }
 
 /// Runs the loop until its end is reached or asked for. Everything is set up before the first sleep and released after the last.
+/// [`Method::Deadline`] has preparations of its own: [`deadline::Deadline`].
 pub fn run(plan: &Plan, ring: &mut Producer, stop: &Stop) -> io::Result<()> {
     match plan.method {
         Method::NanosleepAbsolute => samples(plan, ring, stop, nanosleep::Absolute::new(plan)),
         Method::NanosleepRelative => samples(plan, ring, stop, nanosleep::Relative::new(plan)),
         Method::Timerfd => samples(plan, ring, stop, timerfd::Timerfd::new(plan)?),
         Method::PosixTimer => samples(plan, ring, stop, posix::PosixTimer::new(plan)?),
-        Method::Deadline => samples(plan, ring, stop, deadline::Yield::new(plan)),
+        Method::Deadline => deadline::Deadline::prepare().run(plan, ring, stop),
     }
 }
 

@@ -69,14 +69,20 @@ fn the_deadline_policy_measures_its_period_or_says_why_not() {
     let text_of = TIMER.replace("period = \"1ms\"\n", "").replace("cpus = \"0\"", "cpus = \"all\"\nthreads = 1");
     let place = Place::with(&format!("{text_of}{lines}\n"));
     let ran = place.run();
-    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     let summary = place.summary();
     let refused = summary["findings"].to_string().contains("scheduling-refused");
     if refused {
+        // Without the policy nothing is waited for, and nothing is measured.
+        assert_eq!(summary["phases"][0]["series"][0]["count"], 0, "{}", text(&ran));
         println!("SKIPPED: this kernel or cgroup refuses SCHED_DEADLINE: {}", summary["findings"]);
     } else {
-        assert_eq!(summary["phases"][0]["series"][0]["count"], 50);
-        assert!(summary["phases"][0]["series"][0]["scheduling"].to_string().contains("SCHED_DEADLINE"));
+        assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+        let series = &summary["phases"][0]["series"][0];
+        assert_eq!(series["count"], 50);
+        assert!(series["scheduling"].to_string().contains("SCHED_DEADLINE"));
+        let estimated = summary["findings"].to_string().contains("deadline-release-estimated");
+        // What the kernel tells is never after the wake-up; a phase that is taken for another one is.
+        assert!(estimated || series["min"].as_i64().unwrap() >= 0, "{series}");
     }
 }
 

@@ -69,6 +69,16 @@ struct cfs_rq {
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
 };
+struct hrtimer_clock_base {
+	i64 offset;
+};
+struct hrtimer {
+	i64 _softexpires;
+	struct hrtimer_clock_base *base;
+};
+struct sched_dl_entity {
+	struct hrtimer dl_timer;
+};
 struct task_struct {
 	struct thread_info thread_info;
 	u32 flags;
@@ -79,6 +89,7 @@ struct task_struct {
 	u32 policy;
 	u32 __state;
 	struct sched_entity se;
+	struct sched_dl_entity dl;
 	bool throttled;
 	char comm[16];
 };
@@ -87,13 +98,6 @@ struct task_struct___before_5_16 {
 	u32 cpu;
 };
 
-struct hrtimer_clock_base {
-	i64 offset;
-};
-struct hrtimer {
-	i64 _softexpires;
-	struct hrtimer_clock_base *base;
-};
 struct hrtimer_sleeper {
 	struct hrtimer timer;
 	struct task_struct *task;

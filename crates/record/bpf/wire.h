@@ -339,6 +339,16 @@ struct wire_interrupt {
 	u32 cpu; /* where it was handled */
 };
 #define WIRE_STAMPS 1000
+
+#define WIRE_RELEASES 16
+/* The releases of one SCHED_DEADLINE task, as the kernel programs their timer; never in a recording. Instants are of CLOCK_MONOTONIC. */
+struct wire_release {
+	u64 armed; /* how many so far */
+	u64 at[16]; /* WIRE_RELEASES: the newest, each at its number modulo so many */
+	u64 timer; /* the address of the task's timer; 0: not seen yet */
+	u32 tid; /* the task */
+	u32 pad;
+};
 #define WIRE_NO_CPU 0xffffffff
 
 /* Room that is never used on purpose: several writers may stand between their check and their reservation. */

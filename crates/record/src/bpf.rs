@@ -5,6 +5,7 @@
 
 mod buffers;
 mod object;
+pub(crate) mod page;
 pub(crate) mod sys;
 pub(crate) mod uprobe;
 

@@ -10,6 +10,7 @@ mod names;
 pub mod points;
 pub mod probe;
 mod recorder;
+pub mod release;
 mod rights;
 pub mod symbols;
 mod tracefs;

@@ -108,6 +108,18 @@ pub fn scheduling(tid: i32) -> io::Result<Scheduling> {
     Ok(Scheduling { policy, priority, nice: attr.sched_nice, deadline })
 }
 
+/// The deadline of the calling SCHED_DEADLINE thread's running period, on CLOCK_MONOTONIC in ns
+/// (SCHED_GETATTR_FLAG_DL_DYNAMIC, from Linux 7.1 on). EINVAL: an older kernel, or another policy.
+#[inline(always)]
+pub fn absolute_deadline() -> io::Result<i64> {
+    const DL_DYNAMIC: u32 = 1;
+    let mut attr = SchedAttr::default();
+    let size = size_of::<SchedAttr>() as u32;
+    // SAFETY: `attr` has the stated size; the kernel writes at most that much.
+    check(unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &mut attr, size, DL_DYNAMIC) })?;
+    Ok(attr.sched_deadline as i64)
+}
+
 /// Lets a thread run on these CPUs alone (`tid` 0: the caller). EINVAL: none of them is online, or in the thread's cpuset.
 pub fn set_affinity(tid: i32, cpus: &CpuSet) -> io::Result<()> {
     let mut mask = [0u64; punctual_core::cpuset::MAX_CPUS / 64];

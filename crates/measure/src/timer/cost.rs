@@ -34,7 +34,10 @@ pub fn empty_samples(method: Method, samples: usize) -> io::Result<Vec<i64>> {
         Method::NanosleepRelative => measure(&plan, nanosleep::Relative::new(&plan)),
         Method::Timerfd => measure(&plan, timerfd::Timerfd::new(&plan)?),
         Method::PosixTimer => measure(&plan, posix::PosixTimer::new(&plan)?),
-        Method::Deadline => measure(&plan, deadline::Yield::new(&plan)),
+        Method::Deadline => {
+            let mut book = deadline::Book::default();
+            measure(&plan, &mut deadline::Yield::new(&plan, deadline::NoRelease, &mut book))
+        }
     }
 }
 

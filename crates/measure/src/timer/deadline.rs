@@ -1,68 +1,203 @@
 //! The period of SCHED_DEADLINE itself: sched_yield(2) gives the rest of the budget back and returns when the next period begins
 //! (Documentation/scheduler/sched-deadline.rst).
 //!
-//! The kernel does not tell when a period begins. The grid is laid through the earliest of the first wake-ups, so a latency here is
-//! *relative to the best start of a period that was seen*, and one that comes earlier still is negative and counted as such.
+//! A period does not begin on a grid that is laid once: whoever is a period late, or slept, is given a new one from that instant on
+//! (kernel/sched/deadline.c, replenish_dl_entity and update_dl_entity). So the kernel is asked when it releases the thread, each time, before
+//! the thread waits: by its absolute deadline, or by its timer. Where neither can be had, the release is
+//! estimated (see [`Estimate`]), and the notes say how well.
 
-use super::{Plan, Wakeups};
-use punctual_host::task::clock;
+mod estimate;
+mod server;
+
+use super::{Plan, Wakeups, missed_periods, samples};
+use crate::ring::Producer;
+use crate::stop::Stop;
+use estimate::Estimate;
+use punctual_core::{Finding, Nanos, Notes, Policy, Severity};
+use punctual_host::task::attributes;
+use punctual_record::release::Releases;
+use server::{Attributes, Blind, Stamps};
 use std::io;
 
-/// Wake-ups from which the grid is taken.
-const LEARNING: usize = 32;
+pub(super) use server::Blind as NoRelease;
 
-pub struct Yield {
-    clock: libc::clockid_t,
-    period: i64,
-    due: i64,
-    learnt: bool,
+/// What becomes of one wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Waited {
+    /// Until this release, on CLOCK_MONOTONIC in ns.
+    Until(i64),
+    /// For nothing: the release had passed before, and the thread kept its CPU.
+    NotAtAll,
+    /// Nobody knows until when.
+    Unknown,
 }
 
-impl Yield {
-    pub fn new(plan: &Plan) -> Yield {
-        Yield { clock: plan.clock, period: plan.period.ns(), due: plan.first_due, learnt: false }
+/// The kernel's side of the loop.
+pub(super) trait Server {
+    /// Whether [`Server::end_period`] knows the release.
+    const KNOWS: bool;
+    /// Ends the period and returns in another one.
+    fn end_period(&mut self) -> Waited;
+    /// Now, on CLOCK_MONOTONIC in ns.
+    fn now(&self) -> i64;
+}
+
+/// Who says when the thread is released.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Source {
+    /// sched_getattr(2) with its dynamic parameters, from Linux 7.1 on.
+    Attributes,
+    /// The timer that the kernel starts for the release.
+    Timer,
+    /// Nobody.
+    #[default]
+    Estimated,
+}
+
+/// What there is to say of the releases of one run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Book {
+    source: Source,
+    /// Waits that ended in a release, and those that were none.
+    waits: u64,
+    passed: u64,
+    /// Releases that are not a whole number of periods after the one before.
+    phases: u64,
+    estimate: estimate::Quality,
+}
+
+/// What the loop needs of the kernel, got hold of before the thread has its policy.
+pub struct Deadline {
+    stamps: Result<Releases, String>,
+    book: Book,
+}
+
+impl Deadline {
+    /// For the calling thread.
+    pub fn prepare() -> Deadline {
+        Deadline { stamps: Releases::start().map_err(|why| why.to_string()), book: Book::default() }
     }
 
-    fn pause(&self) {
-        // SAFETY: sched_yield has no arguments and always succeeds on Linux.
-        unsafe { libc::sched_yield() };
-    }
-
-    /// Lays the grid: the smallest offset of a wake-up from multiples of the period, seen from the first.
-    fn learn(&mut self) {
-        self.pause();
-        let origin = clock::read(self.clock);
-        let (mut earliest, mut last) = (0i64, origin);
-        for _ in 0..LEARNING {
-            self.pause();
-            last = clock::read(self.clock);
-            // Into (-period/2, period/2]: a wake-up a little before the grid must not count as nearly a period late.
-            let offset = (last - origin + self.period / 2).rem_euclid(self.period) - self.period / 2;
-            earliest = earliest.min(offset);
+    /// Measures.
+    ///
+    /// # Errors
+    /// Where the thread is not under SCHED_DEADLINE: there sched_yield(2) waits for nothing, and no figure of it is a latency.
+    pub fn run(&mut self, plan: &Plan, ring: &mut Producer, stop: &Stop) -> io::Result<()> {
+        let scheduling = attributes::scheduling(0)?;
+        let Some(given) = scheduling.deadline.filter(|_| scheduling.policy == Policy::Deadline) else {
+            return Err(io::Error::other(
+                "SCHED_DEADLINE was refused, and without it sched_yield(2) waits for nothing",
+            ));
+        };
+        self.book = Book::default();
+        match &self.stamps {
+            _ if attributes::absolute_deadline().is_ok() => {
+                let server = Attributes::new(given);
+                self.book.source = Source::Attributes;
+                samples(plan, ring, stop, &mut Yield::new(plan, server, &mut self.book))
+            }
+            Ok(stamps) => {
+                self.book.source = Source::Timer;
+                samples(plan, ring, stop, &mut Yield::new(plan, Stamps::new(stamps), &mut self.book))
+            }
+            Err(_) => samples(plan, ring, stop, &mut Yield::new(plan, Blind, &mut self.book)),
         }
-        let grid = origin + earliest;
-        self.due = grid + ((last - grid) / self.period + 1) * self.period;
-        self.learnt = true;
+    }
+
+    /// What it has to say, for a measure of this name.
+    pub fn notes(&self, measure: &str) -> Notes {
+        let mut notes = Notes::default();
+        let book = &self.book;
+        if book.source == Source::Estimated && book.waits > 0 {
+            let why = self.stamps.as_ref().err().map_or("", String::as_str);
+            notes.findings.push(book.estimate.finding(measure).evidence(why));
+        } else if book.phases > 0 {
+            let Book { phases, waits, passed, .. } = *book;
+            let message = format!(
+                "the kernel began {phases} of {waits} periods at another phase than the one before, and {passed} times the \
+                 release had passed before the thread waited; latencies are relative to each release as the kernel programmed it"
+            );
+            notes.findings.push(Finding::new("deadline-phase", Severity::Note, measure, message));
+        }
+        notes
     }
 }
 
-impl Wakeups for Yield {
+/// Waits for releases.
+pub(super) struct Yield<'b, S> {
+    server: S,
+    period: i64,
+    first_due: i64,
+    next: i64,
+    estimate: Estimate,
+    book: &'b mut Book,
+}
+
+impl<'b, S: Server> Yield<'b, S> {
+    pub(super) fn new(plan: &Plan, server: S, book: &'b mut Book) -> Yield<'b, S> {
+        let period = plan.period.ns();
+        Yield { server, period, first_due: plan.first_due, next: plan.first_due, estimate: Estimate::new(period), book }
+    }
+
+    /// A release that is known.
+    #[inline(always)]
+    fn released(&mut self, due: i64) -> io::Result<i64> {
+        let off = (due - self.next).rem_euclid(self.period);
+        // What the kernel converts between its clocks differs by some ns each time.
+        let moved = off.min(self.period - off) > ROUNDING;
+        self.book.phases += u64::from(moved && self.book.waits > 0);
+        self.next = due + self.period;
+        self.book.waits += 1;
+        if due < self.first_due { Err(again()) } else { Ok(due) }
+    }
+}
+
+/// How far apart the kernel may put the same grid: conversions between its clocks, and one clock's steering against the other.
+const ROUNDING: i64 = Nanos::from_micros(5).ns();
+
+/// What makes the loop look at its end and come again.
+fn again() -> io::Error {
+    io::ErrorKind::Interrupted.into()
+}
+
+impl<S: Server> Wakeups for &mut Yield<'_, S> {
     #[inline(always)]
     fn sleep(&mut self) -> io::Result<i64> {
-        if !self.learnt {
-            self.learn();
+        match self.server.end_period() {
+            Waited::Until(due) => self.released(due),
+            Waited::NotAtAll => {
+                self.book.passed += 1;
+                self.next = self.next.max(self.server.now());
+                Err(again())
+            }
+            Waited::Unknown => {
+                self.book.waits += 1;
+                if let Some(due) = self.estimate.due().filter(|due| *due >= self.first_due) {
+                    return Ok(due);
+                }
+                let now = self.server.now();
+                self.estimate.learn(now);
+                self.book.estimate = self.estimate.quality;
+                self.next = self.estimate.due().unwrap_or(now + self.period).max(self.first_due);
+                Err(again())
+            }
         }
-        self.pause();
-        Ok(self.due)
     }
     #[inline(always)]
     fn advance(&mut self, due: i64, woke: i64) -> u64 {
-        let missed = super::missed_periods(due, woke, self.period);
-        self.due += self.period * (missed as i64 + 1);
+        let missed = missed_periods(due, woke, self.period);
+        if !S::KNOWS {
+            self.estimate.advance(due, woke);
+            self.book.estimate = self.estimate.quality;
+            self.next = self.estimate.due().unwrap_or(woke + self.period);
+        }
         missed
     }
     #[inline(always)]
     fn next_due(&self) -> i64 {
-        self.due
+        self.next
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,8 +5,9 @@ use crate::ring::{Producer, ring};
 use crate::sink;
 use crate::stop::Stop;
 use crate::thread::Task;
+use crate::timer::deadline::Deadline;
 use crate::timer::{self, Method};
-use punctual_core::{Clock, Nanos};
+use punctual_core::{Clock, Nanos, Notes};
 use punctual_host::task::{clock, memory};
 use punctual_plan::{TimerMethod, TimerPlan};
 use std::io;
@@ -32,7 +33,8 @@ pub(super) fn parts(order: &Order, plan: &TimerPlan) -> Parts {
             series: series.number,
         };
         let (clock, duration) = (order.clock, order.duration);
-        parts.tasks.push(Box::new(Timer { plan, clock, duration, producer, stop: Arc::clone(&order.stop) }));
+        let (name, stop, deadline) = (order.name.clone(), Arc::clone(&order.stop), None);
+        parts.tasks.push(Box::new(Timer { name, plan, clock, duration, producer, stop, deadline }));
         parts.feeds.push(feed);
     }
     parts
@@ -49,14 +51,22 @@ fn method(method: TimerMethod) -> Method {
 }
 
 struct Timer {
+    name: String,
     plan: timer::Plan,
     clock: Clock,
     duration: Option<Nanos>,
     producer: Producer,
     stop: Arc<Stop>,
+    /// For [`Method::Deadline`], once prepared.
+    deadline: Option<Deadline>,
 }
 
 impl Task for Timer {
+    fn prepare(&mut self) -> Result<(), String> {
+        self.deadline = (self.plan.method == Method::Deadline).then(Deadline::prepare);
+        Ok(())
+    }
+
     fn lock_memory(&self) -> io::Result<()> {
         memory::lock(self.producer.memory())
     }
@@ -79,6 +89,13 @@ impl Task for Timer {
     fn run(&mut self, start: i64) -> io::Result<()> {
         self.plan.first_due = start;
         self.plan.end_due = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
-        timer::run(&self.plan, &mut self.producer, &self.stop)
+        match &mut self.deadline {
+            Some(deadline) => deadline.run(&self.plan, &mut self.producer, &self.stop),
+            None => timer::run(&self.plan, &mut self.producer, &self.stop),
+        }
+    }
+
+    fn notes(&mut self) -> Notes {
+        self.deadline.as_ref().map_or_else(Notes::default, |deadline| deadline.notes(&self.name))
     }
 }

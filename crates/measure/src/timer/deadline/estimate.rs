@@ -1,0 +1,109 @@
+//! Where nobody says when the thread is released: a grid through the earliest of some wake-ups, begun anew whenever the kernel may
+//! have begun its periods at another phase, which it does for a thread that is a period late.
+
+use punctual_core::{Finding, Nanos, Severity};
+
+/// Wake-ups from which a grid is taken.
+const LEARNING: u32 = 32;
+/// How often that begins again for a wake-up that may have been the first of another phase.
+const RESTARTS_MAX: u32 = 8;
+
+/// The release, estimated.
+pub struct Estimate {
+    period: i64,
+    due: Option<i64>,
+    learning: Learning,
+    pub quality: Quality,
+}
+
+/// The wake-ups of a grid that is being laid.
+#[derive(Clone, Copy, Default)]
+struct Learning {
+    taken: u32,
+    restarts: u32,
+    origin: i64,
+    last: i64,
+    /// The two smallest distances from multiples of the period behind the origin.
+    earliest: i64,
+    second: i64,
+}
+
+/// How much there is to an estimate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Quality {
+    /// Grids that were laid.
+    grids: u64,
+    /// Wake-ups from which they were taken: there are no samples of these.
+    unmeasured: u64,
+    /// By how much the second-earliest of a grid's wake-ups, or an earlier one after them, was from it, at most.
+    apart: i64,
+}
+
+impl Estimate {
+    pub fn new(period: i64) -> Estimate {
+        Estimate { period, due: None, learning: Learning::default(), quality: Quality::default() }
+    }
+
+    /// The next release, once a grid is laid.
+    #[inline(always)]
+    pub fn due(&self) -> Option<i64> {
+        self.due
+    }
+
+    /// Takes in a wake-up that is no sample.
+    pub fn learn(&mut self, now: i64) {
+        self.quality.unmeasured += 1;
+        if let Some(due) = self.due {
+            // Before the start: the grid lies, and time goes on.
+            self.due = Some(due + self.period * (1 + (now - due).max(0) / self.period));
+            return;
+        }
+        let Learning { taken, restarts, origin, last, earliest, second } = self.learning;
+        let moved = now - last > self.period * 3 / 2 && restarts < RESTARTS_MAX;
+        if taken == 0 || moved {
+            let restarts = restarts + u32::from(taken > 0);
+            self.learning = Learning { taken: 1, restarts, origin: now, last: now, earliest: 0, second: i64::MAX };
+            return;
+        }
+        // Into (-period/2, period/2]: a wake-up a little before the grid must not count as nearly a period late.
+        let offset = (now - origin + self.period / 2).rem_euclid(self.period) - self.period / 2;
+        let (earliest, second) = (earliest.min(offset), second.min(offset.max(earliest)));
+        self.learning = Learning { taken: taken + 1, restarts, origin, last: now, earliest, second };
+        if taken == LEARNING {
+            let grid = origin + earliest;
+            self.due = Some(grid + ((now - grid) / self.period + 1) * self.period);
+            self.quality.grids += 1;
+            self.quality.apart = self.quality.apart.max(second - earliest);
+        }
+    }
+
+    /// Goes on from a sample.
+    #[inline(always)]
+    pub fn advance(&mut self, due: i64, woke: i64) {
+        let late = woke - due;
+        if late >= self.period || late < -self.period / 4 {
+            self.due = None;
+            self.learning = Learning::default();
+            return;
+        }
+        // Nobody is released before the release: the grid lay too late.
+        self.quality.apart = self.quality.apart.max(-late);
+        self.due = Some(due.min(woke) + self.period);
+    }
+}
+
+impl Quality {
+    /// That, and how sure it is.
+    pub fn finding(&self, measure: &str) -> Finding {
+        let Quality { grids, unmeasured, apart } = *self;
+        let message = format!(
+            "the kernel does not say when it releases this thread: figures are not latencies but distances from the earliest of \
+             {LEARNING} wake-ups, taken anew after each miss ({grids} times, {unmeasured} wake-ups without a sample); what all \
+             wake-ups have in common is missing, and the earliest ones were up to {} apart",
+            Nanos(apart)
+        );
+        Finding::new("deadline-release-estimated", Severity::Warning, measure, message).remedy(
+            "run as root on a kernel that describes its types (CONFIG_DEBUG_INFO_BTF), or on Linux 7.1 or newer",
+        )
+    }
+}

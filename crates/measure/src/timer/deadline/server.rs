@@ -1,0 +1,85 @@
+//! The ways to learn from the kernel when it releases the thread. All of them are asked before the thread waits, or read what was written then: what
+//! happens between the release and the first instruction after it changes nothing.
+
+use super::{Server, Waited};
+use punctual_host::task::attributes;
+use punctual_host::task::clock;
+use punctual_record::release::Releases;
+
+#[inline(always)]
+fn sched_yield() {
+    // SAFETY: sched_yield has no arguments and always succeeds on Linux.
+    unsafe { libc::sched_yield() };
+}
+
+fn monotonic() -> i64 {
+    clock::read(libc::CLOCK_MONOTONIC)
+}
+
+/// The absolute deadline of the running period, which the kernel converts to CLOCK_MONOTONIC.
+pub struct Attributes {
+    /// From an absolute deadline to the release after it (kernel/sched/deadline.c: dl_next_period).
+    gap: i64,
+}
+
+impl Attributes {
+    pub fn new(given: attributes::Deadline) -> Attributes {
+        Attributes { gap: given.period.ns() - given.deadline.ns() }
+    }
+}
+
+impl Server for Attributes {
+    const KNOWS: bool = true;
+    #[inline(always)]
+    fn end_period(&mut self) -> Waited {
+        let release = attributes::absolute_deadline().map(|deadline| deadline + self.gap);
+        let waits = matches!(release, Ok(release) if release > monotonic());
+        sched_yield();
+        match release {
+            Ok(release) if waits => Waited::Until(release),
+            _ => Waited::NotAtAll,
+        }
+    }
+    fn now(&self) -> i64 {
+        monotonic()
+    }
+}
+
+/// The expiry of the thread's own timer, stamped where the kernel starts it. It starts none for a release that has passed
+/// (kernel/sched/deadline.c: start_dl_timer).
+pub struct Stamps<'r>(&'r Releases);
+
+impl Stamps<'_> {
+    pub fn new(releases: &Releases) -> Stamps<'_> {
+        Stamps(releases)
+    }
+}
+
+impl Server for Stamps<'_> {
+    const KNOWS: bool = true;
+    #[inline(always)]
+    fn end_period(&mut self) -> Waited {
+        let before = self.0.count();
+        sched_yield();
+        // Where more than one came the thread was throttled after the first, and late for that.
+        if self.0.count() == before { Waited::NotAtAll } else { Waited::Until(self.0.at(before)) }
+    }
+    fn now(&self) -> i64 {
+        monotonic()
+    }
+}
+
+/// None.
+pub struct Blind;
+
+impl Server for Blind {
+    const KNOWS: bool = false;
+    #[inline(always)]
+    fn end_period(&mut self) -> Waited {
+        sched_yield();
+        Waited::Unknown
+    }
+    fn now(&self) -> i64 {
+        monotonic()
+    }
+}

@@ -1,0 +1,130 @@
+use super::*;
+use crate::ring::{Drained, ring};
+use punctual_host::task::attributes::{Scheduling, set_scheduling};
+use punctual_host::task::clock;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+
+const PERIOD: i64 = 1_000_000;
+const WAKE: i64 = 3_000;
+
+/// A constant bandwidth server on a clock of its own (kernel/sched/deadline.c), and what holds each wake-up up.
+struct Simulated<'s, const KNOWS: bool> {
+    now: &'s Cell<i64>,
+    deadline: i64,
+    delays: RefCell<VecDeque<i64>>,
+}
+
+impl<const KNOWS: bool> Server for Simulated<'_, KNOWS> {
+    const KNOWS: bool = KNOWS;
+    fn end_period(&mut self) -> Waited {
+        let delay = self.delays.borrow_mut().pop_front().unwrap_or(WAKE);
+        let release = self.deadline;
+        let waits = release > self.now.get();
+        self.now.set(self.now.get().max(release) + delay);
+        self.deadline += PERIOD;
+        if self.deadline < self.now.get() {
+            // "DL replenish lagged too much".
+            self.deadline = self.now.get() - WAKE + PERIOD;
+        }
+        match KNOWS {
+            true if waits => Waited::Until(release),
+            true => Waited::NotAtAll,
+            false => Waited::Unknown,
+        }
+    }
+    fn now(&self) -> i64 {
+        self.now.get()
+    }
+}
+
+/// Samples of such a server, as (due, latency, missed). The clock that the loop reads is the simulated one.
+fn simulate<const KNOWS: bool>(delays: &[i64], samples: u64) -> (Vec<(i64, i64, u64)>, Book) {
+    let now = Cell::new(0);
+    let plan = plan(0, samples);
+    let server =
+        Simulated::<KNOWS> { now: &now, deadline: PERIOD, delays: RefCell::new(delays.iter().copied().collect()) };
+    let mut book = Book::default();
+    let mut wakeups = Yield::new(&plan, server, &mut book);
+    let (mut wakeups, mut taken) = (&mut wakeups, Vec::new());
+    while taken.len() < samples as usize {
+        let Ok(due) = wakeups.sleep() else { continue };
+        let woke = now.get();
+        taken.push((due, woke - due, wakeups.advance(due, woke)));
+    }
+    (taken, book)
+}
+
+fn plan(first_due: i64, samples: u64) -> Plan {
+    Plan {
+        method: crate::timer::Method::Deadline,
+        clock: libc::CLOCK_MONOTONIC,
+        period: Nanos(PERIOD),
+        first_due,
+        end_due: i64::MAX,
+        samples,
+        stop_above: None,
+        only_cpu: None,
+        series: 0,
+    }
+}
+
+/// Every 50th wake-up is held up by 2.6 periods, so that each time the phase is another one.
+fn overruns() -> Vec<i64> {
+    (0..400).map(|at| if at % 50 == 49 { PERIOD * 26 / 10 } else { WAKE + at % 7 * 100 }).collect()
+}
+
+#[test]
+fn a_release_that_the_kernel_tells_gives_the_injected_delays_whatever_the_phase() {
+    let delays = overruns();
+    let (taken, book) = simulate::<true>(&delays, 400);
+    let latencies: Vec<i64> = taken.iter().map(|(_, latency, _)| *latency).collect();
+    assert_eq!(latencies, delays);
+    assert!(taken.iter().all(|(_, latency, missed)| *missed == (*latency / PERIOD) as u64));
+    assert_eq!(book.phases, 7, "the eighth overrun is the last wake-up");
+}
+
+#[test]
+fn an_estimated_release_begins_anew_after_a_miss_and_says_how_sure_it_is() {
+    let (taken, book) = simulate::<false>(&overruns(), 100);
+    for (due, latency, missed) in &taken {
+        let injected = *latency >= 2 * PERIOD && *missed == 2;
+        assert!(injected || (0..WAKE).contains(latency), "{due} {latency} {missed}");
+    }
+    assert!(book.estimate.finding("m").message.contains("not latencies"));
+    let Book { estimate, waits, .. } = book;
+    assert!(estimate != estimate::Quality::default() && waits > 100);
+}
+
+/// What this test takes away: a thread that sleeps, and so is given a new period at another phase, in the middle of it.
+#[test]
+fn the_real_release_is_that_of_the_kernels_timer_also_after_a_new_phase() {
+    let body = || {
+        let stamps = match Releases::start() {
+            Ok(stamps) => stamps,
+            Err(why) => return println!("SKIPPED: the kernel's timers are not to be seen: {why}"),
+        };
+        let (runtime, period) = (Nanos(PERIOD / 10), Nanos(PERIOD));
+        let deadline = Some(attributes::Deadline { runtime, deadline: period, period });
+        let wanted = Scheduling { deadline, ..Scheduling::new(Policy::Deadline, None) };
+        if let Err(why) = set_scheduling(0, &wanted) {
+            return println!("SKIPPED: SCHED_DEADLINE is refused here: {why}");
+        }
+        let mut book = Book::default();
+        for phase in 0..3 {
+            // Not a whole number of periods.
+            std::thread::sleep(Nanos(PERIOD * 10 / 3).to_std());
+            let (mut producer, mut consumer) = ring(256);
+            let plan = plan(clock::read(libc::CLOCK_MONOTONIC), 100);
+            let mut wakeups = Yield::new(&plan, Stamps::new(&stamps), &mut book);
+            samples(&plan, &mut producer, &Stop::default(), &mut wakeups).unwrap();
+            let mut all: Vec<Drained> = Vec::new();
+            consumer.drain(|drained| all.push(drained));
+            let least = all.iter().map(|drained| drained.sample.latency().ns()).min().unwrap();
+            assert_eq!(all.len(), 100);
+            // A grid of another phase would have them all early, or all late by the same part of a period.
+            assert!((0..PERIOD / 4).contains(&least), "phase {phase}: the least is {least} ns");
+        }
+    };
+    std::thread::spawn(body).join().unwrap();
+}

@@ -1,0 +1,75 @@
+//! The instants at which the kernel releases a SCHED_DEADLINE thread, in memory that the thread reads: no system call, no record.
+//!
+//! They are the programmed expiries of the thread's own timer (`dl_timer`), taken where the kernel starts it. That needs BPF with
+//! BTF; where it is missing the error says so. Everything is held by file descriptors: nothing is left behind.
+
+use crate::StartError;
+use crate::bpf::page::{Page, page};
+use crate::bpf::{Attach, LoadError, Object};
+use crate::wire::layout as wire;
+use aya_obj::btf::Btf;
+use std::sync::atomic::Ordering;
+
+static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/release.bpf.o.z"));
+const BACKEND: &str = "BPF (BTF tracepoints)";
+
+/// The releases of one thread, until this is dropped.
+pub struct Releases {
+    board: Page,
+    _attached: Attach,
+    _object: Object,
+}
+
+impl Releases {
+    /// Begins to keep those of the calling thread.
+    pub fn start() -> Result<Releases, StartError> {
+        Releases::load().map_err(|why| StartError::of(BACKEND, &why))
+    }
+
+    fn load() -> Result<Releases, LoadError> {
+        let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
+        let mut object = Object::open(PROGRAMS, &[])?;
+        object.prepare(Some(&kernel))?;
+        let board = Page::map(object.map("board")?, 0, libc::PROT_READ | libc::PROT_WRITE)
+            .map_err(|why| LoadError::Map { bytes: page() as u64, why })?;
+        // SAFETY: takes nothing.
+        board.word32(TID).store(unsafe { libc::gettid() } as u32, Ordering::Release);
+        let attached = object.attach_btf_tracepoint(&kernel, "timer_started", "hrtimer_start")?;
+        Ok(Releases { board, _attached: attached, _object: object })
+    }
+
+    /// How many releases were programmed so far.
+    #[inline(always)]
+    pub fn count(&self) -> u64 {
+        self.board.word(ARMED).load(Ordering::Acquire)
+    }
+
+    /// One of them by its number, from 0 on: on CLOCK_MONOTONIC, in ns. Of the newest [`wire::RELEASES`] only.
+    #[inline(always)]
+    pub fn at(&self, number: u64) -> i64 {
+        let slot = (number % wire::RELEASES) as usize;
+        self.board.word(AT + 8 * slot).load(Ordering::Acquire) as i64
+    }
+}
+
+/// Offsets in `struct wire_release`; a test compares.
+const ARMED: usize = 0;
+const AT: usize = 8;
+const TID: usize = AT + 8 * wire::RELEASES as usize + 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_board_lies_as_the_header_says() {
+        let mut bytes = [0; wire::Release::SIZE];
+        let mut at = [0; wire::RELEASES as usize];
+        (at[0], at[15]) = (2, 3);
+        wire::Release { armed: 1, at, timer: 0, tid: 4, pad: 0 }.write(&mut bytes);
+        let offsets = [ARMED, AT, AT + 8 * 15, TID];
+        for (offset, value) in offsets.into_iter().zip(1..) {
+            assert_eq!(bytes[offset], value);
+        }
+    }
+}
