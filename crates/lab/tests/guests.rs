@@ -182,9 +182,10 @@ fn check_cleared_pages(stdout: &[u8]) {
     let times = text.lines().filter_map(|line| line.strip_prefix("cleared at "));
     let times: Vec<u64> = times.map(|time| time.parse().unwrap()).collect();
     let [before, after] = times[..] else { panic!("{text}") };
-    // 8 ns an instruction; with page faults and the start of dd.
+    // 8 ns an instruction. With page faults it is about half an instruction a byte; where a byte is one, clearing
+    // alone takes more than all of them.
     let (instructions, bytes) = ((after - before) / 8, 2 * (64 << 20));
-    assert!(instructions < bytes / 2, "{instructions} instructions to clear {bytes} bytes");
+    assert!(instructions < bytes / 4 * 3, "{instructions} instructions to clear {bytes} bytes");
 }
 
 /// What the guest says, the same in two runs: one undisturbed, and one while QEMU's main loop is asked something all the time.
