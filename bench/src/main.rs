@@ -1,6 +1,7 @@
 #![forbid(unsafe_code)]
 //! Side by side: punctual and cyclictest on the same CPU, in interleaved rounds of equal length. Every ratio comes with all its rounds.
 
+mod build;
 mod cost;
 mod disturbance;
 mod disturbance_rt;
@@ -55,7 +56,7 @@ fn compare(args: &Args) -> Result<(), String> {
     let mut results = serde_json::Map::new();
     results.insert("machine".into(), write::machine());
     results.insert("quick".into(), args.quick.into());
-    let parts: [Part; 15] = [
+    let parts: [Part; 16] = [
         ("cost_of_the_loop", |args| cost::measure(args.quick)),
         ("one_millisecond", rounds::one_millisecond),
         ("twenty_microseconds", rounds::twenty_microseconds),
@@ -71,6 +72,7 @@ fn compare(args: &Args) -> Result<(), String> {
         ("heap", heap::measure),
         ("points", points::measure),
         ("explain", explain::measure),
+        ("build", build::measure),
     ];
     if let Some(unknown) = args.only.iter().find(|part| !parts.iter().any(|(name, _)| name == part)) {
         return Err(format!("there is no part {unknown}"));

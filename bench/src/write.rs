@@ -94,7 +94,28 @@ fn table(results: &Value) -> String {
     text += &syscall(&results["syscall"]);
     text += &heap(&results["heap"]);
     text += &points(&results["points"]);
+    text += &build(&results["build"]);
     text + &format!("\n## scale\n\n`{}`\n", results["scale"])
+}
+
+/// What building takes, and the largest parts of the program.
+fn build(results: &Value) -> String {
+    let Some(builds) = results["builds"].as_array() else { return String::new() };
+    let head = "\n## build\n\n| | s of CPU | s | crates | MB |\n|---|---|---|---|---|\n";
+    let name = |part: &Value| part["name"].as_str().unwrap_or_default().to_owned();
+    let mega = |part: &Value| part["bytes"].as_f64().map_or("–".to_owned(), |n| format!("{:.2}", n / 1e6));
+    let rows = builds.iter().map(|one| {
+        let seconds = |key: &str| one[key].as_f64().map_or("–".to_owned(), |n| format!("{n:.0}"));
+        let (cpu, wall) = (seconds("cpu_seconds"), seconds("wall_seconds"));
+        format!("| {} | {cpu} | {wall} | {} | {} |\n", name(one), one["crates"], mega(one))
+    });
+    let mut text = rows.fold(head.to_owned(), |text, row| text + &row);
+    for of in ["sections", "crates"] {
+        text += &format!("\nThe program by {of}, MB of {}:\n\n", mega(&results["program"]));
+        let parts = results["program"][of].as_array().into_iter().flatten().take(12);
+        text = parts.fold(text, |text, part| text + &format!("- {}: {}\n", name(part), mega(part)));
+    }
+    text
 }
 
 /// The system call beside a bare loop.

@@ -9,7 +9,7 @@ use std::{env, fs};
 const PROGRAMS: [&str; 8] = ["events", "raw", "probe", "count", "account", "account_untyped", "irq", "release"];
 /// Compiled once more with -DFLIGHT, as `NAME_flight`: what is known when a program is compiled costs no instruction.
 const FLIGHT: [&str; 2] = ["events", "raw"];
-/// Objects of targets that BPF programs were not written for hold nothing, and the recorder says so.
+/// Objects of targets that BPF programs were not written for hold nothing, and the recorder says so; so do all without the feature `bpf`.
 const ARCHITECTURES: [&str; 2] = ["x86_64", "aarch64"];
 
 fn main() {
@@ -23,7 +23,8 @@ fn main() {
     let flight = FLIGHT.map(|program| (program, format!("{program}_flight"), Some("-DFLIGHT")));
     for (source, program, define) in each.into_iter().chain(flight) {
         let object = out.join(format!("{program}.bpf.o"));
-        if ARCHITECTURES.contains(&architecture.as_str()) {
+        let wanted = env::var_os("CARGO_FEATURE_BPF").is_some();
+        if wanted && ARCHITECTURES.contains(&architecture.as_str()) {
             compile(&architecture, define, Path::new("bpf").join(format!("{source}.bpf.c")), &object);
         } else {
             fs::write(&object, b"").expect("OUT_DIR is writable");

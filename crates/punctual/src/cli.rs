@@ -14,7 +14,7 @@ const STYLES: Styles = Styles::styled()
 
 /// Tells whether a Linux system is real-time enough, proves it, and names whoever makes it late
 #[derive(Parser)]
-#[command(name = "punctual", version, styles = STYLES, after_help = HELP, disable_help_subcommand = true)]
+#[command(name = "punctual", version = env!("PUNCTUAL_VERSION"), styles = STYLES, after_help = HELP, disable_help_subcommand = true)]
 pub struct Cli {
     /// What to do
     #[command(subcommand)]
@@ -24,6 +24,8 @@ pub struct Cli {
 /// The subcommands, one file each: what is said of a command there is its help, which a comment here would hide.
 #[derive(Subcommand)]
 pub enum Command {
+    Demo(commands::demo::Args),
+    New(commands::new::Args),
     Run(commands::run::Args),
     Measure(commands::measure::Args),
     Show(commands::show::Args),
@@ -42,17 +44,21 @@ pub enum Command {
     Isolate(commands::isolate::Args),
     Ssh(commands::ssh::Args),
     Convert(commands::convert::Args),
+    #[cfg(feature = "manual")]
     Completions(commands::completions::Args),
+    #[cfg(feature = "manual")]
     Man(commands::man::Args),
 }
 
 impl Command {
     /// Does it.
     pub fn run(self) -> Ending {
-        if !matches!(self, Command::Isolate(_) | Command::Completions(_)) {
+        if self.may_report_leftovers() {
             commands::isolate::tell_leftovers();
         }
         match self {
+            Command::Demo(args) => commands::demo::run(args),
+            Command::New(args) => commands::new::run(args),
             Command::Run(args) => commands::run::run(args),
             Command::Measure(args) => commands::measure::run(args),
             Command::Show(args) => commands::show::run(args),
@@ -71,8 +77,22 @@ impl Command {
             Command::Isolate(args) => commands::isolate::run(args),
             Command::Ssh(args) => commands::ssh::run(args),
             Command::Convert(args) => commands::convert::run(args),
+            #[cfg(feature = "manual")]
             Command::Completions(args) => commands::completions::run(args),
+            #[cfg(feature = "manual")]
             Command::Man(args) => commands::man::run(args),
+        }
+    }
+}
+
+impl Command {
+    /// Whether a partition that was left behind is worth a line before this command's own.
+    fn may_report_leftovers(&self) -> bool {
+        match self {
+            Command::Isolate(_) => false,
+            #[cfg(feature = "manual")]
+            Command::Completions(_) => false,
+            _ => true,
         }
     }
 }

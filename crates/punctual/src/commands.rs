@@ -2,15 +2,19 @@
 
 pub mod check;
 pub mod compare;
+#[cfg(feature = "manual")]
 pub mod completions;
 pub mod convert;
+pub mod demo;
 pub mod explain;
 pub mod export;
 pub mod import;
 pub mod isolate;
 pub mod lab;
+#[cfg(feature = "manual")]
 pub mod man;
 pub mod measure;
+pub mod new;
 pub mod occupancy;
 pub mod pairs;
 pub mod probe;

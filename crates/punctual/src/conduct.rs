@@ -154,7 +154,18 @@ fn check_host(run: &mut Run, files: &Root) -> Result<(), Failure> {
     let results = check::run(&context);
     run.writer.write_document("check", &serde_json::json!({ "rules": &results })).map_err(Failure::failed)?;
     run.findings.extend(check::to_findings(&results));
+    run.findings.extend(differs_from_what_ships());
     run.writer.write_findings(&run.findings).map_err(Failure::failed)
+}
+
+/// Says of a program that is not the one that ships in what it differs.
+fn differs_from_what_ships() -> Option<Finding> {
+    let differs = option_env!("PUNCTUAL_DIFFERS")?;
+    let message = format!(
+        "this punctual is not built as it ships ({differs}): what measures is optimized the same, what collects and shows needs \
+         more memory and CPU time beside it"
+    );
+    Some(Finding::new("not-as-it-ships", Severity::Note, "system", message).remedy("./x build"))
 }
 
 /// Keeps the conducting thread away from what is measured, as far as there is elsewhere to go.

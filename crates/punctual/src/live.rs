@@ -58,9 +58,7 @@ pub fn watcher(quiet: bool) -> Box<dyn Watcher> {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     match (quiet, io::stderr().is_terminal() && !dumb) {
         (true, _) => Box::new(Nobody),
-        (false, true) => {
-            terminal::View::open().map_or_else(|_| Box::new(plain::Lines::new()) as _, |v| Box::new(v) as _)
-        }
+        (false, true) => Box::new(terminal::View::new()),
         (false, false) => Box::new(plain::Lines::new()),
     }
 }

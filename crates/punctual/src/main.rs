@@ -13,6 +13,7 @@ mod recorded;
 mod targets;
 
 use clap::Parser;
+use commands::demo::load;
 use exit::{Exit, Failure};
 use punctual_host::task::signals;
 use punctual_lab::ssh::there;
@@ -28,6 +29,10 @@ fn main() -> ExitCode {
     // So is the process that allocates, where the machine has no C library of its own.
     if std::env::args_os().nth(1).is_some_and(|first| first == heap::ARGUMENT) {
         heap::serve();
+    }
+    // So are the demo's own loads.
+    if std::env::args_os().nth(1).is_some_and(|first| first == load::ARGUMENT) {
+        return load::serve(&std::env::args().nth(2).unwrap_or_default());
     }
     // So is punctual on another system, with a run that was sent there.
     let mut arguments = std::env::args_os().skip(1);

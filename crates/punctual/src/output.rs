@@ -5,7 +5,8 @@ use crate::exit::Failure;
 use punctual_bundle::Timebase;
 use punctual_report::format::is_unsafe;
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 /// Writes to standard output; a closed pipe is an ordinary end, not a panic.
@@ -101,7 +102,11 @@ pub fn complain(message: &str) {
 
 /// How wide the terminal is that standard output goes to; 100 where it goes elsewhere.
 pub fn width() -> usize {
-    // Asked of something that is no terminal, the library would start a program to find out.
-    let size = io::stdout().is_terminal().then(|| ratatui::crossterm::terminal::size().ok()).flatten();
-    size.map(|(columns, _)| usize::from(columns)).filter(|columns| *columns > 0).unwrap_or(100)
+    terminal_size(&io::stdout()).map_or(100, |(columns, _)| columns)
+}
+
+/// Columns and rows of the terminal behind a stream, where it is one and knows them.
+pub fn terminal_size(stream: impl AsFd) -> Option<(usize, usize)> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
+    (size.ws_col > 0 && size.ws_row > 0).then(|| (size.ws_col.into(), size.ws_row.into()))
 }

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 34] = [
+const COMMANDS: [&str; 36] = [
     "",
+    "demo",
+    "new",
     "run",
     "show",
     "report",
@@ -295,4 +297,62 @@ fn a_closed_pipe_is_an_ordinary_end() {
             assert_eq!(ended.status.code(), Some(0), "{arguments:?} | {reader}");
         }
     }
+}
+
+/// Every kind that `punctual measure` knows.
+fn kinds() -> Vec<String> {
+    let help = text(&ask("measure", "--help"));
+    let kinds = help.split_once("\nKinds:\n").expect("a list of kinds").1.split("\n\n").next().unwrap_or_default();
+    kinds.lines().filter_map(|line| Some(line.split_whitespace().next()?.to_owned())).collect()
+}
+
+#[test]
+fn a_new_experiment_of_every_kind_resolves_with_and_without_its_defaults() {
+    if !has_program("stress-ng", "stress-ng") {
+        return;
+    }
+    let place = Place::with("");
+    let kinds = kinds();
+    assert!(kinds.len() >= 10, "{kinds:?}");
+    for kind in kinds {
+        let file = format!("{kind}.toml");
+        let written = place.punctual(&["new", &file, "--kind", &kind, "--require", "max < 10s"]);
+        assert_eq!(written.status.code(), Some(0), "{}", text(&written));
+        let experiment = std::fs::read_to_string(place.path().join(&file)).unwrap();
+        let plan = |file: &str| place.punctual(&["run", "--plan", file, "--output", "bundle"]);
+        let short = plan(&file);
+        assert_eq!(short.status.code(), Some(0), "{kind}: {}{experiment}", text(&short));
+        // What is said to be the value anyway is it.
+        let is_key = |line: &str| line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
+        let with_keys =
+            experiment.lines().map(|line| line.strip_prefix("# ").filter(|rest| is_key(rest)).unwrap_or(line));
+        let with_keys: Vec<&str> = with_keys.collect();
+        assert!(with_keys.len() > 10 && with_keys.iter().any(|line| line.starts_with("policy = ")), "{experiment}");
+        place.write(&file, with_keys.join("\n").as_bytes());
+        let long = plan(&file);
+        assert_eq!(text(&long), text(&short), "{kind}: {}", with_keys.join("\n"));
+    }
+}
+
+#[test]
+fn new_overwrites_nothing_and_leaves_out_what_is_not_installed() {
+    let place = Place::with("mine");
+    let refused = place.punctual(&["new"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+    assert!(text(&refused).contains("experiment.toml is there already"), "{}", text(&refused));
+    assert_eq!(std::fs::read(place.path().join("experiment.toml")).unwrap(), b"mine");
+
+    let wrong = place.punctual(&["new", "other.toml", "--duration", "long"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong));
+    assert!(!place.path().join("other.toml").exists());
+
+    let bare = |arguments: &[&str]| {
+        let mut command = punctual();
+        command.args(arguments).current_dir(place.path()).env("PATH", "/nowhere").stdin(Stdio::null()).output().unwrap()
+    };
+    let written = bare(&["new", "-"]);
+    place.write("bare.toml", &written.stdout);
+    let plan = bare(&["run", "--plan", "bare.toml"]);
+    assert_eq!(plan.status.code(), Some(0), "{}{}", text(&plan), text(&written));
+    assert!(text(&written).contains("# stress-ng is not installed"), "{}", text(&written));
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Place, eventually, has_program, is_root, kill, processes_with, text};
+use common::{Place, eventually, has_program, is_root, kill, processes_with, punctual, text};
 use std::os::unix::process::CommandExt;
 
 const TIMER: &str = r#"
@@ -266,4 +266,66 @@ fn systress_files_run_unchanged_and_leave_the_same_files() {
 fn parent(pid: i32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+}
+
+#[test]
+fn the_view_asks_nothing_of_the_terminal_and_leaves_it_as_it_was() {
+    if !has_program("script", "bsdutils") {
+        return;
+    }
+    let place = Place::with(&experiment("duration = \"2s\"", "[experiment]\nrefresh = \"100ms\""));
+    let line = format!(
+        "stty rows 24 cols 80; exec {} run experiment.toml --output bundle 2>&1",
+        env!("CARGO_BIN_EXE_punctual")
+    );
+    // A terminal that nobody answers for.
+    let mut command = std::process::Command::new("script");
+    command.args(["-qec", &line, "/dev/null"]).current_dir(place.path()).env("TERM", "xterm").env_remove("NO_COLOR");
+    let ran = command.stdin(std::process::Stdio::null()).output().expect("script starts");
+    assert!(ran.status.success(), "{}", text(&ran));
+    let screen = String::from_utf8_lossy(&ran.stdout);
+    assert!(!screen.contains("[6n"), "asks where the cursor is");
+    let (view, after) = screen.rsplit_once("\u{1b}[J").expect("it is erased at the end");
+    assert!(view.contains("timer/cpu0") && view.contains(" left") && view.contains("100µs"), "{view}");
+    assert!(after.contains("bundle") && !after.contains(" left"), "{after}");
+}
+
+#[test]
+fn the_demo_needs_nothing_but_the_program() {
+    let place = Place::with("");
+    let told = std::fs::File::create(place.path().join("told")).unwrap();
+    let mut command = punctual();
+    command.arg("demo").current_dir(place.path()).env("PATH", "/nowhere").stdin(std::process::Stdio::null());
+    let mut demo = command.stdout(std::process::Stdio::piped()).stderr(told).spawn().expect("punctual starts");
+    let told = || std::fs::read_to_string(place.path().join("told")).unwrap_or_default();
+    eventually("the loaded phase", || told().contains("[loaded] "));
+    kill(demo.id(), "INT");
+    let mut shown = String::new();
+    std::io::Read::read_to_string(&mut demo.stdout.take().unwrap(), &mut shown).unwrap();
+    assert!(demo.wait().unwrap().code().is_some_and(|code| code != 1 && code != 2), "{}{shown}", told());
+    assert!(told().contains("stress-ng is not installed"), "{}", told());
+    assert!(shown.contains("\npage    punctual-demo-"), "{shown}");
+    let files = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().path());
+    let page = files.into_iter().find(|path| path.extension().is_some_and(|end| end == "html")).expect("a page");
+    assert!(std::fs::read_to_string(&page).unwrap().contains("demo-load compute"), "the loads stand in the page");
+    assert!(page.with_extension("").join("bundle.json").exists());
+}
+
+#[test]
+fn the_loads_of_the_demo_work_until_they_are_ended() {
+    for word in ["compute", "memory", "processes", "messages", "timers"] {
+        let mut load = punctual().args(["demo-load", word]).spawn().expect("punctual starts");
+        let stat = format!("/proc/{}/stat", load.id());
+        // Fields 14 to 17 of proc_pid_stat(5): CPU time in user and kernel mode, of its own and of its children.
+        let ticks = || -> u64 {
+            let stat = std::fs::read_to_string(&stat).unwrap_or_default();
+            let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+            fields.skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum()
+        };
+        eventually(word, || ticks() >= 3);
+        assert!(load.try_wait().unwrap().is_none(), "{word} ended by itself");
+        load.kill().unwrap();
+        load.wait().unwrap();
+    }
+    assert_eq!(punctual().args(["demo-load", "nonsense"]).status().unwrap().code(), Some(2));
 }

@@ -11,6 +11,7 @@ mod junit;
 mod junit_lab;
 mod lava;
 mod micros;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod perfetto;
 pub mod systress;
@@ -159,7 +160,14 @@ pub fn export(bundle: &Bundle, format: Format, out: &mut dyn Write) -> Result<()
         Format::Csv => csv::write_samples(bundle, out)?,
         Format::CsvSummary => csv::write_summary(bundle, out)?,
         Format::Hdr => hdr::write(bundle, out)?,
+        #[cfg(feature = "parquet")]
         Format::Parquet => parquet::write(bundle, out)?,
+        #[cfg(not(feature = "parquet"))]
+        Format::Parquet => {
+            let why = "the feature `parquet` was left out when punctual was built, as ./x demo does; `./x build` makes the \
+                       whole program; csv holds the same";
+            return Err(ExportError::Impossible { format: format.name(), why: why.to_owned() });
+        }
         Format::Junit => junit::write(bundle, out)?,
         Format::Lava => lava::write(bundle, out)?,
         Format::Json => json::write(bundle, out)?,

@@ -55,7 +55,7 @@ fn after_help() -> String {
     )
 }
 
-fn kind(word: &str) -> Result<WorkloadKind, String> {
+pub fn kind(word: &str) -> Result<WorkloadKind, String> {
     let known = WorkloadKind::WORDS.iter().map(|(word, _)| *word);
     let found = WorkloadKind::WORDS.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind);
     found.ok_or_else(|| match punctual_core::words::nearest(word, known.clone()) {

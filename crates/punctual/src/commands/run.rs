@@ -50,10 +50,10 @@ pub struct Common {
     pub quiet: bool,
     /// Print summary.json's shape (docs/json.md) at the end instead of tables
     #[arg(long)]
-    json: bool,
+    pub json: bool,
     /// Also write the HTML report to this file
     #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    pub report: Option<PathBuf>,
     /// Also write the verdicts as JUnit XML to this file
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,

@@ -89,6 +89,12 @@ impl Asked {
         Asked { path: path.to_owned(), bytes, allow_unknown: false, stamp, force, target }
     }
 
+    /// An experiment that is no file, as it stands.
+    pub fn of_plain_text(path: &Path, bytes: Vec<u8>) -> Asked {
+        let (path, stamp) = (path.to_owned(), String::new());
+        Asked { path, bytes, allow_unknown: false, stamp, force: false, target: None }
+    }
+
     fn options(&self) -> LoadOptions {
         LoadOptions { allow_unknown: self.allow_unknown }
     }

@@ -1,5 +1,6 @@
 //! How far a lab is: a line that changes on a terminal, a line for each run on a pipe.
 
+use crate::output;
 use punctual_core::Nanos;
 use punctual_report::format::{clipped, counted, duration, roughly};
 use std::io::{self, IsTerminal, Write};
@@ -55,7 +56,7 @@ impl Progress {
             return;
         }
         let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
-        let width = ratatui::crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns)).max(20);
+        let width = output::terminal_size(&io::stderr()).map_or(80, |(columns, _)| columns).max(20);
         let line = format!("{}{failed}  running: {}", self.standing(left), running.join(", "));
         let line = clipped(&line, width - 1, false);
         if line != self.shown {

@@ -1,68 +1,144 @@
 //! The view on a terminal: drawn in place below the prompt, so that what was there before stays to be scrolled back to.
+//!
+//! Nothing is asked of the terminal: one that does not answer, as many serial consoles, is drawn on as well. No raw mode: Ctrl-C stays a
+//! signal. The cursor waits below the view and stays visible, so a run that is killed leaves the terminal usable.
 
 mod draw;
+mod line;
 
 use super::{Snapshot, Watcher};
-use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::{cursor, execute};
-use ratatui::{Terminal, TerminalOptions, Viewport};
-use std::io::{self, Stderr};
+use crate::{cli, output};
+use line::Paper;
+use std::io::{self, Write};
 
-/// The view; the terminal is given back when it ends. No raw mode: Ctrl-C stays a signal.
+/// What a terminal is taken for that does not know its size (a serial console).
+const USUAL_SIZE: (usize, usize) = (80, 24);
+
+/// The view; the terminal is given back when it ends.
 pub struct View {
-    terminal: Option<Terminal<CrosstermBackend<Stderr>>>,
-    height: u16,
+    shown: Vec<String>,
+    width: usize,
+    colored: bool,
 }
 
 impl View {
-    /// Fails where the terminal does not answer.
-    pub fn open() -> io::Result<View> {
-        execute!(io::stderr(), cursor::Hide)?;
-        Ok(View { terminal: None, height: 0 })
+    pub fn new() -> View {
+        View { shown: Vec::new(), width: 0, colored: cli::colored(&io::stderr()) }
     }
 
-    /// A viewport that is high enough for what there is to show.
-    fn terminal(&mut self, wanted: u16) -> io::Result<&mut Terminal<CrosstermBackend<Stderr>>> {
-        let rows = ratatui::crossterm::terminal::size()?.1;
-        let height = wanted.min(rows.saturating_sub(1)).max(1);
-        if self.height != height {
-            self.give_back();
-        }
-        if self.terminal.is_none() {
-            let options = TerminalOptions { viewport: Viewport::Inline(height) };
-            self.terminal = Some(Terminal::with_options(CrosstermBackend::new(io::stderr()), options)?);
-            self.height = height;
-        }
-        self.terminal.as_mut().ok_or_else(|| io::Error::other("there is no terminal"))
+    fn show(&mut self, lines: Vec<String>, width: usize) {
+        let kept: &[String] = if width == self.width { &self.shown } else { &[] };
+        let text = redrawn(self.shown.len(), kept, &lines);
+        // A terminal that went away (a closed window) does not end the measurement.
+        let _ = io::stderr().lock().write_all(text.as_bytes());
+        (self.shown, self.width) = (lines, width);
     }
+}
 
-    fn give_back(&mut self) {
-        if let Some(mut terminal) = self.terminal.take() {
-            // The last picture makes room for the summary that follows.
-            let _ = terminal.clear();
+/// What turns a picture of this height into these lines: only those are written that differ from what stands there, for slow lines.
+/// The cursor stands at the beginning of the line below the picture, before and after. Control sequences of ECMA-48: CUU, EL, ED.
+fn redrawn(height: usize, kept: &[String], lines: &[String]) -> String {
+    // A count of 0 would mean 1.
+    let mut text = if height > 0 { format!("\r\u{1b}[{height}A") } else { String::new() };
+    for (number, line) in lines.iter().enumerate() {
+        if kept.get(number) != Some(line) {
+            // Erased first: at the right margin the cursor stands on the last character.
+            text += &format!("\u{1b}[2K{line}\r");
         }
+        text.push('\n');
     }
+    if height > lines.len() {
+        text += "\u{1b}[J";
+    }
+    text
 }
 
 impl Watcher for View {
     fn refresh(&mut self, snapshot: &Snapshot) {
-        let drawn = self
-            .terminal(draw::height(snapshot))
-            .and_then(|terminal| terminal.draw(|frame| draw::draw(frame, snapshot)).map(drop));
-        // A terminal that went away (a closed window) does not end the measurement.
-        if drawn.is_err() {
-            self.terminal = None;
-        }
+        let (width, height) = output::terminal_size(&io::stderr()).unwrap_or(USUAL_SIZE);
+        let paper = Paper { width, colored: self.colored };
+        // The cursor's line is not the view's.
+        self.show(draw::draw(snapshot, paper, height.saturating_sub(1)), width);
     }
 
+    /// Makes room for the summary that follows.
     fn end(&mut self) {
-        self.give_back();
-        let _ = execute!(io::stderr(), cursor::Show);
+        if !self.shown.is_empty() {
+            self.show(Vec::new(), self.width);
+        }
     }
 }
 
 impl Drop for View {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As much of a terminal as these control sequences need, without a right margin.
+    struct Screen {
+        lines: Vec<String>,
+        row: usize,
+        written: usize,
+    }
+
+    impl Screen {
+        fn write(&mut self, text: &str) {
+            let mut rest = text;
+            while let Some(c) = rest.chars().next() {
+                if let Some(control) = rest.strip_prefix("\u{1b}[") {
+                    let end = control.find(|c: char| c.is_ascii_alphabetic()).unwrap();
+                    match (&control[..end], &control[end..=end]) {
+                        (n, "A") => self.row = self.row.checked_sub(n.parse().unwrap()).expect("above the screen"),
+                        ("2", "K") => self.lines[self.row].clear(),
+                        ("", "J") => {
+                            self.lines.truncate(self.row);
+                            self.lines.push(String::new());
+                        }
+                        other => panic!("{other:?}"),
+                    }
+                    rest = &control[end + 1..];
+                    continue;
+                }
+                match c {
+                    '\r' => {}
+                    '\n' => {
+                        self.row += 1;
+                        self.lines.resize(self.lines.len().max(self.row + 1), String::new());
+                    }
+                    c => {
+                        self.lines[self.row].push(c);
+                        self.written += 1;
+                    }
+                }
+                rest = &rest[c.len_utf8()..];
+            }
+        }
+    }
+
+    #[test]
+    fn a_picture_replaces_the_last_one_and_nothing_above_it() {
+        let mut screen = Screen { lines: vec!["$ punctual run".to_owned(), String::new()], row: 1, written: 0 };
+        let pictures: [&[&str]; 5] = [&["a", "b", "c"], &["a", "B", "c"], &["longer", "", "c", "d"], &["x"], &[]];
+        let mut last: Vec<String> = Vec::new();
+        for picture in pictures {
+            let lines: Vec<String> = picture.iter().map(|line| (*line).to_owned()).collect();
+            screen.write(&redrawn(last.len(), &last, &lines));
+            assert_eq!(screen.lines[0], "$ punctual run");
+            assert_eq!(screen.lines[1..screen.lines.len() - 1], lines);
+            assert_eq!(screen.lines.last().map(String::as_str), Some(""));
+            assert_eq!(screen.row, lines.len() + 1);
+            last = lines;
+        }
+        // Lines that stay as they are cost nothing.
+        let before = screen.written;
+        let same = ["stays".to_owned()];
+        screen.write(&redrawn(0, &[], &same));
+        screen.write(&redrawn(1, &same, &same));
+        assert_eq!(screen.written - before, "stays".len());
     }
 }

@@ -11,8 +11,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// Why a program does not run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoadError {
-    /// Built for a processor without these programs.
-    #[error("this punctual was built for a processor that its kernel programs were not written for")]
+    /// Built without these programs.
+    #[error("this punctual was built without programs for the kernel: {}", why_not_built())]
     NotBuilt,
     /// The kernel does not describe its types.
     #[error("the kernel does not describe its types (/sys/kernel/btf/vmlinux: {0})")]
@@ -44,6 +44,13 @@ pub(crate) enum LoadError {
         /// What its verifier said.
         log: String,
     },
+}
+
+fn why_not_built() -> &'static str {
+    match cfg!(feature = "bpf") {
+        true => "there are none for this processor",
+        false => "the feature `bpf` was left out, as ./x demo does; `./x build` makes the whole program",
+    }
 }
 
 /// The verifier says its reason last, before its statistics.

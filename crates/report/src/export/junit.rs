@@ -1,11 +1,13 @@
 //! Verdicts as JUnit XML: a suite a phase, a case a requirement. Not met is a failure; undecided is an error, as the test could not be
 //! carried out.
 
+pub(super) mod document;
+
 use crate::format::micros_f64;
+use document::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 use punctual_bundle::comparison::{Comparison, GateResult};
 use punctual_bundle::summary::{RequirementSummary, SeriesSummary, VerdictWord};
 use punctual_bundle::{Bundle, Timebase};
-use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 use std::io::{self, Write};
 
 /// The report. Without requirements it has no case, which is said where there are figures to require something of.
@@ -19,7 +21,7 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
         }
         report.add_test_suite(suite);
     }
-    report.serialize(&mut *out).map_err(io::Error::other)
+    report.serialize(out)
 }
 
 /// The requirements of a comparison: a suite for each side that is compared with the first, a case a requirement and series.
@@ -36,7 +38,7 @@ pub fn write_gates(comparison: &Comparison, out: &mut dyn Write) -> io::Result<(
         }));
         report.add_test_suite(suite);
     }
-    report.serialize(&mut *out).map_err(io::Error::other)
+    report.serialize(out)
 }
 
 /// A suite; whose time its figures are in is a property of it, where it is not the system's own.
@@ -76,7 +78,5 @@ pub(super) fn of_verdict(verdict: VerdictWord, message: &str) -> TestCaseStatus 
 }
 
 pub(super) fn status(kind: NonSuccessKind, word: &str, message: &str) -> TestCaseStatus {
-    let mut status = TestCaseStatus::non_success(kind);
-    status.set_type(word).set_message(message);
-    status
+    TestCaseStatus::non_success(kind, word, message)
 }

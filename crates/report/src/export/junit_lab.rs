@@ -1,10 +1,10 @@
 //! The verdicts of a lab as JUnit XML: a suite a cell, a case a requirement and series. A cell that failed, and repetitions that differ,
 //! are cases with an error.
 
+use super::junit::document::{NonSuccessKind, Report, TestCase, TestCaseStatus};
 use super::junit::{of_verdict, status, suite};
 use crate::sentence::lab as words;
 use punctual_bundle::lab::{CellDocument, CellState, LabDocument};
-use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus};
 use std::io::{self, Write};
 
 /// The report.
@@ -30,7 +30,7 @@ pub fn write(lab: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
         }
         report.add_test_suite(suite);
     }
-    report.serialize(&mut *out).map_err(io::Error::other)
+    report.serialize(out)
 }
 
 fn ran(cell: &CellDocument) -> TestCase {

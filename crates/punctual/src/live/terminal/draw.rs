@@ -1,158 +1,146 @@
-//! What the view shows: progress, a line a series with a small histogram, the CPUs, the loads, doubts.
+//! What the view shows: progress, a line a series with a small histogram, the CPUs, the loads, warnings.
 
 mod columns;
 
 use super::super::Snapshot;
+use super::line::{Line, Paper, Style, clipped_in_the_middle};
 use crate::conduct::SeriesRun;
-use columns::{Columns, bars, clipped_in_the_middle};
+use columns::{Columns, FIGURE, bars};
 use punctual_core::{Nanos, Severity};
 use punctual_report::format::{clipped, count, duration, micros, micros_f64, plain, width_of};
-use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Cell, Gauge, Paragraph, Row, Table};
 
-fn dim() -> Style {
-    Style::new().add_modifier(Modifier::DIM)
+/// All lines, at most so many; what does not fit is cut at the end of the table.
+pub fn draw(snapshot: &Snapshot, paper: Paper, height: usize) -> Vec<String> {
+    let mut lines = progress_lines(snapshot, paper);
+    let mut after = vec![cpu_line(snapshot, paper)];
+    after.extend((!snapshot.loads.is_empty()).then(|| load_line(snapshot, paper)));
+    after.push(warning_line(snapshot, paper));
+    let room = height.saturating_sub(lines.len() + after.len());
+    lines.extend(table(snapshot, paper, room));
+    lines.extend(after);
+    lines.truncate(height);
+    lines
 }
 
-/// Rows that the view wants.
-pub fn height(snapshot: &Snapshot) -> u16 {
-    let rows = 2 + 2 + snapshot.phase.series.len() + 1 + usize::from(!snapshot.loads.is_empty()) + 1;
-    u16::try_from(rows).unwrap_or(u16::MAX)
-}
-
-/// Draws everything; what does not fit is cut at the end of the table.
-pub fn draw(frame: &mut Frame, snapshot: &Snapshot) {
-    let loads = u16::from(!snapshot.loads.is_empty());
-    let parts = [
-        Constraint::Length(2),
-        Constraint::Fill(1),
-        Constraint::Length(1),
-        Constraint::Length(loads),
-        Constraint::Length(1),
-    ];
-    let [progress, table, cpus, load, doubts] = Layout::vertical(parts).areas(frame.area());
-    draw_progress(frame, progress, snapshot);
-    draw_table(frame, table, snapshot);
-    frame.render_widget(cpu_line(snapshot), cpus);
-    frame.render_widget(load_line(snapshot), load);
-    frame.render_widget(doubt_line(snapshot), doubts);
-}
-
-fn draw_progress(frame: &mut Frame, area: Rect, snapshot: &Snapshot) {
-    let [title, bar] = Layout::vertical([Constraint::Length(1), Constraint::Length(1)]).areas(area);
-    let phase = clipped(&snapshot.phase.meta.name, 40, false);
+fn progress_lines(snapshot: &Snapshot, paper: Paper) -> Vec<String> {
     let number = format!("  phase {} of {}: ", snapshot.phase_number + 1, snapshot.phases);
-    let spans = vec![
-        Span::styled(clipped(snapshot.experiment, 40, false), Style::new().add_modifier(Modifier::BOLD)),
-        Span::styled(number, dim()),
-        Span::styled(phase, Style::new().fg(Color::Cyan).add_modifier(Modifier::BOLD)),
-    ];
-    frame.render_widget(Paragraph::new(Line::from(spans)), title);
-    match snapshot.planned.filter(|planned| planned.ns() > 0) {
+    let title = Line::new(paper)
+        .push(&clipped(snapshot.experiment, 40, false), Style::BOLD)
+        .push(&number, Style::DIM)
+        .push(&clipped(&snapshot.phase.meta.name, 40, false), Style::BOLD.color(Style::CYAN));
+    let bar = match snapshot.planned.filter(|planned| planned.ns() > 0) {
         Some(planned) => {
             let share = (snapshot.elapsed.as_secs_f64() / planned.as_secs_f64()).clamp(0.0, 1.0);
             let left = (planned - snapshot.elapsed).max(Nanos::ZERO);
             let seconds = Nanos::from_secs((left.ns() + 999_999_999) / 1_000_000_000);
-            let label = format!("{:.0} %, {} left", share * 100.0, duration(seconds));
-            let gauge = Gauge::default().ratio(share).label(label).use_unicode(true);
-            frame.render_widget(gauge.gauge_style(Style::new().fg(Color::Cyan).bg(Color::DarkGray)), bar);
+            gauge(share, &format!("{:.0} %, {} left", share * 100.0, duration(seconds)), paper)
         }
         None => {
             let text = format!("{} so far; Ctrl-C ends it with full results", duration(snapshot.elapsed));
-            frame.render_widget(Paragraph::new(text), bar);
+            Line::new(paper).push(&text, Style::PLAIN).finish()
         }
-    }
+    };
+    vec![title.finish(), bar]
 }
 
-fn draw_table(frame: &mut Frame, area: Rect, snapshot: &Snapshot) {
-    let columns = Columns::for_width(area.width, longest_name(snapshot));
+/// A bar over the whole width with its label in the middle. What is done stands in reverse, which needs no color.
+fn gauge(share: f64, label: &str, paper: Paper) -> String {
+    let text = format!("{label:^width$}", width = paper.width);
+    let done = (share * paper.width as f64).round() as usize;
+    let split = text.char_indices().nth(done).map_or(text.len(), |(at, _)| at);
+    let (done, left) = text.split_at(split);
+    let line = Line::new(paper).push(done, Style::REVERSE.color(Style::CYAN));
+    line.push(left, Style::PLAIN.color(Style::ON_GRAY)).finish()
+}
+
+/// A blank line, the head, a line a series; nothing that the room has no line for.
+fn table(snapshot: &Snapshot, paper: Paper, room: usize) -> Vec<String> {
+    let columns = Columns::for_width(paper.width, longest_name(snapshot));
     let series = &snapshot.phase.series;
-    // Two lines of the area are the header's.
-    let fitting = usize::from(area.height.saturating_sub(2));
+    let fitting = room.saturating_sub(2);
     let shown = if series.len() <= fitting { series.len() } else { fitting.saturating_sub(1) };
-    let mut rows: Vec<Row> = series.iter().take(shown).map(|series| row(series, &columns)).collect();
+    let mut lines = vec![String::new(), head(&columns, paper)];
+    lines.extend(series.iter().take(shown).map(|series| row(series, &columns, paper)));
     if shown < series.len() {
-        rows.push(Row::new([format!("+ {} more", series.len() - shown)]).style(dim()));
+        let more = format!("+ {} more", series.len() - shown);
+        lines.push(Line::new(paper).push(&more, Style::DIM).finish());
     }
-    let head = Row::new(columns.head()).style(dim()).top_margin(1);
-    frame.render_widget(Table::new(rows, columns.widths()).header(head).column_spacing(1), area);
+    lines.truncate(room);
+    lines
 }
 
 fn longest_name(snapshot: &Snapshot) -> usize {
     snapshot.phase.series.iter().map(|series| width_of(&plain(&series.meta.name))).max().unwrap_or(0)
 }
 
-fn right(text: impl Into<String>, to_the_right: bool) -> Cell<'static> {
-    let line = Line::from(text.into());
-    Cell::from(if to_the_right { line.right_aligned() } else { line })
+fn head(columns: &Columns, paper: Paper) -> String {
+    let (what, figures, scale) = columns.head();
+    let line = Line::new(paper).left(what, columns.name, Style::DIM);
+    let line = figures.iter().fold(line, |line, word| line.right(word, FIGURE + 1, Style::DIM));
+    line.push(" ", Style::PLAIN).push(&scale, Style::DIM).finish()
 }
 
-fn row(series: &SeriesRun, columns: &Columns) -> Row<'static> {
+fn row(series: &SeriesRun, columns: &Columns, paper: Paper) -> String {
     let data = &series.state.data;
     let shown = |latency: Option<Nanos>| latency.map_or("-".to_owned(), micros);
     let p99 = (data.count() >= 1_000).then(|| Nanos(data.whole.value_at_percentile(99.0) as i64));
     let now = series.recent.map(|recent| recent.max);
-    let loss = |n: u64| {
-        let style = if n == 0 { dim() } else { Style::new().fg(Color::Red).add_modifier(Modifier::BOLD) };
-        right(count(n), true).style(style)
-    };
-    let bold = Style::new().add_modifier(Modifier::BOLD);
-    let mut cells = vec![
-        right(clipped_in_the_middle(&series.meta.name, columns.name.into()), false),
-        right(shown(data.min), true),
-        right(shown(now), true),
-        right(data.mean().map_or("-".to_owned(), micros_f64), true),
+    let loss = |n: u64| (count(n), if n == 0 { Style::DIM } else { Style::BOLD.color(Style::RED) });
+    let figures = [
+        Some((shown(data.min), Style::PLAIN)),
+        Some((shown(now), Style::PLAIN)),
+        Some((data.mean().map_or("-".to_owned(), micros_f64), Style::PLAIN)),
+        columns.p99.then(|| (shown(p99), Style::PLAIN)),
+        Some((shown(data.max), Style::BOLD)),
+        columns.overruns.then(|| loss(data.losses.overruns)),
+        columns.lost.then(|| loss(data.losses.dropped)),
     ];
-    cells.extend(columns.p99.then(|| right(shown(p99), true)));
-    cells.push(right(shown(data.max), true).style(bold));
-    cells.extend(columns.overruns.then(|| loss(data.losses.overruns)));
-    cells.extend(columns.lost.then(|| loss(data.losses.dropped)));
-    if columns.bars > 0 {
-        cells.push(Cell::from(bars(series, columns.bars)).style(Style::new().fg(Color::Green)));
-    }
-    Row::new(cells)
+    let name = clipped_in_the_middle(&series.meta.name, columns.name);
+    let line = Line::new(paper).left(&name, columns.name, Style::PLAIN);
+    let figures = figures.into_iter().flatten();
+    let line = figures.fold(line, |line, (text, style)| line.right(&text, FIGURE + 1, style));
+    let bars = bars(series, columns.bars);
+    line.push(" ", Style::PLAIN).push(&bars, Style::PLAIN.color(Style::GREEN)).finish()
 }
 
-/// The load of all CPUs and of each, as small bars.
-fn cpu_line(snapshot: &Snapshot) -> Paragraph<'static> {
-    let Some(load) = snapshot.cpu_load else { return Paragraph::default() };
-    let mut spans = vec![Span::raw(format!("CPU {:>3.0} %  ", load.all.busy * 100.0))];
+/// The load of all CPUs and of each.
+fn cpu_line(snapshot: &Snapshot, paper: Paper) -> String {
+    let mut line = Line::new(paper);
+    let Some(load) = snapshot.cpu_load else { return line.finish() };
+    line = line.push(&format!("CPU {:>3.0} %  ", load.all.busy * 100.0), Style::PLAIN);
     for (cpu, shares) in &load.cpus {
         let color = match shares.busy {
-            busy if busy > 0.9 => Color::Red,
-            busy if busy > 0.5 => Color::Yellow,
-            _ => Color::Green,
+            busy if busy > 0.9 => Style::RED,
+            busy if busy > 0.5 => Style::YELLOW,
+            _ => Style::GREEN,
         };
-        spans.push(Span::styled(format!("#{cpu} "), dim()));
-        spans.push(Span::styled(format!("{:>3.0}%  ", shares.busy * 100.0), Style::new().fg(color)));
+        line = line.push(&format!("#{cpu} "), Style::DIM);
+        line = line.push(&format!("{:>3.0}%  ", shares.busy * 100.0), Style::PLAIN.color(color));
     }
     if load.all.steal >= 0.005 {
         let text = format!("stolen by the hypervisor {:.1} %", load.all.steal * 100.0);
-        spans.push(Span::styled(text, Style::new().fg(Color::Yellow)));
+        line = line.push(&text, Style::PLAIN.color(Style::YELLOW));
     }
-    Paragraph::new(Line::from(spans))
+    line.finish()
 }
 
-fn load_line(snapshot: &Snapshot) -> Paragraph<'static> {
-    let mut spans = vec![Span::styled("loads  ", dim())];
+fn load_line(snapshot: &Snapshot, paper: Paper) -> String {
+    let mut line = Line::new(paper).push("loads  ", Style::DIM);
     for load in snapshot.loads {
-        spans.push(Span::raw(clipped(&load.name, 20, false)));
+        line = line.push(&clipped(&load.name, 20, false), Style::PLAIN);
         if load.starts != 1 {
-            spans.push(Span::styled(format!(" ×{}", count(load.starts)), dim()));
+            line = line.push(&format!(" ×{}", count(load.starts)), Style::DIM);
         }
         if load.failures > 0 {
-            spans.push(Span::styled(format!(" {} failed", count(load.failures)), Style::new().fg(Color::Red)));
+            line = line.push(&format!(" {} failed", count(load.failures)), Style::PLAIN.color(Style::RED));
         }
-        spans.push(Span::raw("  "));
+        line = line.push("  ", Style::PLAIN);
     }
-    Paragraph::new(Line::from(spans))
+    line.finish()
 }
 
-/// What to mind: periods missed and samples lost in all, since their columns may not fit, and doubts.
-fn doubt_line(snapshot: &Snapshot) -> Paragraph<'static> {
+/// What to mind: periods missed and samples lost in all, since their columns may not fit, and warnings.
+fn warning_line(snapshot: &Snapshot, paper: Paper) -> String {
     let sum = |of: fn(&SeriesRun) -> u64| snapshot.phase.series.iter().map(of).sum::<u64>();
     let grave = snapshot.findings.iter().filter(|f| f.severity >= Severity::Warning).count();
     let parts = [
@@ -160,8 +148,8 @@ fn doubt_line(snapshot: &Snapshot) -> Paragraph<'static> {
         (sum(|series| series.state.data.losses.dropped), "sample lost", "samples lost", ""),
         (grave as u64, "warning", "warnings", ", shown at the end"),
     ];
-    let said = parts.iter().filter(|(n, ..)| *n > 0);
-    let said = said.map(|(n, one, many, more)| format!("{} {}{more}", count(*n), if *n == 1 { one } else { many }));
-    let text = said.collect::<Vec<_>>().join("  ");
-    Paragraph::new(text).style(Style::new().fg(Color::Yellow))
+    let parts = parts.iter().filter(|(n, ..)| *n > 0);
+    let parts = parts.map(|(n, one, many, more)| format!("{} {}{more}", count(*n), if *n == 1 { one } else { many }));
+    let text = parts.collect::<Vec<_>>().join("  ");
+    Line::new(paper).push(&text, Style::PLAIN.color(Style::YELLOW)).finish()
 }

@@ -1,0 +1,59 @@
+//! What building punctual takes, and what the program consists of: seconds of CPU and crates from an empty target directory, bytes by
+//! section and by crate.
+
+mod parts;
+
+use crate::{Args, tools};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// A build from nothing: its name here, and the arguments of cargo, as `./x` gives them.
+const BUILDS: [(&str, &[&str]); 2] =
+    [("demo", &["--profile", "quick", "--no-default-features"]), ("release", &["--profile", "release"])];
+
+/// Builds, and takes the program that was given apart. With `--quick` the program that ships is not built once more.
+pub fn measure(args: &Args) -> Result<Value, String> {
+    let builds = BUILDS.iter().filter(|(name, _)| !args.quick || *name == "demo");
+    let builds = builds.map(|(name, arguments)| built(name, arguments)).collect::<Result<Vec<Value>, String>>()?;
+    Ok(json!({ "builds": builds, "program": parts::of(&args.punctual)? }))
+}
+
+fn built(name: &str, arguments: &[&str]) -> Result<Value, String> {
+    let target = tempfile::tempdir().map_err(|why| why.to_string())?;
+    let host = host()?;
+    let before = tools::cpu_of_children()?;
+    let start = Instant::now();
+    let mut command = Command::new("cargo");
+    command.args(["build", "--locked", "--package", "punctual", "--message-format", "json", "--target", &host]);
+    command.args(arguments).env("CARGO_TARGET_DIR", target.path()).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let flags = format!("CARGO_TARGET_{}_RUSTFLAGS", host.to_uppercase().replace('-', "_"));
+    command.env(flags, "-C target-feature=+crt-static -C relocation-model=static");
+    let output = command.output().map_err(|why| format!("cargo: {why}"))?;
+    if !output.status.success() {
+        return Err(format!("the build for {name}: {}", output.status));
+    }
+    let (wall, cpu) = (start.elapsed().as_secs_f64(), tools::cpu_of_children()? - before);
+    let (crates, program) = said_by_cargo(&String::from_utf8_lossy(&output.stdout));
+    let program = program.ok_or("cargo names no program")?;
+    let bytes = std::fs::metadata(&program).map_err(|why| format!("{}: {why}", program.display()))?.len();
+    println!("{name}: {cpu:.0} s of CPU, {wall:.0} s, {crates} crates, {bytes} bytes");
+    Ok(json!({ "name": name, "cpu_seconds": cpu, "wall_seconds": wall, "crates": crates, "bytes": bytes }))
+}
+
+/// How many crates there are, and the program.
+fn said_by_cargo(messages: &str) -> (usize, Option<PathBuf>) {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let made: Vec<Value> = messages.filter(|message| message["reason"] == "compiler-artifact").collect();
+    let crates: std::collections::BTreeSet<&str> = made.iter().filter_map(|one| one["package_id"].as_str()).collect();
+    let program = made.iter().rev().find_map(|one| one["executable"].as_str());
+    (crates.len(), program.map(|path| Path::new(path).to_owned()))
+}
+
+fn host() -> Result<String, String> {
+    let output = Command::new("rustc").arg("-vV").output().map_err(|why| format!("rustc: {why}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or("rustc -vV names no host".to_owned())
+}

@@ -1,0 +1,83 @@
+//! What a program consists of: its sections, and the code and data of each crate by its symbols.
+
+use elf::ElfBytes;
+use elf::endian::AnyEndian;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The largest of each, in order.
+const SHOWN: usize = 25;
+
+pub fn of(program: &Path) -> Result<Value, String> {
+    let bytes = std::fs::read(program).map_err(|why| format!("{}: {why}", program.display()))?;
+    let file = ElfBytes::<AnyEndian>::minimal_parse(&bytes).map_err(|why| format!("{}: {why}", program.display()))?;
+    let sections = sections(&file).map_err(|why| why.to_string())?;
+    let crates = crates(&file).map_err(|why| why.to_string())?;
+    Ok(json!({ "bytes": bytes.len(), "sections": largest(sections), "crates": largest(crates) }))
+}
+
+fn largest(parts: BTreeMap<String, u64>) -> Vec<Value> {
+    let mut parts: Vec<(String, u64)> = parts.into_iter().collect();
+    parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+    parts.truncate(SHOWN);
+    parts.into_iter().map(|(name, bytes)| json!({ "name": name, "bytes": bytes })).collect()
+}
+
+/// Sections that take room in the file.
+fn sections(file: &ElfBytes<AnyEndian>) -> Result<BTreeMap<String, u64>, elf::ParseError> {
+    let (headers, names) = file.section_headers_with_strtab()?;
+    let (Some(headers), Some(names)) = (headers, names) else { return Ok(BTreeMap::new()) };
+    let mut sizes = BTreeMap::new();
+    for header in headers.iter().filter(|header| header.sh_type != elf::abi::SHT_NOBITS) {
+        *sizes.entry(names.get(header.sh_name as usize)?.to_owned()).or_default() += header.sh_size;
+    }
+    Ok(sizes)
+}
+
+/// Code and data that have symbols, by the crate that the symbol's name begins with: of a generic function, the crate that wrote it.
+fn crates(file: &ElfBytes<AnyEndian>) -> Result<BTreeMap<String, u64>, elf::ParseError> {
+    let mut sizes = BTreeMap::new();
+    let Some((symbols, names)) = file.symbol_table()? else { return Ok(sizes) };
+    for symbol in symbols.iter().filter(|symbol| symbol.st_size > 0 && symbol.st_shndx != elf::abi::SHN_UNDEF) {
+        let name = names.get(symbol.st_name as usize)?;
+        *sizes.entry(crate_of(name)).or_default() += symbol.st_size;
+    }
+    Ok(sizes)
+}
+
+/// `<alloc::vec::Vec<T> as core::fmt::Debug>::fmt` is alloc's.
+fn crate_of(symbol: &str) -> String {
+    let Ok(name) = rustc_demangle::try_demangle(symbol) else { return "C and compiler".to_owned() };
+    let name = name.to_string();
+    let path = name.trim_start_matches(['<', '&', '*', '[', '(']);
+    let path = ["mut ", "dyn ", "const "].iter().fold(path, |path, word| path.trim_start_matches(word));
+    let end = path.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(path.len());
+    path[..end].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_are_of_the_crate_that_wrote_them() {
+        assert_eq!(crate_of("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE"), "core");
+        assert_eq!(crate_of("_RNvCs1234_7mycrate3foo"), "mycrate");
+        assert_eq!(crate_of("memcpy"), "C and compiler");
+        // <alloc::vec::Vec<T> as core::fmt::Debug>::fmt
+        let implementation =
+            "_ZN65_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..fmt..Debug$GT$3fmt17h0123456789abcdefE";
+        assert_eq!(crate_of(implementation), "alloc");
+    }
+
+    #[test]
+    fn a_program_has_sections_and_crates() {
+        let own = std::env::current_exe().unwrap();
+        let parts = of(&own).unwrap();
+        let names =
+            |key: &str| parts[key].as_array().unwrap().iter().map(|one| one["name"].clone()).collect::<Vec<_>>();
+        assert!(names("sections").contains(&".text".into()), "{parts}");
+        assert!(names("crates").contains(&"core".into()), "{parts}");
+    }
+}

@@ -1,0 +1,92 @@
+//! `punctual demo`: the first answer about this machine, from the program alone.
+
+pub mod load;
+
+use super::run::{self, Common};
+use crate::conduct::request::{Asked, find_program, shown};
+use crate::exit::{Ending, Failure};
+use crate::output;
+use punctual_host::task::memory;
+use std::path::{Path, PathBuf};
+
+const EXPERIMENT: &str = include_str!("../../../../examples/quickstart.toml");
+/// What stands for each load of the experiment where stress-ng is missing.
+const OWN_LOADS: [(&str, &str); 5] = [
+    ("stress-ng --cpu 2 --quiet", "compute"),
+    ("stress-ng --vm 1 --vm-bytes 64M --quiet", "memory"),
+    ("stress-ng --fork 1 --quiet", "processes"),
+    ("stress-ng --pipe 1 --quiet", "messages"),
+    ("stress-ng --timer 1 --timer-freq 10000 --quiet", "timers"),
+];
+
+/// Measure this machine for 20 s, idle and then loaded, and write a report
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  punctual demo\n  punctual demo --report machine.html\n  punctual demo --explain\n\n\
+                        It runs examples/quickstart.toml, which is a part of the program. The loads are of stress-ng; where that is \
+                        not installed, simpler ones of punctual's own.\n\nExit codes: as of punctual run."
+)]
+pub struct Args {
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Runs the experiment, writes the page, says what one can do next.
+pub fn run(args: Args) -> Ending {
+    memory::release_setup();
+    let mut common = args.common;
+    // A target has programs of its own.
+    let own_loads = common.target.is_none() && find_program("stress-ng").is_err();
+    let text = if own_loads { with_own_loads()? } else { EXPERIMENT.to_owned() };
+    if own_loads {
+        eprintln!("stress-ng is not installed: punctual's own loads, which are simpler, take its place");
+    }
+    let asked = Asked::of_text(Path::new("quickstart.toml"), text.into_bytes(), &common);
+    let bundle = common.output.get_or_insert_with(|| PathBuf::from(format!("punctual-demo-{}", asked.stamp)));
+    let page = common.report.get_or_insert_with(|| page_beside(bundle)).clone();
+    let exit = run::measured(&common, &asked)?;
+    if !common.plan && !common.json {
+        output::print(&format!(
+            "page    {}\n\nnext: punctual new writes an experiment of your own; punctual check says whether this system is ready\n",
+            shown(&page)
+        ))?;
+    }
+    Ok(exit)
+}
+
+/// `DIR.html` beside `DIR`.
+fn page_beside(bundle: &Path) -> PathBuf {
+    let mut name = bundle.file_name().unwrap_or_default().to_owned();
+    name.push(".html");
+    bundle.with_file_name(name)
+}
+
+/// The experiment with this program in the place of stress-ng.
+fn with_own_loads() -> Result<String, Failure> {
+    let program = std::env::current_exe().map_err(|why| Failure::failed(format!("cannot find this program: {why}")))?;
+    let program = shell_words::quote(&program.to_string_lossy()).into_owned();
+    Ok(OWN_LOADS.iter().fold(EXPERIMENT.to_owned(), |text, (command, own)| {
+        let own = format!("{program} {} {own}", load::ARGUMENT);
+        text.replace(&punctual_plan::text::quoted(command), &punctual_plan::text::quoted(&own))
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_load_of_the_experiment_has_one_that_stands_for_it() {
+        let text = with_own_loads().unwrap();
+        assert!(!text.contains("\"stress-ng"), "{text}");
+        for (_, own) in OWN_LOADS {
+            assert!(text.contains(&format!(" {} {own}\"", load::ARGUMENT)), "{own}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_page_lies_beside_the_bundle() {
+        assert_eq!(page_beside(Path::new("results/one")), Path::new("results/one.html"));
+        assert_eq!(page_beside(Path::new("results/v1.2/")), Path::new("results/v1.2.html"));
+    }
+}

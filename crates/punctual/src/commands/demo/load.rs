@@ -1,0 +1,82 @@
+//! The demo's loads where stress-ng is missing: this program again, under another name, with nothing of the rest in it. They end as all
+//! loads do, by the guard.
+
+use std::hint::black_box;
+use std::io::{self, Read, Write};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+/// The first argument of the program that is a load.
+pub const ARGUMENT: &str = "demo-load";
+/// A process that ends at once, for the load that starts processes.
+const NOTHING: &str = "nothing";
+
+const MEMORY: usize = 64 << 20;
+const PAGE: usize = 4096;
+const PERIOD: Duration = Duration::from_micros(100);
+
+/// Works for ever, at what the word says.
+pub fn serve(word: &str) -> ExitCode {
+    let worked = match word {
+        "compute" => compute(),
+        "memory" => touch_memory(),
+        "processes" => start_processes(),
+        "messages" => send_messages(),
+        "timers" => loop {
+            std::thread::sleep(PERIOD);
+        },
+        NOTHING => return ExitCode::SUCCESS,
+        _ => return ExitCode::from(2),
+    };
+    let Err(why) = worked;
+    eprintln!("{ARGUMENT} {word}: {why}");
+    ExitCode::FAILURE
+}
+
+/// A load ends by itself only where it cannot go on.
+type Endless = Result<std::convert::Infallible, io::Error>;
+
+/// Two CPUs.
+fn compute() -> Endless {
+    let work = || {
+        let mut number = 1.0_f64;
+        loop {
+            number = black_box((number + 2.0).sqrt());
+        }
+    };
+    std::thread::Builder::new().spawn(work)?;
+    work()
+}
+
+/// Memory is asked for, each page touched, and given back.
+fn touch_memory() -> Endless {
+    loop {
+        let mut memory = vec![0_u8; MEMORY];
+        memory.iter_mut().step_by(PAGE).for_each(|byte| *byte = 1);
+        black_box(&memory);
+    }
+}
+
+fn start_processes() -> Endless {
+    let program = std::env::current_exe()?;
+    loop {
+        Command::new(&program).args([ARGUMENT, NOTHING]).stdin(Stdio::null()).status()?;
+    }
+}
+
+/// A byte there and back, between two threads.
+fn send_messages() -> Endless {
+    let (mut asked, mut ask) = io::pipe()?;
+    let (mut answered, mut answer) = io::pipe()?;
+    std::thread::Builder::new().spawn(move || -> io::Result<()> {
+        let mut byte = [0];
+        loop {
+            asked.read_exact(&mut byte)?;
+            answer.write_all(&byte)?;
+        }
+    })?;
+    loop {
+        ask.write_all(&[0])?;
+        answered.read_exact(&mut [0])?;
+    }
+}

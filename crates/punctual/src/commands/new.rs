@@ -1,0 +1,129 @@
+//! `punctual new`: an experiment to begin with, in which every key of its measure stands with the value that it has anyway.
+
+use super::measure;
+use crate::conduct::request::{Asked, find_program, shown};
+use crate::exit::{Ending, Exit, Failure};
+use crate::output;
+use punctual_plan::text::quoted;
+use punctual_plan::{Word, WorkloadKind};
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// Write an experiment file to begin with
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  punctual new\n  punctual new disk.toml --kind storage\n  punctual new --require \"max < 100us\"\n  \
+                        punctual new - | less\n\nNo file is overwritten. Every key is described in punctual-experiment(5); the kinds \
+                        are those of `punctual measure --help`."
+)]
+pub struct Args {
+    /// The file to write, which must not exist; `-` is standard output
+    #[arg(default_value = "experiment.toml")]
+    file: PathBuf,
+    /// What to measure
+    #[arg(long, short, value_name = "KIND", default_value = "timer", value_parser = measure::kind)]
+    kind: WorkloadKind,
+    /// The CPUs to measure on: a list like 0-2,4, or all
+    #[arg(long, value_name = "CPUS")]
+    cpus: Option<String>,
+    /// How long each phase lasts
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    duration: String,
+    /// A requirement on every series, such as "p99 < 10us"; may be given several times
+    #[arg(long, value_name = "REQUIREMENT")]
+    require: Vec<String>,
+}
+
+/// What is said beside a key, in whichever measure it stands.
+const REMARKS: [(&str, &str); 9] = [
+    ("name", "of the series, and of the files in the bundle"),
+    ("cpus", "a list like \"0-2,4\", or \"all\""),
+    ("threads", "how many, or \"per-cpu\""),
+    ("policy", "\"fifo\", \"rr\", \"deadline\", \"other\", \"batch\", \"idle\""),
+    ("priority", "1 to 99"),
+    ("period", "from one wake-up to the next"),
+    ("histogram", "exact up to its range; percentiles are exact beyond it too, to three digits"),
+    ("stop_above", "ends the run at a latency above it"),
+    ("samples", "ends the measure after so many"),
+];
+
+/// Writes the file.
+pub fn run(args: Args) -> Ending {
+    let text = experiment(&args)?;
+    if args.file == Path::new("-") {
+        output::print(&text)?;
+        return Ok(Exit::Done);
+    }
+    let file = OpenOptions::new().write(true).create_new(true).open(&args.file);
+    let mut file = file.map_err(|why| match why.kind() {
+        ErrorKind::AlreadyExists => {
+            Failure::refused(format!("{} is there already, and stays as it is", shown(&args.file)))
+        }
+        _ => Failure::refused(format!("cannot write {}: {why}", shown(&args.file))),
+    })?;
+    let written = file.write_all(text.as_bytes());
+    written.map_err(|why| Failure::failed(format!("cannot write {}: {why}", shown(&args.file))))?;
+    let name = shell_words::quote(&shown(&args.file)).into_owned();
+    output::print(&format!("{name}\n\nnext: punctual run --plan {name}\n      punctual run {name}\n"))?;
+    Ok(Exit::Done)
+}
+
+fn experiment(args: &Args) -> Result<String, Failure> {
+    let set = set_keys(args);
+    let kind = args.kind.word();
+    let title = WorkloadKind::titles().find(|(word, _)| *word == kind).map_or("", |(_, title)| title);
+    let mut text = format!(
+        "# {kind}: {title}.\n#\n#     punctual run --plan FILE    shows everything resolved, and starts nothing\n#     punctual run FILE           \
+         measures, shows figures, leaves a bundle\n#     punctual report BUNDLE      makes a page of it\n#\n# A key behind a # has that \
+         value anyway: take the # away to change it. Every key is described in punctual-experiment(5).\n\n[[measure]]\n{set}"
+    );
+    if args.require.is_empty() {
+        text += "# What must hold; exit code 3 where it does not.\n# require = [\"max < 100us\", \"p99.9 < 60us\"]\n";
+    }
+    text += &defaults(&set, &args.duration)?;
+    Ok(text + &loads_and_phases(&args.duration))
+}
+
+/// The keys of the measure that are decided.
+fn set_keys(args: &Args) -> String {
+    let mut text = format!("kind = {}\n", quoted(args.kind.word()));
+    text.extend(args.cpus.as_ref().map(|cpus| format!("cpus = {}\n", quoted(cpus))));
+    if !args.require.is_empty() {
+        let list: Vec<String> = args.require.iter().map(|one| quoted(one)).collect();
+        text += &format!("require = [{}]\n", list.join(", "));
+    }
+    text
+}
+
+/// All other keys of the measure as this system resolves them, each behind a #. What is wrong with those that are set ends it.
+fn defaults(set: &str, duration: &str) -> Result<String, Failure> {
+    let measure = format!("[[measure]]\n{set}\n[[phase]]\nduration = {}\n", quoted(duration));
+    let (_, plan) = Asked::of_plain_text(Path::new("experiment.toml"), measure.into_bytes()).resolve()?;
+    let resolved = plan.to_toml();
+    let keys = resolved.lines().skip_while(|line| *line != "[[measure]]").skip(1);
+    let is_set = |line: &&str| set.lines().any(|own| own.split(" = ").next() == line.split(" = ").next());
+    let lines = keys.take_while(|line| line.contains(" = ")).filter(|line| !is_set(line));
+    Ok(lines.map(|line| format!("# {}\n", remarked(line))).collect())
+}
+
+fn remarked(line: &str) -> String {
+    let remark = REMARKS.iter().find(|(key, _)| line.split(" = ").next() == Some(key));
+    remark.map_or_else(|| line.to_owned(), |(_, remark)| format!("{line:<30} # {remark}"))
+}
+
+/// An idle phase and a loaded one; without stress-ng the load is there to be filled in.
+fn loads_and_phases(duration: &str) -> String {
+    let duration = quoted(duration);
+    let idle = format!("\n[[phase]]\nname = \"idle\"\nduration = {duration}\n");
+    let load = "\n[[load]]\nname = \"compute\"\ncommand = \"stress-ng --cpu 2 --quiet\"\n";
+    let loaded = format!("\n[[phase]]\nname = \"loaded\"\nduration = {duration}\nloads = [\"compute\"]\n");
+    match find_program("stress-ng") {
+        Ok(_) => format!("\n# A load begins and ends with the phases that name it.{load}{idle}{loaded}"),
+        Err(_) => {
+            let off = |text: &str| text.trim_start().lines().map(|line| format!("# {line}\n")).collect::<String>();
+            let why = "# stress-ng is not installed. With it, or with any other program that loads the system:\n#\n";
+            format!("{idle}\n{why}{}#\n{}", off(load), off(&loaded))
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The part of JUnit XML that verdicts need, as CI systems read it (the schema of Jenkins' xUnit plugin, junit-10.xsd).
+
+use crate::format::plain;
+use std::io::{self, Write};
+
+/// Everything: suites of cases.
+pub struct Report {
+    name: String,
+    suites: Vec<TestSuite>,
+}
+
+/// Cases that belong together.
+pub struct TestSuite {
+    name: String,
+    /// What else is to be known of it.
+    pub properties: Vec<Property>,
+    cases: Vec<TestCase>,
+}
+
+/// A name and its value.
+pub struct Property {
+    name: String,
+    value: String,
+}
+
+/// One verdict.
+pub struct TestCase {
+    name: String,
+    classname: Option<String>,
+    status: TestCaseStatus,
+}
+
+/// How it came out.
+pub struct TestCaseStatus {
+    kind: Option<NonSuccessKind>,
+    word: String,
+    message: String,
+}
+
+/// What is no success.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum NonSuccessKind {
+    /// What was tested is not so.
+    Failure,
+    /// It could not be tested.
+    Error,
+}
+
+impl Report {
+    pub fn new(name: &str) -> Report {
+        Report { name: name.to_owned(), suites: Vec::new() }
+    }
+
+    pub fn add_test_suite(&mut self, suite: TestSuite) {
+        self.suites.push(suite);
+    }
+
+    /// Writes the document.
+    pub fn serialize(&self, out: &mut dyn Write) -> io::Result<()> {
+        let counts = counts(self.suites.iter().flat_map(|suite| &suite.cases));
+        writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
+        writeln!(out, "<testsuites name=\"{}\" {counts}>", attribute(&self.name))?;
+        self.suites.iter().try_for_each(|suite| suite.serialize(out))?;
+        writeln!(out, "</testsuites>")
+    }
+}
+
+impl TestSuite {
+    pub fn new(name: &str) -> TestSuite {
+        TestSuite { name: name.to_owned(), properties: Vec::new(), cases: Vec::new() }
+    }
+
+    pub fn add_test_case(&mut self, case: TestCase) {
+        self.cases.push(case);
+    }
+
+    pub fn add_test_cases(&mut self, cases: impl IntoIterator<Item = TestCase>) {
+        self.cases.extend(cases);
+    }
+
+    fn serialize(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "    <testsuite name=\"{}\" {}>", attribute(&self.name), counts(&self.cases))?;
+        if !self.properties.is_empty() {
+            writeln!(out, "        <properties>")?;
+            for Property { name, value } in &self.properties {
+                let (name, value) = (attribute(name), attribute(value));
+                writeln!(out, "            <property name=\"{name}\" value=\"{value}\"/>")?;
+            }
+            writeln!(out, "        </properties>")?;
+        }
+        self.cases.iter().try_for_each(|case| case.serialize(out))?;
+        writeln!(out, "    </testsuite>")
+    }
+}
+
+impl Property {
+    pub fn new(name: &str, value: &str) -> Property {
+        Property { name: name.to_owned(), value: value.to_owned() }
+    }
+}
+
+impl TestCase {
+    pub fn new(name: &str, status: TestCaseStatus) -> TestCase {
+        TestCase { name: name.to_owned(), classname: None, status }
+    }
+
+    pub fn set_classname(&mut self, name: impl Into<String>) {
+        self.classname = Some(name.into());
+    }
+
+    fn serialize(&self, out: &mut dyn Write) -> io::Result<()> {
+        write!(out, "        <testcase name=\"{}\"", attribute(&self.name))?;
+        if let Some(name) = &self.classname {
+            write!(out, " classname=\"{}\"", attribute(name))?;
+        }
+        let TestCaseStatus { kind, word, message } = &self.status;
+        let Some(kind) = kind else { return writeln!(out, "/>") };
+        let tag = if *kind == NonSuccessKind::Failure { "failure" } else { "error" };
+        let (word, message) = (attribute(word), attribute(message));
+        writeln!(out, ">\n            <{tag} message=\"{message}\" type=\"{word}\"/>\n        </testcase>")
+    }
+}
+
+impl TestCaseStatus {
+    pub fn success() -> TestCaseStatus {
+        TestCaseStatus { kind: None, word: String::new(), message: String::new() }
+    }
+
+    /// With a word for programs and a sentence for people.
+    pub fn non_success(kind: NonSuccessKind, word: &str, message: &str) -> TestCaseStatus {
+        TestCaseStatus { kind: Some(kind), word: word.to_owned(), message: message.to_owned() }
+    }
+}
+
+fn counts<'c>(cases: impl IntoIterator<Item = &'c TestCase>) -> String {
+    let (mut tests, mut failures, mut errors) = (0, 0, 0);
+    for case in cases {
+        tests += 1;
+        failures += u64::from(case.status.kind == Some(NonSuccessKind::Failure));
+        errors += u64::from(case.status.kind == Some(NonSuccessKind::Error));
+    }
+    format!("tests=\"{tests}\" skipped=\"0\" errors=\"{errors}\" failures=\"{failures}\"")
+}
+
+/// Text within double quotes. `plain` escapes control characters, most of which XML 1.0 cannot hold in any way (section 2.2); the same
+/// is true of U+FFFE and U+FFFF.
+fn attribute(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in plain(text).chars() {
+        match c {
+            '&' => escaped += "&amp;",
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '"' => escaped += "&quot;",
+            '\'' => escaped += "&apos;",
+            '\u{fffe}' | '\u{ffff}' => escaped.extend(c.escape_unicode()),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_others_cannot_end_an_attribute_and_are_always_xml() {
+        let hostile = "<a href=\"x\">&'\u{0}\u{1b}[2J\u{ffff}\n";
+        assert_eq!(attribute(hostile), "&lt;a href=&quot;x&quot;&gt;&amp;&apos;\\u{0}\\u{1b}[2J\\u{ffff}\\n");
+    }
+
+    #[test]
+    fn counts_are_of_each_suite_and_of_all() {
+        let case = |kind: Option<NonSuccessKind>| {
+            let status =
+                kind.map_or_else(TestCaseStatus::success, |kind| TestCaseStatus::non_success(kind, "word", "why"));
+            TestCase::new("case", status)
+        };
+        let mut report = Report::new("all");
+        for kinds in [[None, Some(NonSuccessKind::Failure)], [Some(NonSuccessKind::Error), None]] {
+            let mut suite = TestSuite::new("some");
+            suite.add_test_cases(kinds.map(case));
+            report.add_test_suite(suite);
+        }
+        let mut xml = Vec::new();
+        report.serialize(&mut xml).unwrap();
+        let xml = String::from_utf8(xml).unwrap();
+        assert!(
+            xml.contains("<testsuites name=\"all\" tests=\"4\" skipped=\"0\" errors=\"1\" failures=\"1\">"),
+            "{xml}"
+        );
+        assert!(
+            xml.contains("<testsuite name=\"some\" tests=\"2\" skipped=\"0\" errors=\"0\" failures=\"1\">"),
+            "{xml}"
+        );
+        assert!(xml.contains("<error message=\"why\" type=\"word\"/>"), "{xml}");
+    }
+}
