@@ -4,9 +4,15 @@
 //! before anything is written.
 
 mod cmdline;
-mod histogram;
+mod hwlatdetect;
 mod json;
+mod numbers;
+mod oslat;
+mod pairs;
 mod recorded;
+mod rtla;
+mod threads;
+mod tool;
 mod write;
 
 use crate::summary::Summary;
@@ -14,54 +20,19 @@ use crate::{Bundle, BundleError};
 use recorded::Recorded;
 use std::io::{self, Read};
 use std::path::Path;
+pub use tool::Tool;
 
 /// The largest file that is read: 256 MiB.
 pub const MAX_INPUT: u64 = 1 << 28;
-
-/// A format that can be imported.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ImportFormat {
-    /// The file of cyclictest's `--json`.
-    CyclictestJson,
-    /// The output of cyclictest's `-h`, `-H` or `--histfile`.
-    CyclictestHistogram,
-}
-
-impl ImportFormat {
-    /// Every format.
-    pub const ALL: [ImportFormat; 2] = [ImportFormat::CyclictestJson, ImportFormat::CyclictestHistogram];
-
-    /// The word for it on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            ImportFormat::CyclictestJson => "cyclictest-json",
-            ImportFormat::CyclictestHistogram => "cyclictest-histogram",
-        }
-    }
-
-    /// The format with this name.
-    pub fn from_name(name: &str) -> Option<ImportFormat> {
-        ImportFormat::ALL.into_iter().find(|format| format.name() == name)
-    }
-
-    /// The format that a text looks like: JSON begins with a brace.
-    fn detect(text: &str) -> ImportFormat {
-        if text.trim_start().starts_with('{') {
-            ImportFormat::CyclictestJson
-        } else {
-            ImportFormat::CyclictestHistogram
-        }
-    }
-}
 
 /// How to import.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
     /// The name of the experiment; usually the file's.
     pub name: String,
-    /// The format; recognised from the text where it is not given.
-    pub format: Option<ImportFormat>,
-    /// Whether a histogram text is in ns (cyclictest's `-N`): the text itself does not say, JSON does.
+    /// What wrote it; recognised by content where it is not given. Most text of ptsematest, svsematest and sigwaittest looks the same.
+    pub from: Option<Tool>,
+    /// Whether a text of cyclictest is in ns (its `-N`): the text itself does not say, JSON does.
     pub nanoseconds: bool,
 }
 
@@ -75,21 +46,24 @@ pub enum ImportError {
     #[error("the input is larger than {} MiB: no tool writes such a file", MAX_INPUT >> 20)]
     TooLarge,
     /// The input is not what it should be.
-    #[error("line {line}: {why} (read as {}; another format is chosen with --format)", format.name())]
+    #[error("line {line}: {why} (read as {what})")]
     Malformed {
         /// What it was read as.
-        format: ImportFormat,
+        what: &'static str,
         /// Where, from 1.
         line: usize,
         /// What is wrong.
         why: String,
     },
+    /// Nothing in it says what wrote it.
+    #[error("{0}")]
+    Unrecognized(String),
     /// The bundle cannot be written.
     #[error(transparent)]
     Bundle(#[from] BundleError),
 }
 
-/// What is wrong with an input, and in which line; the format is added by [`parse`].
+/// What is wrong with an input, and in which line; what it was read as is added by [`parse`].
 #[derive(Debug, PartialEq, Eq)]
 struct Malformed {
     line: usize,
@@ -119,25 +93,112 @@ pub fn import(
 
 /// Reads and checks an input without writing anything.
 pub fn check(bytes: &[u8], options: &ImportOptions) -> Result<(), ImportError> {
-    parse(bytes, options).map(|recorded| recorded.threads.iter().for_each(|thread| drop(thread.data(recorded.unit))))
+    let recorded = parse(bytes, options)?;
+    recorded.threads.iter().for_each(|thread| drop(thread.data(recorded.unit, recorded.step)));
+    Ok(())
+}
+
+/// What a text is, which its content or the user says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Input {
+    Json(Option<Tool>),
+    Threads(Tool, threads::Layout),
+    Pairs(Tool),
+    Oslat,
+    Hwlatdetect,
+    Rtla(Tool),
 }
 
 fn parse(bytes: &[u8], options: &ImportOptions) -> Result<Recorded, ImportError> {
     if bytes.len() as u64 > MAX_INPUT {
         return Err(ImportError::TooLarge);
     }
-    let text = std::str::from_utf8(bytes);
-    let format = options.format.unwrap_or(text.map_or(ImportFormat::CyclictestHistogram, ImportFormat::detect));
-    let malformed = |Malformed { line, why }| ImportError::Malformed { format, line, why };
-    let text = text.map_err(|error| {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
         let line = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
-        malformed(Malformed::at(line, "the text is not UTF-8"))
+        ImportError::Malformed { what: "text", line, why: "it is not UTF-8".into() }
     })?;
-    match format {
-        ImportFormat::CyclictestJson => json::parse(text),
-        ImportFormat::CyclictestHistogram => histogram::parse(text, options.nanoseconds),
+    let input = recognize(text, options.from).map_err(ImportError::Unrecognized)?;
+    let recorded = match input {
+        Input::Json(from) => json::parse(text, from),
+        Input::Threads(tool, layout) => threads::parse(text, tool, layout, options.nanoseconds),
+        Input::Pairs(tool) => pairs::parse(text, tool),
+        Input::Oslat => oslat::parse(text),
+        Input::Hwlatdetect => hwlatdetect::parse(text),
+        Input::Rtla(tool) => rtla::parse(text, tool),
+    };
+    let checked = recorded.and_then(|recorded| recorded.check_size().map(|()| recorded));
+    checked.map_err(|Malformed { line, why }| ImportError::Malformed { what: input.name(), line, why })
+}
+
+/// What the text is; an error is a whole sentence.
+fn recognize(text: &str, from: Option<Tool>) -> Result<Input, String> {
+    if text.trim_start().starts_with('{') {
+        return Ok(Input::Json(from));
     }
-    .map_err(malformed)
+    let found = if let Some(tool) = rtla::recognize(text) {
+        Input::Rtla(tool)
+    } else if oslat::recognize(text) {
+        Input::Oslat
+    } else if hwlatdetect::recognize(text) {
+        Input::Hwlatdetect
+    } else if let Some((tool, layout)) = threads::recognize(text) {
+        Input::Threads(tool, layout)
+    } else if let Some(pairs) = pairs::recognize(text) {
+        match (pairs, from) {
+            (pairs::Recognized::Pmqtest, _) => Input::Pairs(Tool::Pmqtest),
+            (pairs::Recognized::Ambiguous, Some(tool)) if tool.is_pairs() => Input::Pairs(tool),
+            (pairs::Recognized::Ambiguous, _) => {
+                return Err("ptsematest, svsematest and sigwaittest print the same: name the tool with --from".into());
+            }
+        }
+    } else if rtla::is_top(text) {
+        return Err(
+            "rtla's `top` shows no distribution: run `rtla timerlat hist` or `rtla osnoise hist` and import that"
+                .into(),
+        );
+    } else {
+        let known = tool::all_names();
+        return Err(format!("this is not the output of a tool that can be imported ({known})"));
+    };
+    match (found, from) {
+        // Old versions leave out what tells these three apart.
+        (Input::Threads(_, layout), Some(from))
+            if layout != threads::Layout::Histogram
+                && matches!(from, Tool::Cyclictest | Tool::Cyclicdeadline | Tool::Signaltest) =>
+        {
+            Ok(Input::Threads(from, layout))
+        }
+        (found, Some(from)) if from != found.tool() => {
+            Err(format!("this is the output of {}, not of {}", found.tool().name(), from.name()))
+        }
+        (found, _) => Ok(found),
+    }
+}
+
+impl Input {
+    /// What wrote it.
+    fn tool(self) -> Tool {
+        match self {
+            Input::Json(from) => from.unwrap_or(Tool::Cyclictest),
+            Input::Threads(tool, _) | Input::Pairs(tool) | Input::Rtla(tool) => tool,
+            Input::Oslat => Tool::Oslat,
+            Input::Hwlatdetect => Tool::Hwlatdetect,
+        }
+    }
+
+    /// What it is, for an error.
+    fn name(self) -> &'static str {
+        match self {
+            Input::Json(_) => "JSON of rt-tests",
+            Input::Threads(_, threads::Layout::Histogram) => "cyclictest's histogram text",
+            Input::Threads(_, threads::Layout::Values) => "values of `-v`",
+            Input::Threads(_, threads::Layout::Status) => "status lines of cyclictest, cyclicdeadline or signaltest",
+            Input::Pairs(_) => "text of ptsematest and its like",
+            Input::Oslat => "text of oslat",
+            Input::Hwlatdetect => "text of hwlatdetect",
+            Input::Rtla(_) => "histogram of rtla",
+        }
+    }
 }
 
 #[cfg(test)]

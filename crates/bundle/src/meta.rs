@@ -101,6 +101,8 @@ pub const UNKNOWN_SCHEDULING: &str = "unknown";
 /// The key in [`SeriesMeta::details`] of an import whose source does not tell overruns and losses: the zeros of its state mean
 /// nothing.
 pub const UNTOLD_LOSSES: &str = "overruns_and_losses";
+/// The key in [`SeriesMeta::details`] of an import that holds the step of its figures: no two latencies that differ by less are told apart.
+pub const SOURCE_RESOLUTION: &str = "resolution_of_the_source";
 
 impl SeriesMeta {
     /// Whether the scheduling is what was asked for: real-time, or time-sharing when that was asked (see [`ASKED_SCHEDULING`]).

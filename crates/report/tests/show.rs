@@ -230,12 +230,10 @@ fn an_import() {
                imported/thread 1: 11 of 1000 samples from 60 us on, the largest 11.54 ms
                → set histogram.range (cyclictest: -h) to at least 10873us to see them in it (for the
                  first; the figures of the others differ)
-      advice   latencies come in coarse steps: the clock, or the tool that wrote the figures, resolves
-               no less
-               imported/thread 0: no two different latencies are closer than 992 ns
-               imported/thread 1: no two different latencies are closer than 992 ns
-               → take no figure for more exact than one such step; see clock_getres(2) and the
-                 current_clocksource
+      advice   the tool that wrote the figures resolves no less
+               imported/thread 0: its latencies are whole multiples of 1 us
+               imported/thread 1: its latencies are whole multiples of 1 us
+               → take no figure for more exact than one such step
       note     these figures were imported: single samples, standard deviation, overruns and losses are
                not known
                run: cyclictest --json; latencies are cut down to whole 1us

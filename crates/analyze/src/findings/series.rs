@@ -2,6 +2,7 @@
 
 use crate::{Distribution, percentiles};
 use punctual_bundle::SeriesMeta;
+use punctual_bundle::meta::SOURCE_RESOLUTION;
 use punctual_bundle::state::State;
 use punctual_bundle::summary::SeriesSummary;
 use punctual_core::series::HDR_MAX;
@@ -202,7 +203,7 @@ impl About<'_> {
                 Severity::Warning,
                 "the source tells only minimum, mean and maximum: there are no percentiles and no histogram",
             )
-            .remedy("run the tool with its histogram switched on (cyclictest: -h)")
+            .remedy("run the tool with its histogram switched on, where it has one (cyclictest: -h)")
         })
     }
 
@@ -237,7 +238,17 @@ impl About<'_> {
         })
     }
 
+    /// Whoever wrote the figures of an import knows their step; of samples it shows in the gaps between them.
     fn coarse(&self) -> Option<Finding> {
+        if let Some(step) = self.meta.details.get(SOURCE_RESOLUTION) {
+            let step = step.parse().ok().filter(|step: &Nanos| *step >= COARSE && self.summary.count > 0)?;
+            let message = "the tool that wrote the figures resolves no less";
+            let found = self.finding("coarse-resolution", Severity::Advice, message);
+            let remedy = "take no figure for more exact than one such step";
+            return Some(
+                found.evidence(format!("its latencies are whole multiples of {}", step.readable())).remedy(remedy),
+            );
+        }
         let step = Distribution::of(&self.state.data).step().filter(|step| *step >= COARSE)?;
         let message = "latencies come in coarse steps: the clock, or the tool that wrote the figures, resolves no less";
         let found = self.finding("coarse-resolution", Severity::Advice, message);

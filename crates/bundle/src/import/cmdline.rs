@@ -1,64 +1,121 @@
-//! What cyclictest's command line tells of its threads. The line is the arguments joined by spaces, without any quoting.
+//! What a tool's command line says of its threads. The line is the arguments joined by spaces, without any quoting.
 
+use super::tool::Tool;
 use punctual_core::Clock;
 
 /// What was found; `None` where the option is not there.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// `-p`, `--priority`
+    /// `-p`, `--priority`, `--prio`; oslat's `-f`, `--rtprio`.
     pub priority: Option<u8>,
     /// `--policy`
     pub policy: Option<String>,
     /// `-c`, `--clock`
     pub clock: Option<Clock>,
-    /// `-h`, `-H`, `--histogram`, `--histofall`: the number of bins.
+    /// `-h`, `-H`, `--histogram`, `--histofall`: the number of bins; oslat's `-b`, `--bucket-size`.
     pub range: Option<u64>,
+    /// `-b`, `--breaktrace`: the latency above which the run ends, in the unit of the figures.
+    pub breaktrace: Option<u64>,
+    /// oslat's `-W`, `--bucket-width`, in ns.
+    pub width: Option<u64>,
 }
 
-/// Short options that take an argument, in the same word or the next (getopt(3) string of rt-tests 2.x).
-const WITH_ARGUMENT: &str = "bcdDFhHiloOp";
-/// Short options whose argument is optional and may, against getopt's custom, be the next word too.
-const WITH_OPTIONAL: &str = "aAt";
+/// The options of a tool (the getopt(3) strings of rt-tests 2.x).
+struct Syntax {
+    /// Short options that take an argument, in the same word or the next.
+    with_argument: &'static str,
+    /// Short options whose argument is optional and may, against getopt's custom, be the next word too.
+    with_optional: &'static str,
+    /// Short options and what is kept of them.
+    kept: &'static [(char, &'static str)],
+}
+
+const CYCLICTEST: Syntax = Syntax {
+    with_argument: "bcdDFhHiloOp",
+    with_optional: "aAt",
+    kept: &[('p', "priority"), ('c', "clock"), ('h', "histogram"), ('H', "histogram"), ('b', "breaktrace")],
+};
+const OSLAT: Syntax = Syntax {
+    with_argument: "bcCDfgmTwW",
+    with_optional: "",
+    kept: &[('f', "priority"), ('b', "histogram"), ('W', "bucket-width")],
+};
+const OTHERS: Syntax =
+    Syntax { with_argument: "bdDilpsT", with_optional: "aft", kept: &[('p', "priority"), ('b', "breaktrace")] };
+
+impl Tool {
+    fn syntax(self) -> &'static Syntax {
+        match self {
+            Tool::Cyclictest => &CYCLICTEST,
+            Tool::Oslat => &OSLAT,
+            _ => &OTHERS,
+        }
+    }
+}
+
+/// The program's name, without its directory; empty where there is none.
+pub fn program(cmdline: &str) -> &str {
+    let first = cmdline.split_ascii_whitespace().next().unwrap_or("");
+    first.rsplit('/').next().unwrap_or("")
+}
 
 /// Reads the options that matter; what is not understood is passed over, as it is of no consequence here.
-pub fn read(cmdline: &str) -> Options {
+pub fn read(tool: Tool, cmdline: &str) -> Options {
+    let syntax = tool.syntax();
     let mut options = Options::default();
     let mut words = cmdline.split_ascii_whitespace().skip(1).peekable();
     while let Some(word) = words.next() {
         if let Some(long) = word.strip_prefix("--") {
             let (name, value) = long.split_once('=').unwrap_or((long, ""));
-            let wants = ["priority", "policy", "clock", "histogram", "histofall"].contains(&name);
-            let value = if value.is_empty() && wants { words.next().unwrap_or("") } else { value };
+            let name = long_name(name);
+            let value = if value.is_empty() && !name.is_empty() { words.next().unwrap_or("") } else { value };
             options.set(name, value);
-        } else if let Some((letter, value)) = word.strip_prefix('-').and_then(last_of) {
+        } else if let Some((letter, value)) = word.strip_prefix('-').and_then(|cluster| last_of(syntax, cluster)) {
             let mut next = || words.next_if(|next| !next.starts_with('-'));
             let value = if value.is_empty() { next().unwrap_or("") } else { value };
-            options.set(letter.encode_utf8(&mut [0; 4]), value);
+            let kept = syntax.kept.iter().find(|(kept, _)| *kept == letter);
+            options.set(kept.map_or("", |(_, name)| name), value);
         }
     }
     options
 }
 
+/// One name for the spellings of the tools; empty for what does not matter.
+fn long_name(name: &str) -> &'static str {
+    match name {
+        "priority" | "prio" | "rtprio" => "priority",
+        "policy" => "policy",
+        "clock" => "clock",
+        "histogram" | "histofall" | "bucket-size" => "histogram",
+        "breaktrace" => "breaktrace",
+        "bucket-width" => "bucket-width",
+        _ => "",
+    }
+}
+
 /// The option of a cluster (`-mSp95`) that takes an argument, and what of the argument is in the cluster.
-fn last_of(cluster: &str) -> Option<(char, &str)> {
-    let (at, letter) =
-        cluster.char_indices().find(|(_, c)| WITH_ARGUMENT.contains(*c) || WITH_OPTIONAL.contains(*c))?;
+fn last_of<'a>(syntax: &Syntax, cluster: &'a str) -> Option<(char, &'a str)> {
+    let takes = |c: char| syntax.with_argument.contains(c) || syntax.with_optional.contains(c);
+    let (at, letter) = cluster.char_indices().find(|(_, c)| takes(*c))?;
     Some((letter, &cluster[at + letter.len_utf8()..]))
 }
 
 impl Options {
     fn set(&mut self, name: &str, value: &str) {
         match name {
-            "p" | "priority" => self.priority = value.parse().ok().filter(|p| *p <= 99),
+            "priority" => self.priority = value.parse().ok().filter(|p| *p <= 99),
             "policy" => self.policy = Some(value.to_owned()),
-            "c" | "clock" => {
+            "clock" => {
                 self.clock = match value {
                     "0" => Some(Clock::Monotonic),
                     "1" => Some(Clock::Realtime),
                     _ => None,
                 }
             }
-            "h" | "H" | "histogram" | "histofall" => self.range = value.parse().ok(),
+            "histogram" => self.range = value.parse().ok(),
+            // 0 switches it off.
+            "breaktrace" => self.breaktrace = value.parse().ok().filter(|limit| *limit > 0),
+            "bucket-width" => self.width = value.parse().ok().filter(|width| (1..=1_000_000_000).contains(width)),
             _ => {}
         }
     }
@@ -68,14 +125,31 @@ impl Options {
 mod tests {
     use super::*;
 
+    fn cyclictest(line: &str) -> Options {
+        read(Tool::Cyclictest, line)
+    }
+
     #[test]
     fn options_are_found_in_every_spelling() {
-        let all = |p| Options { priority: Some(p), range: Some(400), clock: Some(Clock::Realtime), policy: None };
-        assert_eq!(read("cyclictest -mSp95 -h400 -c1"), all(95));
-        assert_eq!(read("cyclictest -a -t 4 --priority=80 --histogram 400 -c 1 -q"), all(80));
-        assert_eq!(read("cyclictest -t -p 80 -H 400 --clock=1"), all(80));
-        assert_eq!(read("cyclictest --policy=rr").policy.as_deref(), Some("rr"));
-        assert_eq!(read("cyclictest -p banana"), Options::default());
-        assert_eq!(read(""), Options::default());
+        let all =
+            |p| Options { priority: Some(p), range: Some(400), clock: Some(Clock::Realtime), ..Options::default() };
+        assert_eq!(cyclictest("cyclictest -mSp95 -h400 -c1"), all(95));
+        assert_eq!(cyclictest("cyclictest -a -t 4 --priority=80 --histogram 400 -c 1 -q"), all(80));
+        assert_eq!(cyclictest("cyclictest -t -p 80 -H 400 --clock=1"), all(80));
+        assert_eq!(cyclictest("cyclictest --policy=rr").policy.as_deref(), Some("rr"));
+        assert_eq!(cyclictest("cyclictest -p banana"), Options::default());
+        assert_eq!(cyclictest(""), Options::default());
+        assert_eq!(cyclictest("cyclictest -qb 50").breaktrace, Some(50));
+        assert_eq!(cyclictest("cyclictest --breaktrace=0").breaktrace, None);
+    }
+
+    #[test]
+    fn a_letter_means_what_its_tool_means_by_it() {
+        let oslat = read(Tool::Oslat, "/usr/bin/oslat -b 12 -W200 -f 50 -D 1s -c 1");
+        let expected = Options { range: Some(12), width: Some(200), priority: Some(50), ..Options::default() };
+        assert_eq!(oslat, expected);
+        assert_eq!(program("/usr/bin/oslat -b 12"), "oslat");
+        let pairs = read(Tool::Ptsematest, "ptsematest -a -t 2 --prio=80 -b 10 -f");
+        assert_eq!((pairs.priority, pairs.breaktrace, pairs.range), (Some(80), Some(10), None));
     }
 }

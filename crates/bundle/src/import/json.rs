@@ -1,8 +1,10 @@
-//! cyclictest's `--json`, file_version 1 (rt-tests, src/lib/rt-utils.c and src/cyclictest/cyclictest.c).
+//! `--json` of the tools of rt-tests, file_version 1 (src/lib/rt-utils.c, and the `write_stats` of each).
 
-use super::Malformed;
-use super::cmdline;
+use super::cmdline::{self, Options};
+use super::numbers::thousandths;
+use super::oslat::{Common, Stated};
 use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
+use super::{Malformed, Tool, pairs, tool};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use punctual_core::Nanos;
@@ -31,19 +33,46 @@ struct Document {
     sysinfo: BTreeMap<String, serde_json::Value>,
     #[serde(default)]
     resolution_in_ns: u64,
-    thread: Threads,
+    thread: Option<Threads>,
 }
 
+/// A thread of any of them: which keys there are depends on the tool.
 #[derive(Deserialize)]
 struct ThreadDocument {
     #[serde(default)]
     histogram: Bins,
-    cycles: u64,
-    min: u64,
-    max: u64,
-    avg: f64,
+    cycles: Option<u64>,
+    #[serde(flatten)]
+    figures: Figures,
     cpu: Option<i64>,
     node: Option<i64>,
+    sender: Option<Sender>,
+    receiver: Option<Receiver>,
+}
+
+/// Without cycles they mean nothing, and can be negative.
+#[derive(Deserialize, Clone, Copy)]
+struct Figures {
+    min: Option<i64>,
+    max: Option<i64>,
+    avg: Option<f64>,
+}
+
+/// The first of a pair.
+#[derive(Deserialize)]
+struct Sender {
+    samples: u64,
+    interval: Option<u64>,
+}
+
+/// The second: the one that is late.
+#[derive(Deserialize)]
+struct Receiver {
+    #[serde(flatten)]
+    figures: Figures,
+    cpu: Option<i64>,
+    priority: Option<u8>,
+    timeoutcount: Option<u64>,
 }
 
 /// The threads by their key, none lost where a key comes twice.
@@ -69,7 +98,8 @@ impl<'de> Deserialize<'de> for Threads {
     }
 }
 
-/// A histogram: latencies ascending, each with its count. Checked entry by entry, so that a hostile file takes little memory.
+/// A histogram: latencies in thousandths of the unit, ascending, each with its count. Checked entry by entry, so that a hostile file takes
+/// little memory.
 #[derive(Default)]
 struct Bins(Vec<(u64, u64)>);
 
@@ -85,15 +115,15 @@ impl<'de> Deserialize<'de> for Bins {
                 let mut bins: Vec<(u64, u64)> = Vec::new();
                 while let Some((key, count)) = map.next_entry::<Cow<str>, u64>()? {
                     let wrong = |why: String| A::Error::custom(format!("{key:?} {why}"));
-                    let latency = key.parse().map_err(|_| wrong("is not a latency".into()))?;
-                    let bounded = recorded::bin(latency, 0).and(recorded::bounded(count, MAX_COUNT, "the count", 0));
+                    let latency = thousandths(&key).ok_or_else(|| wrong("is not a latency".into()))?;
+                    let bounded =
+                        recorded::bin(latency / 1_000, 0).and(recorded::bounded(count, MAX_COUNT, "the count", 0));
                     bounded.map_err(|malformed| A::Error::custom(malformed.why))?;
                     if bins.last().is_some_and(|(before, _)| *before >= latency) {
                         return Err(wrong("comes twice or out of order".into()));
                     }
                     bins.push((latency, count));
                 }
-                bins.retain(|(_, count)| *count > 0);
                 Ok(Bins(bins))
             }
         }
@@ -101,8 +131,8 @@ impl<'de> Deserialize<'de> for Bins {
     }
 }
 
-/// Reads the file.
-pub fn parse(text: &str) -> Result<Recorded, Malformed> {
+/// Reads the file. The tool is the one that its command line names, else `from`.
+pub fn parse(text: &str, from: Option<Tool>) -> Result<Recorded, Malformed> {
     let document: Document = match serde_json::from_str(text) {
         Ok(document) => document,
         Err(error) => {
@@ -114,19 +144,47 @@ pub fn parse(text: &str) -> Result<Recorded, Malformed> {
     if document.file_version != 1 {
         return Err(Malformed::at(1, format!("its file_version is {}; known is 1", document.file_version)));
     }
-    let recorded = document.recorded(text)?;
-    recorded.check_size()?;
-    Ok(recorded)
+    let tool = document.tool(from)?;
+    document.recorded(text, tool)
 }
 
-/// The text with the command line escaped, which cyclictest leaves undone: it runs up to the quote and comma before the next key.
+/// The text with the tools' two slips undone: a command line that is not escaped, and means that are no number (0/0).
 fn repair(text: &str) -> Option<String> {
+    let escaped = escape_cmdline(text);
+    let numbers = null_means(escaped.as_deref().unwrap_or(text));
+    numbers.or(escaped)
+}
+
+/// The command line runs up to the quote and comma before the next key.
+fn escape_cmdline(text: &str) -> Option<String> {
     const KEY: &str = "\"cmdline:\": \"";
     let start = text.find(KEY)? + KEY.len();
     let next = start + text[start..].find("\"rt_test_version:\"")?;
     let end = start + text[start..next].rfind("\",")?;
     let escaped = serde_json::to_string(&text[start..end]).ok()?;
     Some(format!("{}{escaped}{}", &text[..start - 1], &text[end + 1..]))
+}
+
+/// `"avg": -nan` is what printf(3) makes of 0/0: a thread that had no cycle.
+fn null_means(text: &str) -> Option<String> {
+    const KEY: &str = "\"avg\":";
+    let mut repaired = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(KEY) {
+        let (before, value) = rest.split_at(at + KEY.len());
+        repaired.push_str(before);
+        let bare = value.trim_start_matches(' ');
+        let word = bare.strip_prefix('-').unwrap_or(bare);
+        rest = match word.strip_prefix("nan").or_else(|| word.strip_prefix("inf")) {
+            Some(after) => {
+                repaired.push_str(" null");
+                after
+            }
+            None => value,
+        };
+    }
+    repaired.push_str(rest);
+    (repaired != text).then_some(repaired)
 }
 
 /// Where a thread's object begins. Its place is looked for only when something is wrong with it, as that reads the whole text.
@@ -137,52 +195,131 @@ fn line_of(text: &str, key: &str) -> usize {
 }
 
 impl Document {
-    fn recorded(self, text: &str) -> Result<Recorded, Malformed> {
-        let options = cmdline::read(&self.cmdline);
-        let mut details: BTreeMap<String, String> = [
-            ("source", "cyclictest --json".to_owned()),
-            ("command_line", self.cmdline),
-            ("rt_tests_version", self.rt_test_version),
-        ]
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), value))
-        .collect();
+    /// What wrote it.
+    fn tool(&self, from: Option<Tool>) -> Result<Tool, Malformed> {
+        let program = cmdline::program(&self.cmdline);
+        // What punctual exports is laid out as cyclictest's, and some rename the program.
+        match (Tool::from_name(program), from) {
+            (Some(named), Some(from)) if named != from => {
+                Err(Malformed::at(1, format!("its command line is one of {program}, not of {}", from.name())))
+            }
+            (Some(named), _) => Ok(named),
+            (None, Some(from)) => Ok(from),
+            (None, None) if program.is_empty() || program == "punctual" => Ok(Tool::Cyclictest),
+            (None, None) if self.thread.is_none() => {
+                let known = tool::all_names();
+                Err(Malformed::at(1, format!("{program:?} keeps no latencies of threads; known tools are {known}")))
+            }
+            (None, None) => {
+                let known = tool::all_names();
+                Err(Malformed::at(1, format!("{program:?} is not a known tool ({known}); --from names what wrote it")))
+            }
+        }
+    }
+
+    fn recorded(self, text: &str, tool: Tool) -> Result<Recorded, Malformed> {
+        let options = cmdline::read(tool, &self.cmdline);
+        let mut into = Recorded::of(tool, source(tool));
+        into.details = [("command_line", self.cmdline), ("rt_tests_version", self.rt_test_version.clone())]
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect();
         for (key, value) in self.sysinfo {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            details.insert(format!("system_{key}"), value);
+            into.details.insert(format!("system_{key}"), value);
         }
         let instant = |text: &str| rfc2822::parse(text).ok().map(|zoned| zoned.timestamp());
-        let mut threads = Vec::new();
-        for (key, thread) in self.thread.0 {
-            let place = |wrong: Malformed| Malformed { line: line_of(text, &key), ..wrong };
-            let thread = thread.recorded(&key, &options).map_err(place)?;
-            if threads.last().is_some_and(|before: &Thread| before.index >= thread.index) {
-                return Err(place(Malformed::at(0, format!("thread {} comes twice or out of order", thread.index))));
+        into.times =
+            instant(&self.start_time).zip(instant(&self.end_time)).filter(|(start, end): &(Timestamp, _)| start <= end);
+        into.failed = Some(self.return_code).filter(|code| *code != 0);
+        into.clock = options.clock.unwrap_or_default();
+        into.unit = if self.resolution_in_ns == 0 { Nanos::MICRO } else { Nanos(1) };
+        let threads = self.thread.ok_or_else(|| Malformed::at(1, "there is no `thread` in it"))?.0;
+        let mut gaps = Vec::new();
+        for (key, thread) in threads {
+            let place = |wrong: Malformed| Malformed {
+                line: line_of(text, &key),
+                why: format!("thread {}: {}", key.escape_debug(), wrong.why),
+            };
+            let index = key.parse().ok().filter(|index| *index < MAX_CPUS);
+            let index = index.ok_or_else(|| place(Malformed::at(0, "it has no index")))?;
+            let next = into.threads.last().map_or(0, |before| before.index + 1).max(gaps.len());
+            if index < next {
+                return Err(Malformed::at(line_of(text, &key), format!("thread {key} comes twice or out of order")));
             }
-            threads.push(thread);
+            match tool {
+                Tool::Oslat => gaps.push(thread.gaps(&options).map_err(place)?),
+                tool if tool.is_pairs() => into.threads.push(thread.pair(index).map_err(place)?),
+                _ => into.threads.push(thread.thread(index, &options).map_err(place)?),
+            }
         }
-        Ok(Recorded {
-            unit: if self.resolution_in_ns == 0 { Nanos::MICRO } else { Nanos(1) },
-            threads,
-            times: instant(&self.start_time)
-                .zip(instant(&self.end_time))
-                .filter(|(start, end): &(Timestamp, _)| start <= end),
-            stopped: None,
-            failed: Some(self.return_code).filter(|code| *code != 0),
-            clock: options.clock.unwrap_or_default(),
-            details,
-        })
+        if tool == Tool::Oslat {
+            let width = options.width.unwrap_or(1_000);
+            let priority = options.priority.or(Some(0));
+            Common { version: self.rt_test_version, width, priority }.put(gaps, &mut into)?;
+        }
+        if tool.breaks() {
+            // The file says nothing of it but in the command line; its exit code is 0 all the same.
+            into.stop_above(options.breaktrace);
+        }
+        Ok(into)
     }
 }
 
+fn source(tool: Tool) -> &'static str {
+    match tool {
+        Tool::Cyclicdeadline => "cyclicdeadline --json",
+        Tool::Signaltest => "signaltest --json",
+        Tool::Ptsematest => "ptsematest --json",
+        Tool::Svsematest => "svsematest --json",
+        Tool::Pmqtest => "pmqtest --json",
+        Tool::Sigwaittest => "sigwaittest --json",
+        Tool::Oslat => "oslat --json",
+        _ => "cyclictest --json",
+    }
+}
+
+fn valid_cpu(cpu: Option<i64>) -> Option<u32> {
+    cpu.and_then(|cpu| u32::try_from(cpu).ok()).filter(|cpu| (*cpu as usize) < MAX_CPUS)
+}
+
+fn absent(what: &str) -> Malformed {
+    Malformed::at(0, format!("it has no `{what}`"))
+}
+
+impl Figures {
+    /// Minimum, mean and maximum of so many cycles.
+    fn of(self, cycles: u64) -> Result<(u64, f64, u64), Malformed> {
+        if cycles == 0 {
+            return Ok((0, 0.0, 0));
+        }
+        let whole = |value: Option<i64>, key: &str, what: &str| {
+            let value = u64::try_from(value.ok_or_else(|| absent(key))?);
+            let value = value.map_err(|_| Malformed::at(0, format!("{what} is negative")))?;
+            recorded::bounded(value, MAX_LATENCY, what, 0)
+        };
+        let (min, max) = (whole(self.min, "min", "the minimum")?, whole(self.max, "max", "the maximum")?);
+        let mean = self.avg.ok_or_else(|| absent("avg"))?;
+        if !(0.0..=MAX_LATENCY as f64).contains(&mean) {
+            return Err(Malformed::at(0, "its mean is beyond belief"));
+        }
+        Ok((min, mean, max))
+    }
+}
+
+/// Errors name neither the thread nor its line.
 impl ThreadDocument {
-    /// Errors name no line.
-    fn recorded(self, key: &str, options: &cmdline::Options) -> Result<Thread, Malformed> {
-        let wrong = |why: String| Malformed::at(0, format!("thread {}: {why}", key.escape_debug()));
-        let index =
-            key.parse().ok().filter(|index| *index < MAX_CPUS).ok_or_else(|| wrong("it has no index".into()))?;
-        let bins = self.histogram.0;
-        let cycles = recorded::bounded(self.cycles, MAX_COUNT, "the count of cycles", 0)?;
+    /// A thread of cyclictest, cyclicdeadline or signaltest.
+    fn thread(self, index: usize, options: &Options) -> Result<Thread, Malformed> {
+        let wrong = |why: String| Malformed::at(0, why);
+        let mut bins = self.histogram.0;
+        if bins.iter().any(|(latency, _)| latency % 1_000 != 0) {
+            return Err(wrong("a latency of its histogram is not a whole number".into()));
+        }
+        bins.iter_mut().for_each(|(latency, _)| *latency /= 1_000);
+        bins.retain(|(_, count)| *count > 0);
+        let cycles =
+            recorded::bounded(self.cycles.ok_or_else(|| absent("cycles"))?, MAX_COUNT, "the count of cycles", 0)?;
         let inside: u64 = bins.iter().map(|(_, n)| n).sum();
         let beyond = cycles.checked_sub(inside);
         let beyond =
@@ -190,24 +327,61 @@ impl ThreadDocument {
         // Without a histogram option there are no bins at all; with one, what is in none of them lay beyond.
         let (overflows, undistributed) = if inside > 0 || options.range.is_some() { (beyond, 0) } else { (0, beyond) };
         let details = self.node.map(|node| ("numa_node".to_owned(), node.to_string()));
+        let (min, mean, max) = self.figures.of(cycles)?;
         Ok(Thread {
             index,
-            cpu: self.cpu.and_then(|cpu| u32::try_from(cpu).ok()).filter(|cpu| (*cpu as usize) < MAX_CPUS),
+            cpu: valid_cpu(self.cpu),
             priority: options.priority,
             policy: options.policy.clone(),
             bins,
             range: options.range,
             overflows,
             undistributed,
-            min: recorded::bounded(self.min, MAX_LATENCY, "the minimum", 0)?,
-            mean: if (0.0..=MAX_LATENCY as f64).contains(&self.avg) {
-                self.avg
-            } else {
-                return Err(wrong("its mean is beyond belief".into()));
-            },
-            max: recorded::bounded(self.max, MAX_LATENCY, "the maximum", 0)?,
+            min,
+            mean,
+            max,
             details: details.into_iter().collect(),
             ..Thread::default()
+        })
+    }
+
+    /// A pair of ptsematest and its like: the latency is the receiver's.
+    fn pair(self, index: usize) -> Result<Thread, Malformed> {
+        let sender = self.sender.ok_or_else(|| absent("sender"))?;
+        let receiver = self.receiver.ok_or_else(|| absent("receiver"))?;
+        let cycles = recorded::bounded(sender.samples, MAX_COUNT, "the count of samples", 0)?;
+        // A receiver that never ran keeps a minimum above its maximum.
+        let figures = receiver.figures;
+        let cycles = if figures.min > figures.max { 0 } else { cycles };
+        let (min, mean, max) = figures.of(cycles)?;
+        let timeouts = receiver.timeoutcount.map(|count| ("timeouts".to_owned(), count.to_string()));
+        Ok(Thread {
+            index,
+            name: Some(pairs::name(index)),
+            cpu: valid_cpu(receiver.cpu),
+            priority: receiver.priority.filter(|priority| *priority <= 99),
+            interval: sender.interval.filter(|interval| (1..=MAX_LATENCY).contains(interval)),
+            undistributed: cycles,
+            min,
+            mean,
+            max,
+            details: timeouts.into_iter().collect(),
+            ..Thread::default()
+        })
+    }
+
+    /// A thread of oslat. Its minimum and maximum are in the unit of the bins: ns where those are no whole µs.
+    fn gaps(self, options: &Options) -> Result<Stated, Malformed> {
+        let fine = options.width.is_some_and(|width| width % 1_000 != 0);
+        let count = self.histogram.0.iter().map(|(_, count)| count).sum();
+        let (min, mean, max) = self.figures.of(count)?;
+        let unit = if fine { 1 } else { 1_000 };
+        Ok(Stated {
+            cpu: valid_cpu(self.cpu),
+            bins: self.histogram.0,
+            min: min * unit,
+            mean: mean * 1_000.0,
+            max: max * unit,
         })
     }
 }

@@ -1,6 +1,7 @@
-//! What a cyclictest-like tool recorded, whatever format told it, and how it becomes a series.
+//! What another tool recorded, whatever its format, and how it becomes a series.
 
 use super::Malformed;
+use super::tool::Tool;
 use crate::state::MAX_BINS;
 use punctual_core::series::record_hdr;
 use punctual_core::{Clock, Finding, Losses, Nanos, SeriesData, SeriesShape, Severity};
@@ -10,14 +11,25 @@ use std::collections::BTreeMap;
 pub const MAX_LATENCY: u64 = 1_000_000_000;
 /// The largest count that is believed: 30 years at 1 kHz. As many of them as there are bins still add up in 64 bits.
 pub const MAX_COUNT: u64 = 1_000_000_000_000;
+/// The most bins of one thread.
+pub const BINS: u64 = MAX_BINS as u64;
 /// Bins of all threads together: 512 MiB.
 const MAX_CELLS: usize = 1 << 26;
 
+/// Bins for latencies that are known one by one; those beyond are kept beside them.
+const VALUE_BINS: u64 = 100_000;
+
 /// A whole file.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Recorded {
+    /// What wrote it.
+    pub tool: Tool,
+    /// What was read, for a person: `cyclictest --json`.
+    pub source: &'static str,
     /// The unit of all latencies.
     pub unit: Nanos,
+    /// The width of a bin in that unit: the tool tells no two latencies apart that differ by less.
+    pub step: u64,
     /// The threads in order.
     pub threads: Vec<Thread>,
     /// When it began and ended, where the file says.
@@ -28,6 +40,10 @@ pub struct Recorded {
     pub failed: Option<i64>,
     /// The clock of the timers.
     pub clock: Clock,
+    /// How long it ran, where the file states no times.
+    pub duration: Option<Nanos>,
+    /// What is doubtful about all of it.
+    pub findings: Vec<Finding>,
     /// What else is known of all threads.
     pub details: BTreeMap<String, String>,
 }
@@ -37,6 +53,8 @@ pub struct Recorded {
 pub struct Thread {
     /// Its index.
     pub index: usize,
+    /// What it is called, where that is not `thread 0`, …
+    pub name: Option<String>,
     /// Where it ran, where the file says.
     pub cpu: Option<u32>,
     /// The kernel's id.
@@ -47,11 +65,13 @@ pub struct Thread {
     pub policy: Option<String>,
     /// Period in µs.
     pub interval: Option<u64>,
-    /// Bins that are not empty, ascending.
+    /// Bins that are not empty, ascending: lower edge and count.
     pub bins: Vec<(u64, u64)>,
+    /// Latencies beyond the bins that are known one by one, with their counts.
+    pub beyond: Vec<(u64, u64)>,
     /// How many bins the tool kept, where the file says.
     pub range: Option<u64>,
-    /// Cycles beyond the bins.
+    /// Cycles beyond the bins whose latencies are not known.
     pub overflows: u64,
     /// Cycles that are in no bin because the tool kept none.
     pub undistributed: u64,
@@ -64,9 +84,39 @@ pub struct Thread {
 }
 
 impl Recorded {
+    /// Nothing of a tool yet, in µs.
+    pub fn of(tool: Tool, source: &'static str) -> Recorded {
+        Recorded {
+            tool,
+            source,
+            unit: Nanos::MICRO,
+            step: 1,
+            threads: Vec::new(),
+            times: None,
+            stopped: None,
+            failed: None,
+            clock: Clock::default(),
+            duration: None,
+            findings: Vec::new(),
+            details: BTreeMap::new(),
+        }
+    }
+
+    /// The width of a bin.
+    pub fn resolution(&self) -> Nanos {
+        self.unit * self.step as i64
+    }
+
+    /// Where a run ends at the first latency above a limit: the thread with the largest, where that is above it. The file
+    /// does not say which thread it was that ended the run.
+    pub fn stop_above(&mut self, limit: Option<u64>) {
+        let worst = self.threads.iter().filter(|thread| thread.cycles() > 0).max_by_key(|thread| thread.max);
+        self.stopped = limit.zip(worst).filter(|(limit, worst)| worst.max > *limit).map(|(_, w)| (w.name(), w.max));
+    }
+
     /// Holds everything against the bounds; to be called before any [`Thread::data`].
     pub fn check_size(&self) -> Result<(), Malformed> {
-        let cells: u64 = self.threads.iter().map(Thread::bins_kept).sum();
+        let cells: u64 = self.threads.iter().map(|thread| thread.bins_kept(self.step)).sum();
         if self.threads.is_empty() {
             return Err(Malformed::at(1, "there is no thread in it"));
         }
@@ -78,18 +128,32 @@ impl Recorded {
 
     /// What is doubtful about these figures because of how they were kept.
     pub fn findings(&self, phase: &str) -> Vec<Finding> {
-        self.threads.iter().flat_map(|thread| thread.findings(phase, self.unit)).collect()
+        let own = |finding: &Finding| Finding { subject: phase.to_owned(), ..finding.clone() };
+        let of_all = self.findings.iter().map(own);
+        of_all.chain(self.threads.iter().flat_map(|thread| thread.findings(phase, self))).collect()
     }
 }
 
 impl Thread {
     /// Its name as a series.
     pub fn name(&self) -> String {
-        format!("thread {}", self.index)
+        self.name.clone().unwrap_or_else(|| format!("thread {}", self.index))
+    }
+
+    /// A thread whose latencies are all known.
+    pub fn of_values(index: usize, values: impl IntoIterator<Item = u64>) -> Thread {
+        let mut all = BTreeMap::new();
+        values.into_iter().for_each(|value| *all.entry(value).or_insert(0u64) += 1);
+        let (first, last) = (all.first_key_value(), all.last_key_value());
+        let (min, max) = (first.map_or(0, |(value, _)| *value), last.map_or(0, |(value, _)| *value));
+        let count: u64 = all.values().sum();
+        let mean = all.iter().map(|(value, n)| *value as f64 * *n as f64).sum::<f64>() / count.max(1) as f64;
+        let beyond = all.split_off(&VALUE_BINS).into_iter().collect();
+        Thread { index, bins: all.into_iter().collect(), beyond, min, mean, max, ..Thread::default() }
     }
 
     fn inside(&self) -> u64 {
-        self.bins.iter().map(|(_, n)| n).sum()
+        self.bins.iter().chain(&self.beyond).map(|(_, n)| n).sum()
     }
 
     /// All its cycles.
@@ -98,23 +162,24 @@ impl Thread {
     }
 
     /// The number of bins of its exact histogram: what the tool kept, or up to the last that is not empty.
-    fn bins_kept(&self) -> u64 {
-        let last = self.bins.last().map_or(0, |(bin, _)| *bin + 1);
+    fn bins_kept(&self, step: u64) -> u64 {
+        let last = self.bins.last().map_or(0, |(bin, _)| *bin / step + 1);
         self.range.unwrap_or(last).max(last).clamp(1, MAX_BINS as u64)
     }
 
     /// Where a cycle beyond the bins is counted: the stated maximum, the only one of their values that is known.
-    fn overflow_value(&self) -> u64 {
-        self.max.max(self.bins_kept())
+    fn overflow_value(&self, step: u64) -> u64 {
+        self.max.max(self.bins_kept(step) * step)
     }
 
     /// The statistics of a series from it. A bin counts at its lower edge, as the tool cut its latencies down to whole units.
-    pub fn data(&self, unit: Nanos) -> SeriesData {
-        let range = unit * (self.bins_kept() - 1) as i64;
+    pub fn data(&self, unit: Nanos, step: u64) -> SeriesData {
+        let resolution = unit * step as i64;
+        let range = resolution * (self.bins_kept(step) - 1) as i64;
         let period = self.interval.map(|us| Nanos::MICRO * us as i64);
-        let mut data = SeriesData::new(SeriesShape { range, resolution: unit, period });
-        let beyond = (self.overflow_value(), self.overflows);
-        for (value, n) in self.bins.iter().copied().chain([beyond]).filter(|(_, n)| *n > 0) {
+        let mut data = SeriesData::new(SeriesShape { range, resolution, period });
+        let beyond = (self.overflow_value(step), self.overflows);
+        for (value, n) in self.bins.iter().chain(&self.beyond).copied().chain([beyond]).filter(|(_, n)| *n > 0) {
             let latency = unit * value as i64;
             data.exact.record_n(latency, n);
             record_hdr(&mut data.whole, latency, n);
@@ -123,67 +188,81 @@ impl Thread {
         data.losses = Losses { recorded: cycles, overruns: 0, dropped: 0 };
         data.sum_squares = None;
         if cycles > 0 {
-            data.min = Some(unit * self.smallest() as i64);
-            data.max = Some(unit * self.largest() as i64);
+            data.min = Some(unit * self.smallest(step) as i64);
+            data.max = Some(unit * self.largest(step) as i64);
             data.sum = self.sum(unit);
         }
         data
     }
 
-    fn smallest(&self) -> u64 {
-        self.bins.first().map_or(self.min, |(bin, _)| self.min.min(*bin))
+    /// The stated minimum, unless a bin wholly below it is not empty.
+    fn smallest(&self, step: u64) -> u64 {
+        self.bins.first().map_or(self.min, |(bin, _)| if bin + step > self.min { self.min } else { *bin })
     }
 
-    fn largest(&self) -> u64 {
-        let last = self.bins.last().map_or(0, |(bin, _)| *bin);
-        let beyond = if self.overflows > 0 { self.overflow_value() } else { 0 };
-        self.max.max(last).max(beyond).max(self.smallest())
+    fn largest(&self, step: u64) -> u64 {
+        let last = self.bins.iter().chain(&self.beyond).last().map_or(0, |(bin, _)| *bin);
+        let beyond = if self.overflows > 0 { self.overflow_value(step) } else { 0 };
+        self.max.max(last).max(beyond).max(self.smallest(step))
     }
 
     /// The sum of the latencies in ns: exactly that of the bins where they hold every cycle, else by the stated mean.
     fn sum(&self, unit: Nanos) -> i128 {
         let unit = i128::from(unit.ns());
         if self.overflows == 0 && self.undistributed == 0 {
-            return self.bins.iter().map(|(bin, n)| i128::from(*bin) * i128::from(*n) * unit).sum();
+            return self.bins.iter().chain(&self.beyond).map(|(bin, n)| i128::from(*bin) * i128::from(*n) * unit).sum();
         }
         // At most 1e9 units and 1e12 cycles: the product is exact enough in a float of 53 bits for a mean that has 2 decimals.
         (self.mean * unit as f64 * self.cycles() as f64).round() as i128
     }
 
-    fn findings(&self, phase: &str, unit: Nanos) -> Vec<Finding> {
+    fn findings(&self, phase: &str, all: &Recorded) -> Vec<Finding> {
         let subject = format!("{phase}/{}", self.name());
+        let (unit, step) = (all.unit, all.step);
         let mut findings = Vec::new();
         if self.overflows > 1 {
             let share = self.inside() as f64 / self.cycles() as f64 * 100.0;
-            let message = "cycles lay beyond the histogram and the file tells only the largest of them: all are counted as late as that, \
+            let message = "cycles lay beyond the histogram and the file has only the largest of them: all are counted as that, \
                            so that high percentiles are upper bounds";
             findings.push(
                 Finding::new("overflow-values-unknown", Severity::Warning, &subject, message)
                     .evidence(format!("{} of {} cycles; percentiles above p{share:.3}", self.overflows, self.cycles()))
-                    .remedy("let the tool keep a larger histogram (cyclictest: -h)"),
+                    .remedy(format!("let the tool keep a larger histogram ({})", all.tool.histogram_option())),
             );
         }
-        if self.cycles() > 0 && (self.smallest() != self.min || self.largest() != self.max) {
-            let (min, max) = (unit * self.smallest() as i64, unit * self.largest() as i64);
-            let stated = (unit * self.min as i64, unit * self.max as i64);
+        if let Some(evidence) = self.contradiction(unit, step) {
+            let message = "the file's histogram, minimum, mean and maximum do not agree";
             findings.push(
-                Finding::new(
-                    "source-inconsistent",
-                    Severity::Warning,
-                    &subject,
-                    "the file's histogram and its minimum or maximum disagree",
-                )
-                .evidence(format!(
-                    "stated {} to {}, histogram {} to {}: the wider range is taken",
-                    stated.0.readable(),
-                    stated.1.readable(),
-                    min.readable(),
-                    max.readable()
-                ))
-                .remedy("look whether the file was edited or put together from several"),
+                Finding::new("source-inconsistent", Severity::Warning, &subject, message)
+                    .evidence(evidence)
+                    .remedy("look whether the file was edited or put together from several"),
             );
         }
         findings
+    }
+
+    /// What the file states and its own histogram contradicts, if anything.
+    fn contradiction(&self, unit: Nanos, step: u64) -> Option<String> {
+        let shown = |value: u64| (unit * value as i64).readable();
+        let (smallest, largest) = (self.smallest(step), self.largest(step));
+        // A bin states the lower edge of what is in it.
+        let slack = step - 1;
+        if self.cycles() == 0 {
+            None
+        } else if smallest < self.min || largest > self.max + slack {
+            Some(format!(
+                "stated {} to {}, histogram {} to {}: the wider range is taken",
+                shown(self.min),
+                shown(self.max),
+                shown(smallest),
+                shown(largest)
+            ))
+        } else if self.mean + 1.0 < self.min as f64 || self.mean > self.max as f64 + 1.0 {
+            let mean = Nanos((self.mean * unit.ns() as f64) as i64).readable();
+            Some(format!("the stated mean of {mean} is not between {} and {}", shown(self.min), shown(self.max)))
+        } else {
+            None
+        }
     }
 }
 
@@ -195,7 +274,7 @@ pub fn bounded(number: u64, bound: u64, what: &str, line: usize) -> Result<u64, 
     Ok(number)
 }
 
-/// The number of a bin.
+/// The lower edge of a bin.
 pub fn bin(number: u64, line: usize) -> Result<u64, Malformed> {
     bounded(number, MAX_BINS as u64 - 1, "the latency", line)
 }

@@ -1,4 +1,6 @@
-//! Files that cyclictest 2.4 wrote on a real machine, one of the newer layout by its description, and damaged ones.
+//! Files that the tools wrote (testdata/README.md), one of the newer layout by its description, and damaged ones.
+
+mod tools;
 
 use super::*;
 use crate::{Outcome, Series};
@@ -181,8 +183,8 @@ fn what_is_not_such_a_file_is_refused_with_its_line() {
     let foot = "# Min Latencies: 1 1\n# Avg Latencies: 1 1\n# Max Latencies: 1 1\n# Histogram Overflows: 0 0\n";
     assert!(check(format!("{head}{foot}").as_bytes(), &ImportOptions::default()).is_ok());
     let cases = [
-        (String::new(), "line 1: there is no line `# Histogram`"),
-        ("hello\nworld\n".to_owned(), "line 2: there is no line `# Histogram`"),
+        (String::new(), "not the output of a tool that can be imported (cyclictest, "),
+        ("hello\nworld\n".to_owned(), "not the output of a tool that can be imported"),
         (head.to_owned(), "line 2: it ends without a line `# Min Latencies:`"),
         (format!("{head}000001 1\t1\n{foot}"), "line 3: the latency 1 comes twice"),
         (format!("{head}000002 1\n{foot}"), "line 3: 1 counts in this row, 2 in the first"),
@@ -203,10 +205,10 @@ fn what_is_not_such_a_file_is_refused_with_its_line() {
         ),
         ("{".to_owned(), "line 1: column 1: EOF"),
         ("{\n\"file_version\": 2, \"thread\": {}}".to_owned(), "line 1: its file_version is 2"),
-        ("{\"file_version\": 1}".to_owned(), "missing field `thread`"),
+        ("{\"file_version\": 1}".to_owned(), "there is no `thread` in it"),
         ("{\"file_version\": 1, \"thread\": {}}".to_owned(), "there is no thread in it"),
         (TWO_JSON.replace("\"cycles\": 1000", "\"cycles\": 10"), "cycles in its histogram, but only 10 in all"),
-        (TWO_JSON.replace("\"cycles\": 1000", "\"cycles\": -1"), "column"),
+        (TWO_JSON.replace("\"cycles\": 1000", "\"cycles\": -1"), "invalid value"),
         (TWO_JSON.replace("\"1\": {", "\"0\": {"), "thread 0 comes twice"),
         (TWO_JSON.replace("\"1\": {", "\"one\": {"), "thread one: it has no index"),
     ];
@@ -215,7 +217,7 @@ fn what_is_not_such_a_file_is_refused_with_its_line() {
         assert!(said.contains(expected), "{said:?} for {expected:?}");
     }
     let said = check(b"# Histogram\n\xff", &ImportOptions::default()).unwrap_err().to_string();
-    assert!(said.starts_with("line 2: the text is not UTF-8"), "{said}");
+    assert!(said.starts_with("line 2: it is not UTF-8"), "{said}");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What was read, written as a bundle.
 
-use super::ImportOptions;
 use super::recorded::{Recorded, Thread};
+use super::{ImportOptions, Tool};
 use crate::manifest::{Ending, Outcome};
-use crate::meta::{PhaseMeta, SeriesMeta, UNKNOWN_SCHEDULING, UNTOLD_LOSSES};
+use crate::meta::{PhaseMeta, SOURCE_RESOLUTION, SeriesMeta, UNKNOWN_SCHEDULING, UNTOLD_LOSSES};
 use crate::state::State;
 use crate::summary::Summary;
 use crate::{Bundle, BundleError, BundleWriter, Completeness};
@@ -21,14 +21,14 @@ pub fn write(
     summarize: fn(&Bundle) -> Summary,
 ) -> Result<(), BundleError> {
     let (started, ended) = recorded.times.unwrap_or_else(|| (jiff::Timestamp::now(), jiff::Timestamp::now()));
-    let source = recorded.details.get("source").map_or("", String::as_str);
+    let source = recorded.source;
     let writer = BundleWriter::create_at(directory, &options.name, &format!("import: {source}"), started)?;
     let length = ended.as_nanosecond() - started.as_nanosecond();
     let phase = PhaseMeta {
         name: PHASE.into(),
         started,
         started_monotonic: 0,
-        duration: recorded.times.and(i64::try_from(length).ok()).map(Nanos),
+        duration: recorded.times.and(i64::try_from(length).ok()).map(Nanos).or(recorded.duration),
         loads: Vec::new(),
         measures: Vec::new(),
         cpu_load: Fact::NotAsked,
@@ -37,8 +37,8 @@ pub fn write(
     for (index, thread) in recorded.threads.iter().enumerate() {
         let mut series = writer.series(0, index, &meta(recorded, thread), 0)?;
         let state = State {
-            data: thread.data(recorded.unit),
-            usage: Fact::Unavailable("cyclictest does not tell".into()),
+            data: thread.data(recorded.unit, recorded.step),
+            usage: Fact::Unavailable(format!("{} does not state it", recorded.tool.name())),
             digest: None,
             samples_kept: 0,
             log_bytes: series.log_bytes(),
@@ -57,14 +57,15 @@ pub fn write(
 
 fn meta(recorded: &Recorded, thread: &Thread) -> SeriesMeta {
     let mut details = recorded.details.clone();
+    details.insert("source".into(), recorded.source.into());
     details.extend(thread.details.clone());
     details.insert(UNTOLD_LOSSES.into(), "unknown".into());
-    details.insert("resolution_of_the_source".into(), recorded.unit.to_string());
-    let (scheduling, real_time) = scheduling(thread);
+    details.insert(SOURCE_RESOLUTION.into(), recorded.resolution().to_string());
+    let (scheduling, real_time) = scheduling(recorded.tool, thread);
     SeriesMeta {
         name: thread.name(),
         measure: String::new(),
-        workload: "timer".into(),
+        workload: recorded.tool.kind().into(),
         clock: recorded.clock,
         cpus: thread.cpu.map(|cpu| CpuSet::single(cpu as usize)).unwrap_or_default(),
         scheduling,
@@ -76,10 +77,11 @@ fn meta(recorded: &Recorded, thread: &Thread) -> SeriesMeta {
     }
 }
 
-/// cyclictest makes FIFO threads where a priority is given and no policy, and ends when it may not; of several threads without a
-/// histogram the later ones have lower priorities than the one given, so only the policy is told.
-fn scheduling(thread: &Thread) -> (String, bool) {
+/// The tools make FIFO threads where a priority is given and no policy, and end when they may not; of several threads of cyclictest without
+/// a histogram the later ones have lower priorities than the one given, so only the policy is stated.
+fn scheduling(tool: Tool, thread: &Thread) -> (String, bool) {
     let policy = match (&thread.policy, thread.priority) {
+        _ if tool == Tool::Cyclicdeadline => Some(Policy::Deadline),
         (Some(word), _) => Policy::from_word(word),
         (None, Some(0)) => Some(Policy::Other),
         (None, Some(_)) => Some(Policy::Fifo),
@@ -94,15 +96,15 @@ fn outcome(recorded: &Recorded) -> Outcome {
             let latency = (recorded.unit * *latency as i64).ns();
             Outcome::StoppedAbove { series: thread.clone(), latency }
         }
-        (None, Some(code)) => Outcome::Failed { why: format!("cyclictest ended with exit code {code}") },
+        (None, Some(code)) => Outcome::Failed { why: format!("{} ended with exit code {code}", recorded.tool.name()) },
         (None, None) => Outcome::Completed,
     }
 }
 
 fn imported(recorded: &Recorded, source: &str) -> Finding {
-    let unit = recorded.unit;
+    let unit = recorded.resolution();
     let time =
-        if recorded.times.is_some() { "" } else { "; when it ran is not told: the times are those of the import" };
+        if recorded.times.is_some() { "" } else { "; when it ran is not stated: the times are those of the import" };
     let message = "these figures were imported: single samples, standard deviation, overruns and losses are not known";
     Finding::new("imported", Severity::Note, "run", message)
         .evidence(format!("{source}; latencies are cut down to whole {unit}{time}"))

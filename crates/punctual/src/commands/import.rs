@@ -3,7 +3,7 @@
 use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
-use punctual_bundle::import::{ImportFormat, ImportOptions, import};
+use punctual_bundle::import::{ImportOptions, Tool, import};
 use std::fs::File;
 use std::path::PathBuf;
 
@@ -12,7 +12,10 @@ use std::path::PathBuf;
 #[command(
     after_help = "Examples:\n  cyclictest -q -D 60 -t -a -m -p 95 -h 1000 --json=old.json; punctual import old.json\n  \
                         punctual import histogram.txt -o old && punctual report old new\n\n\
-                        cyclictest's JSON (--json with -h) and histogram text (-h, -H, --histfile) are recognised by content."
+                        rtla timerlat hist -c 1 -d 1m >hist.txt; punctual import hist.txt\n  \
+                        punctual import --from svsematest output.txt\n\n\
+                        Recognised by content: cyclictest (JSON, histogram, -v, status lines), cyclicdeadline, signaltest, ptsematest, svsematest, \
+                        pmqtest, sigwaittest, oslat (JSON and text), hwlatdetect, and what `rtla timerlat hist` and `rtla osnoise hist` print."
 )]
 pub struct Args {
     /// The file that the other tool wrote
@@ -23,18 +26,18 @@ pub struct Args {
     /// The name of the experiment [default: the file's name without its ending]
     #[arg(long)]
     name: Option<String>,
-    /// The format; recognised by content without
-    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
-    format: Option<ImportFormat>,
-    /// The figures of a histogram text are in ns (cyclictest -N): the text itself does not say
+    /// The tool that wrote it, where its content does not show which [default: recognised by content]
+    #[arg(long, value_name = "TOOL", value_parser = tool_parser())]
+    from: Option<Tool>,
+    /// The figures of a text are in ns (cyclictest -N): the text itself does not say
     #[arg(long)]
     nanoseconds: bool,
 }
 
-fn format_parser() -> impl clap::builder::TypedValueParser<Value = ImportFormat> {
+fn tool_parser() -> impl clap::builder::TypedValueParser<Value = Tool> {
     use clap::builder::{PossibleValuesParser, TypedValueParser};
-    let names = PossibleValuesParser::new(ImportFormat::ALL.map(ImportFormat::name));
-    names.map(|name| ImportFormat::from_name(&name).expect("clap lets only the listed names through"))
+    let names = PossibleValuesParser::new(Tool::ALL.map(Tool::name));
+    names.map(|name| Tool::from_name(&name).expect("clap lets only the listed names through"))
 }
 
 /// Reads, writes, says where.
@@ -44,7 +47,7 @@ pub fn run(args: Args) -> Ending {
     let directory = args.output.unwrap_or_else(|| PathBuf::from(format!("punctual-{stem}")));
     let cannot_read = |why| Failure::refused(format!("cannot read {}: {why}", shown(&args.file)));
     let mut input = File::open(&args.file).map_err(cannot_read)?;
-    let options = ImportOptions { name: args.name.unwrap_or(stem), format: args.format, nanoseconds: args.nanoseconds };
+    let options = ImportOptions { name: args.name.unwrap_or(stem), from: args.from, nanoseconds: args.nanoseconds };
     import(&mut input, &directory, &options, punctual_analyze::summarize)
         .map_err(|why| Failure::refused(format!("{}: {why}", shown(&args.file))))?;
     output::print(&format!("{}\n", shown(&directory)))?;

@@ -1,0 +1,172 @@
+//! What oslat counted: gaps of a busy loop, in bins that are named by their upper edge. The last bin holds all that is longer, too.
+//!
+//! Up to rt-tests 2.4 its minimum and maximum are upper edges like the names of the bins; later they are cut down to whole units
+//! (src/oslat/oslat.c of both). The figures kept are lower edges, as everywhere.
+
+use super::numbers::{common_divisor, number, thousandths};
+use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
+use super::{Malformed, Tool};
+use punctual_core::Nanos;
+use punctual_core::cpuset::MAX_CPUS;
+
+/// A thread as oslat states it, times in ns.
+#[derive(Debug, Default, Clone)]
+pub struct Stated {
+    /// The CPU.
+    pub cpu: Option<u32>,
+    /// Upper edges and counts, ascending.
+    pub bins: Vec<(u64, u64)>,
+    pub min: u64,
+    pub mean: f64,
+    pub max: u64,
+}
+
+/// What all threads have in common.
+#[derive(Debug, Default)]
+pub struct Common {
+    /// The version of rt-tests: `2.40`.
+    pub version: String,
+    /// The width of a bin in ns.
+    pub width: u64,
+    /// Priority of SCHED_FIFO; 0 without.
+    pub priority: Option<u8>,
+}
+
+impl Common {
+    /// Whether minimum and maximum are upper edges.
+    fn rounds_up(&self, stated: &Stated) -> bool {
+        match self.version.trim().parse::<f64>() {
+            Ok(version) => version < 2.45,
+            // Then the first bin that is not empty has the minimum's name.
+            Err(_) => stated.bins.iter().find(|(_, n)| *n > 0).is_some_and(|(edge, _)| *edge == stated.min),
+        }
+    }
+
+    /// Puts the threads into what was recorded.
+    pub fn put(&self, threads: Vec<Stated>, into: &mut Recorded) -> Result<(), Malformed> {
+        // Whole microseconds are kept as such.
+        let unit = if self.width.is_multiple_of(1_000) { 1_000 } else { 1 };
+        into.unit = Nanos(unit as i64);
+        into.step = self.width / unit;
+        for (index, stated) in threads.into_iter().enumerate() {
+            into.threads.push(self.thread(index, &stated, unit)?);
+        }
+        Ok(())
+    }
+
+    fn thread(&self, index: usize, stated: &Stated, unit: u64) -> Result<Thread, Malformed> {
+        let up = if self.rounds_up(stated) { unit } else { 0 };
+        let max = stated.max.saturating_sub(up);
+        let mut bins = Vec::new();
+        for (edge, count) in &stated.bins {
+            let lower = edge.saturating_sub(self.width) / unit;
+            bins.push((recorded::bin(lower, 1)?, recorded::bounded(*count, MAX_COUNT, "the count", 1)?));
+        }
+        let range = bins.last().map(|(lower, _)| lower * unit / self.width);
+        // What is longer than the last bin's upper edge is in it all the same.
+        let beyond = stated.bins.last().filter(|(edge, _)| max >= *edge).and_then(|_| bins.pop());
+        bins.retain(|(_, count)| *count > 0);
+        Ok(Thread {
+            index,
+            cpu: stated.cpu,
+            priority: self.priority,
+            bins,
+            range: range.map(|range| if beyond.is_some() { range.max(1) } else { range + 1 }),
+            overflows: beyond.map_or(0, |(_, count)| count),
+            min: stated.min.saturating_sub(up) / unit,
+            // The mean is one of upper edges.
+            mean: (stated.mean - self.width as f64).max(0.0) / unit as f64,
+            max: max / unit,
+            ..Thread::default()
+        })
+    }
+}
+
+/// Whether the text is oslat's.
+pub fn recognize(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("oslat V ") || line.trim_start().starts_with("Counter Freq:"))
+}
+
+/// Reads the text.
+pub fn parse(text: &str) -> Result<Recorded, Malformed> {
+    let mut common = Common::default();
+    let mut threads: Vec<Stated> = Vec::new();
+    let (mut edges, mut stated, mut lines) = (Vec::new(), 0, 0);
+    let mut duration = None;
+    for (k, line) in text.lines().enumerate() {
+        lines = k + 1;
+        if let Some(version) = line.strip_prefix("oslat V ") {
+            common.version = version.trim().to_owned();
+        }
+        if let Some(priority) = line.strip_prefix("Thread priority:") {
+            let fifo = priority.trim().strip_prefix("SCHED_FIFO:");
+            common.priority = fifo.map_or(Some(0), |priority| priority.parse().ok().filter(|p| *p <= 99));
+        }
+        let Some((name, rest)) = line.split_once(":\t") else { continue };
+        let rest = rest.split(" (").next().unwrap_or(rest);
+        let words: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let name = name.trim();
+        let place = |what: &str| {
+            Malformed::at(lines, format!("{} numbers of {what} for {} threads", words.len(), threads.len()))
+        };
+        if name == "Core" {
+            if !threads.is_empty() || words.is_empty() || words.len() > MAX_CPUS {
+                return Err(Malformed::at(lines, "the threads of this file are not one list of CPUs"));
+            }
+            let cpu = |word: &&str| word.parse().ok().filter(|cpu| (*cpu as usize) < MAX_CPUS);
+            threads = words.iter().map(|word| Stated { cpu: cpu(word), ..Stated::default() }).collect();
+        } else if let Some(edge) = name.strip_suffix(" (us)").and_then(thousandths) {
+            if words.len() != threads.len() {
+                return Err(place("a bin"));
+            }
+            if edges.last().is_some_and(|before| *before >= edge) {
+                return Err(Malformed::at(lines, format!("the bin {name} comes twice or out of order")));
+            }
+            edges.push(edge);
+            for (thread, word) in threads.iter_mut().zip(&words) {
+                thread.bins.push((edge, number(word, lines)?));
+            }
+        } else if ["Minimum", "Average", "Maximum"].contains(&name) {
+            if words.len() != threads.len() {
+                return Err(place(name));
+            }
+            for (thread, word) in threads.iter_mut().zip(&words) {
+                set(thread, name, word).map_err(|why| Malformed::at(lines, why))?;
+            }
+            stated += 1;
+        } else if name == "Duration" {
+            duration = words.first().and_then(|word| thousandths(word)).map(|ms| Nanos(ms as i64 * 1_000_000));
+        }
+    }
+    if stated < 3 || threads.is_empty() {
+        return Err(Malformed::at(lines.max(1), "oslat printed no figures: it was stopped (-T does that) or cut off"));
+    }
+    common.width = edges.windows(2).fold(0, |width, pair| common_divisor(width, pair[1] - pair[0]));
+    if common.width == 0 {
+        common.width = 1_000;
+    }
+    let mut recorded = Recorded::of(Tool::Oslat, "oslat text");
+    recorded.duration = duration;
+    if !common.version.is_empty() {
+        recorded.details.insert("rt_tests_version".into(), common.version.clone());
+    }
+    common.put(threads, &mut recorded)?;
+    Ok(recorded)
+}
+
+/// A figure of a thread: µs with up to three decimals.
+fn set(thread: &mut Stated, name: &str, word: &str) -> Result<(), String> {
+    if name == "Average" {
+        // Without a gap the mean is 0/0.
+        let mean: f64 = word.parse().unwrap_or(0.0);
+        thread.mean = if mean.is_finite() { mean.clamp(0.0, MAX_LATENCY as f64) * 1_000.0 } else { 0.0 };
+        return Ok(());
+    }
+    let ns = thousandths(word).filter(|ns| *ns <= MAX_LATENCY * 1_000);
+    let ns = ns.ok_or_else(|| format!("{:?} is not a time in us", word.chars().take(40).collect::<String>()))?;
+    match name {
+        "Minimum" => thread.min = ns,
+        _ => thread.max = ns,
+    }
+    Ok(())
+}

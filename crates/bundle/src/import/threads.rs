@@ -1,0 +1,431 @@
+//! What cyclictest, cyclicdeadline and signaltest print: status lines (`T: 0 …`), the values of `-v`, and cyclictest's histogram (`-h`,
+//! `-H` and `--histfile`), with every row and a total (up to rt-tests 2.6) or without rows of zeros (from 2.7).
+
+use super::numbers::{number_of, numbers, without_cursor_moves};
+use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
+use super::{Malformed, Tool};
+use punctual_core::cpuset::MAX_CPUS;
+use punctual_core::{Finding, Nanos, Severity};
+use std::collections::BTreeMap;
+
+/// What the lines told so far.
+#[derive(Default)]
+struct Reading {
+    /// The line of `# Histogram`.
+    begun: Option<usize>,
+    /// Counts by column, each with its bins ascending; with `-H` the last column is the sum.
+    columns: Vec<Vec<(u64, u64)>>,
+    last_row: Option<u64>,
+    totals: Option<Footer>,
+    min: Option<Footer>,
+    mean: Option<Footer>,
+    max: Option<Footer>,
+    overflows: Option<Footer>,
+    ids: Option<Footer>,
+    status: Vec<Status>,
+    /// The values of `-v` by thread.
+    values: BTreeMap<usize, Values>,
+    /// From `policy: fifo: loadavg: …`, the head of the live display.
+    policy: Option<String>,
+    break_thread: Option<u64>,
+    break_value: Option<u64>,
+    /// signaltest's `Thread 0 exceeded trace limit.`
+    exceeded: Option<usize>,
+}
+
+/// The values of a thread: `       0:      17:      42`, the second number counting its cycles.
+#[derive(Default)]
+struct Values {
+    latencies: Vec<u64>,
+    last_cycle: Option<u64>,
+    missing: u64,
+}
+
+/// A line of one number a thread.
+struct Footer {
+    line: usize,
+    numbers: Vec<u64>,
+}
+
+/// `T: 0 ( 7753) P:80 I:1000 C:   2000 Min:     12 Act:   33 Avg:   22 Max:    1529`
+struct Status {
+    index: usize,
+    tid: Option<i32>,
+    priority: Option<u8>,
+    interval: Option<u64>,
+    cycles: Option<u64>,
+    min: Option<i64>,
+    mean: Option<i64>,
+    max: Option<i64>,
+}
+
+/// What a text is of, as its lines are seen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// With cyclictest's histogram.
+    Histogram,
+    /// With the values of `-v`.
+    Values,
+    /// With status lines alone.
+    Status,
+}
+
+/// The tool and the layout that a text looks like.
+pub fn recognize(text: &str) -> Option<(Tool, Layout)> {
+    let lines = || text.lines().map(without_cursor_moves);
+    let status = lines().find_map(|line| line.strip_prefix("T:").and_then(Status::read));
+    // cyclictest names priority and interval, signaltest has no interval and cyclicdeadline no priority.
+    let tool = match &status {
+        Some(status) if status.interval.is_none() => Tool::Signaltest,
+        Some(status) if status.priority.is_none() => Tool::Cyclicdeadline,
+        _ => Tool::Cyclictest,
+    };
+    if text.lines().any(|line| line.trim_end() == "# Histogram") {
+        return Some((Tool::Cyclictest, Layout::Histogram));
+    }
+    let values = text.lines().any(|line| value(line).is_some());
+    match (values, status) {
+        (true, _) => Some((tool, Layout::Values)),
+        (false, Some(_)) => Some((tool, Layout::Status)),
+        (false, None) => None,
+    }
+}
+
+/// A line of `-v`: thread, cycle, value.
+fn value(line: &str) -> Option<(u64, u64, i64)> {
+    let mut parts = line.split(':').map(str::trim);
+    let (thread, cycle, value) = (parts.next()?, parts.next()?, parts.next()?);
+    let whole = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if parts.next().is_some() || !whole(thread) || !whole(cycle) {
+        return None;
+    }
+    Some((thread.parse().ok()?, cycle.parse().ok()?, value.parse().ok()?))
+}
+
+/// Reads the text.
+pub fn parse(text: &str, tool: Tool, layout: Layout, nanoseconds: bool) -> Result<Recorded, Malformed> {
+    let mut reading = Reading::default();
+    let mut lines = 0;
+    for (k, line) in text.lines().enumerate() {
+        lines = k + 1;
+        reading.line(lines, line.trim_end())?;
+    }
+    let mut recorded = Recorded::of(tool, source(tool, layout));
+    recorded.unit = if nanoseconds { Nanos(1) } else { Nanos::MICRO };
+    match layout {
+        Layout::Histogram => reading.histogram(lines.max(1), &mut recorded)?,
+        Layout::Values | Layout::Status => reading.threads(&mut recorded)?,
+    }
+    Ok(recorded)
+}
+
+fn source(tool: Tool, layout: Layout) -> &'static str {
+    match (tool, layout) {
+        (Tool::Cyclicdeadline, _) => "cyclicdeadline status lines",
+        (Tool::Signaltest, Layout::Values) => "signaltest -v",
+        (Tool::Signaltest, _) => "signaltest status lines",
+        (_, Layout::Histogram) => "cyclictest histogram text",
+        (_, Layout::Values) => "cyclictest -v",
+        (_, Layout::Status) => "cyclictest status lines",
+    }
+}
+
+impl Reading {
+    fn line(&mut self, at: usize, line: &str) -> Result<(), Malformed> {
+        let line = without_cursor_moves(line);
+        if let Some(comment) = line.strip_prefix('#') {
+            return self.comment(at, comment.trim());
+        }
+        if let Some(status) = line.strip_prefix("T:") {
+            if let Some(status) = Status::read(status) {
+                self.status.retain(|before| before.index != status.index);
+                self.status.push(status);
+            }
+            return Ok(());
+        }
+        if let Some(policy) = line.strip_prefix("policy:").and_then(|rest| rest.split(':').next()) {
+            self.policy = Some(policy.trim().to_owned());
+            return Ok(());
+        }
+        if let Some(rest) = line.strip_prefix("Thread ").and_then(|rest| rest.strip_suffix(" exceeded trace limit.")) {
+            self.exceeded = rest.parse().ok();
+            return Ok(());
+        }
+        match self.begun {
+            Some(_) if !line.trim().is_empty() => self.row(at, line),
+            Some(_) => Ok(()),
+            None => value(line).map_or(Ok(()), |value| self.value(at, value)),
+        }
+    }
+
+    /// A value of `-v`. What the tool could not print in time is missing in the count of cycles.
+    fn value(&mut self, at: usize, (thread, cycle, value): (u64, u64, i64)) -> Result<(), Malformed> {
+        let index = usize::try_from(thread).ok().filter(|index| *index < MAX_CPUS);
+        let index = index.ok_or_else(|| Malformed::at(at, format!("no thread has the index {thread}")))?;
+        // A timer that came early is none that came late.
+        let latency = recorded::bounded(value.max(0) as u64, MAX_LATENCY, "the value", at)?;
+        recorded::bounded(cycle, MAX_COUNT, "the cycle", at)?;
+        let values = self.values.entry(index).or_default();
+        let expected = values.last_cycle.map_or(0, |last| last + 1);
+        let missing = cycle.checked_sub(expected);
+        values.missing +=
+            missing.ok_or_else(|| Malformed::at(at, format!("cycle {cycle} of thread {index} is out of order")))?;
+        values.last_cycle = Some(cycle);
+        values.latencies.push(latency);
+        Ok(())
+    }
+
+    fn comment(&mut self, at: usize, comment: &str) -> Result<(), Malformed> {
+        if comment == "Histogram" {
+            return match self.begun.replace(at) {
+                Some(first) => Err(Malformed::at(
+                    at,
+                    format!("a second histogram; the first begins in line {first}: give one run at a time"),
+                )),
+                None => Ok(()),
+            };
+        }
+        let Some((name, rest)) = comment.split_once(':') else { return Ok(()) };
+        let (place, bound) = match name.trim() {
+            "Total" => (&mut self.totals, u64::MAX),
+            "Min Latencies" => (&mut self.min, MAX_LATENCY),
+            "Avg Latencies" => (&mut self.mean, MAX_LATENCY),
+            "Max Latencies" => (&mut self.max, MAX_LATENCY),
+            "Histogram Overflows" => (&mut self.overflows, MAX_COUNT),
+            "Thread Ids" => (&mut self.ids, u64::MAX),
+            "Break thread" => return number_of(rest, at).map(|n| self.break_thread = Some(n)),
+            "Break value" => return number_of(rest, at).map(|n| self.break_value = Some(n)),
+            _ => return Ok(()),
+        };
+        let numbers: Vec<u64> = numbers(rest, at)?;
+        numbers.iter().try_for_each(|n| recorded::bounded(*n, bound, name, at).map(drop))?;
+        if place.replace(Footer { line: at, numbers }).is_some() {
+            return Err(Malformed::at(at, format!("a second line `# {name}:`")));
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, at: usize, line: &str) -> Result<(), Malformed> {
+        if self.max.is_some() {
+            return Err(Malformed::at(at, "something other than a comment stands after the histogram"));
+        }
+        let numbers = numbers(line, at)?;
+        let [latency, counts @ ..] = numbers.as_slice() else { return Err(Malformed::at(at, "an empty row")) };
+        let latency = recorded::bin(*latency, at)?;
+        if self.last_row.is_none() {
+            self.columns.resize_with(counts.len(), Vec::new);
+        }
+        if counts.len() != self.columns.len() || counts.is_empty() || counts.len() > MAX_CPUS + 1 {
+            let expected = self.columns.len();
+            return Err(Malformed::at(at, format!("{} counts in this row, {expected} in the first", counts.len())));
+        }
+        if self.last_row.is_some_and(|last| last >= latency) {
+            return Err(Malformed::at(at, format!("the latency {latency} comes twice or out of order")));
+        }
+        self.last_row = Some(latency);
+        for (column, count) in self.columns.iter_mut().zip(counts) {
+            let count = recorded::bounded(*count, MAX_COUNT, "the count", at)?;
+            if count > 0 {
+                column.push((latency, count));
+            }
+        }
+        Ok(())
+    }
+
+    fn histogram(mut self, lines: usize, into: &mut Recorded) -> Result<(), Malformed> {
+        let cut = |what: &str| {
+            Malformed::at(
+                lines,
+                format!("it ends without a line `# {what}:`: it was cut off, or its comments were removed"),
+            )
+        };
+        let min = self.min.take().ok_or_else(|| cut("Min Latencies"))?;
+        let mean = self.mean.take().ok_or_else(|| cut("Avg Latencies"))?;
+        let max = self.max.take().ok_or_else(|| cut("Max Latencies"))?;
+        let overflows = self.overflows.take().ok_or_else(|| cut("Histogram Overflows"))?;
+        let threads = min.numbers.len();
+        self.check_columns(threads, [&mean, &max, &overflows])?;
+        self.check_totals()?;
+        // Where rows of zeros are left out, the histogram may have been larger: by how much is not known.
+        let range = self.last_row.map(|last| last + 1);
+        let mut bins = std::mem::take(&mut self.columns).into_iter();
+        let thread = |index: usize| Thread {
+            bins: bins.next().unwrap_or_default(),
+            range,
+            overflows: overflows.numbers[index],
+            min: min.numbers[index],
+            mean: mean.numbers[index] as f64,
+            max: max.numbers[index],
+            ..self.known(index)
+        };
+        into.threads = (0..threads).map(thread).collect();
+        into.stopped = self.stopped(&into.threads);
+        Ok(())
+    }
+
+    /// The threads of status lines and values: the latter hold a distribution where they are complete.
+    fn threads(mut self, into: &mut Recorded) -> Result<(), Malformed> {
+        let mut indices: Vec<usize> = self.status.iter().map(|status| status.index).collect();
+        indices.extend(self.values.keys());
+        indices.sort_unstable();
+        indices.dedup();
+        for index in indices {
+            let mut values = self.values.remove(&index).unwrap_or_default();
+            let status = self.status.iter().find(|status| status.index == index);
+            let of_status = status.map(|status| status.figures(index)).transpose()?;
+            let cycles = of_status.as_ref().map(|(cycles, ..)| *cycles);
+            // Values are complete where nothing says otherwise: the newest are lost when the tool ends.
+            let complete = values.missing == 0 && cycles.is_none_or(|cycles| cycles == values.latencies.len() as u64);
+            let known = self.known(index);
+            let thread = match of_status {
+                Some((cycles, min, mean, max)) if !complete || values.latencies.is_empty() => {
+                    Thread { undistributed: cycles, min, mean, max, ..known }
+                }
+                of_status => {
+                    let thread = Thread::of_values(index, std::mem::take(&mut values.latencies));
+                    let (min, max) = of_status.map_or((thread.min, thread.max), |(_, min, _, max)| (min, max));
+                    let mean = of_status.map_or(thread.mean, |(_, _, mean, _)| mean);
+                    Thread { bins: thread.bins, beyond: thread.beyond, min, mean, max, ..known }
+                }
+            };
+            if values.missing > 0 {
+                into.findings.push(missing_values(&thread, values.missing));
+            }
+            into.threads.push(thread);
+        }
+        into.stopped = self.stopped(&into.threads);
+        Ok(())
+    }
+
+    /// What is known of a thread beside its figures.
+    fn known(&self, index: usize) -> Thread {
+        let status = self.status.iter().find(|status| status.index == index);
+        Thread {
+            index,
+            policy: self.policy.clone(),
+            tid: self.id(index),
+            priority: status.and_then(|status| status.priority),
+            interval: status.and_then(|status| status.interval),
+            ..Thread::default()
+        }
+    }
+
+    /// The kernel's id of a thread.
+    fn id(&self, index: usize) -> Option<i32> {
+        let listed = self.ids.as_ref().and_then(|ids| ids.numbers.get(index)).and_then(|id| i32::try_from(*id).ok());
+        listed.or_else(|| self.status.iter().find(|status| status.index == index).and_then(|status| status.tid))
+    }
+
+    /// The thread whose latency ended the run (`-b`), known by its id, and that latency.
+    fn stopped(&self, threads: &[Thread]) -> Option<(String, u64)> {
+        if let Some(thread) = self.exceeded.and_then(|index| threads.iter().find(|thread| thread.index == index)) {
+            return Some((thread.name(), thread.max));
+        }
+        let (id, latency) = self.break_thread.zip(self.break_value)?;
+        let listed = self.ids.as_ref().and_then(|ids| ids.numbers.iter().position(|listed| *listed == id));
+        let of_status = || self.status.iter().find(|status| status.tid.is_some_and(|tid| tid as u64 == id));
+        let name = match listed.or_else(|| of_status().map(|status| status.index)) {
+            Some(index) => format!("thread {index}"),
+            None => format!("thread with id {id}"),
+        };
+        Some((name, latency.min(MAX_LATENCY)))
+    }
+
+    /// Every line is of the same threads; with `-H` there is one more column, the sum, which is checked and left out.
+    fn check_columns(&mut self, threads: usize, footers: [&Footer; 3]) -> Result<(), Malformed> {
+        let begun = self.begun.unwrap_or(1);
+        if threads == 0 {
+            return Err(Malformed::at(begun, "no thread has a minimum"));
+        }
+        for footer in footers {
+            if footer.numbers.len() != threads && footer.numbers.len() != threads + 1 {
+                return Err(Malformed::at(
+                    footer.line,
+                    format!("{} numbers for {threads} threads", footer.numbers.len()),
+                ));
+            }
+        }
+        match self.columns.len() {
+            0 => self.columns.resize_with(threads, Vec::new),
+            n if n == threads => {}
+            n if n == threads + 1 => self.check_sums()?,
+            n => return Err(Malformed::at(begun, format!("rows of {n} counts for {threads} threads"))),
+        }
+        Ok(())
+    }
+
+    fn check_sums(&mut self) -> Result<(), Malformed> {
+        let sums = self.columns.pop().unwrap_or_default();
+        let mut all = std::collections::BTreeMap::new();
+        for (latency, count) in self.columns.iter().flatten() {
+            *all.entry(*latency).or_insert(0u64) += count;
+        }
+        if !all.into_iter().eq(sums) {
+            return Err(Malformed::at(self.begun.unwrap_or(1), "the last column is not the sum of the others"));
+        }
+        Ok(())
+    }
+
+    /// The total of each column, where there is one, is that of its rows.
+    fn check_totals(&self) -> Result<(), Malformed> {
+        let Some(totals) = &self.totals else { return Ok(()) };
+        for (thread, (column, total)) in self.columns.iter().zip(&totals.numbers).enumerate() {
+            let sum: u64 = column.iter().map(|(_, n)| n).sum();
+            if sum != *total {
+                return Err(Malformed::at(
+                    totals.line,
+                    format!("thread {thread} has {sum} cycles in its rows, not {total}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Values that are not in the file: the status line's figures are of all, a distribution there is not.
+fn missing_values(thread: &Thread, missing: u64) -> Finding {
+    let kept = thread.undistributed == 0;
+    let message = match kept {
+        true => "the tool printed not every value: the figures are of those that it printed",
+        false => "the tool printed not every value: there is no distribution",
+    };
+    Finding::new("values-missing", Severity::Warning, thread.name(), message)
+        .evidence(format!("{}: {missing} cycles are missing between its values", thread.name()))
+        .remedy("let the tool keep a histogram (cyclictest: -h), which loses nothing")
+}
+
+impl Status {
+    fn read(line: &str) -> Option<Status> {
+        let (index, rest) = line.split_once('(')?;
+        let (tid, rest) = rest.split_once(')')?;
+        // `C:   2000 Min:     12`: the name up to its colon, then the number.
+        let field = |name: &str| rest.split_once(name).and_then(|(_, rest)| rest.split_ascii_whitespace().next());
+        let signed = |name: &str| field(name).and_then(|text| text.parse::<i64>().ok());
+        Some(Status {
+            index: index.trim().parse().ok().filter(|index| *index < MAX_CPUS)?,
+            tid: tid.trim().parse().ok().filter(|tid| *tid >= 0),
+            priority: field(" P:").and_then(|p| p.parse().ok()).filter(|p| *p <= 99),
+            interval: field(" I:").and_then(|i| i.parse().ok()).filter(|i| (1..=MAX_LATENCY).contains(i)),
+            cycles: field(" C:").and_then(|c| c.parse().ok()),
+            min: signed(" Min:"),
+            mean: signed(" Avg:"),
+            max: signed(" Max:"),
+        })
+    }
+
+    /// Cycles, minimum, mean and maximum; the latter mean nothing without cycles.
+    fn figures(&self, index: usize) -> Result<(u64, u64, f64, u64), Malformed> {
+        let absent = |what: &str| Malformed::at(1, format!("the status line of thread {index} has no `{what}:`"));
+        let cycles = self.cycles.ok_or_else(|| absent("C"))?;
+        recorded::bounded(cycles, MAX_COUNT, "the count of cycles", 1)?;
+        if cycles == 0 {
+            return Ok((0, 0, 0.0, 0));
+        }
+        let figure = |value: Option<i64>, what: &str| {
+            let value = value.ok_or_else(|| absent(what))?;
+            recorded::bounded(value.max(0) as u64, MAX_LATENCY, what, 1)
+        };
+        let (min, max) = (figure(self.min, "Min")?, figure(self.max, "Max")?);
+        Ok((cycles, min, figure(self.mean, "Avg")? as f64, max))
+    }
+}

@@ -1,0 +1,103 @@
+//! The tools whose results are read, and what is known of each.
+
+/// A tool whose results can be imported.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Tool {
+    /// Wake-up latency of timers (rt-tests).
+    Cyclictest,
+    /// The same for SCHED_DEADLINE tasks (rt-tests).
+    Cyclicdeadline,
+    /// Round trips of signals between threads (rt-tests).
+    Signaltest,
+    /// POSIX mutexes passed between two threads (rt-tests).
+    Ptsematest,
+    /// System V semaphores (rt-tests).
+    Svsematest,
+    /// POSIX message queues (rt-tests).
+    Pmqtest,
+    /// sigwait(3) (rt-tests).
+    Sigwaittest,
+    /// Gaps seen by a busy loop (rt-tests).
+    Oslat,
+    /// Gaps seen by the kernel's hwlat tracer (rt-tests).
+    Hwlatdetect,
+    /// The kernel's timerlat tracer.
+    Timerlat,
+    /// The kernel's osnoise tracer.
+    Osnoise,
+}
+
+impl Tool {
+    /// Every tool.
+    pub const ALL: [Tool; 11] = [
+        Tool::Cyclictest,
+        Tool::Cyclicdeadline,
+        Tool::Signaltest,
+        Tool::Ptsematest,
+        Tool::Svsematest,
+        Tool::Pmqtest,
+        Tool::Sigwaittest,
+        Tool::Oslat,
+        Tool::Hwlatdetect,
+        Tool::Timerlat,
+        Tool::Osnoise,
+    ];
+
+    /// The word for it on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tool::Cyclictest => "cyclictest",
+            Tool::Cyclicdeadline => "cyclicdeadline",
+            Tool::Signaltest => "signaltest",
+            Tool::Ptsematest => "ptsematest",
+            Tool::Svsematest => "svsematest",
+            Tool::Pmqtest => "pmqtest",
+            Tool::Sigwaittest => "sigwaittest",
+            Tool::Oslat => "oslat",
+            Tool::Hwlatdetect => "hwlatdetect",
+            Tool::Timerlat => "rtla-timerlat",
+            Tool::Osnoise => "rtla-osnoise",
+        }
+    }
+
+    /// The tool with this name; rtla's two also under their own names.
+    pub fn from_name(name: &str) -> Option<Tool> {
+        let bare = name.strip_prefix("rtla-").unwrap_or(name);
+        Tool::ALL.into_iter().find(|tool| tool.name() == name || tool.kind() == bare)
+    }
+
+    /// The kind of its series. cyclictest measures what punctual's timer does; all others are kinds of their own.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Tool::Cyclictest => "timer",
+            Tool::Timerlat => "timerlat",
+            Tool::Osnoise => "osnoise",
+            other => other.name(),
+        }
+    }
+
+    /// What the tool is asked for where its histogram was too small, or missing.
+    pub fn histogram_option(self) -> &'static str {
+        match self {
+            Tool::Cyclictest => "cyclictest: -h",
+            Tool::Oslat => "oslat: -b",
+            Tool::Timerlat | Tool::Osnoise => "rtla: -E and -b",
+            _ => "this tool has none: cyclictest -h, or punctual itself",
+        }
+    }
+
+    /// Whether `-b` ends a run at the first latency above it (for oslat it is the size of the histogram).
+    pub fn breaks(self) -> bool {
+        !matches!(self, Tool::Oslat | Tool::Hwlatdetect | Tool::Timerlat | Tool::Osnoise)
+    }
+
+    /// Whether its results are those of pairs, a sender and a receiver.
+    pub fn is_pairs(self) -> bool {
+        matches!(self, Tool::Ptsematest | Tool::Svsematest | Tool::Pmqtest | Tool::Sigwaittest)
+    }
+}
+
+/// All names, for messages.
+pub fn all_names() -> String {
+    Tool::ALL.map(Tool::name).join(", ")
+}
