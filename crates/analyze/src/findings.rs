@@ -6,7 +6,7 @@ mod run;
 mod series;
 
 pub use run::{of_absent, of_phase, of_run};
-pub use series::of_series;
+pub use series::{is_of_thread, of_series};
 
 /// Every finding that figures can raise, with one line on what it means; docs/json.md lists the same.
 pub const IDS: [(&str, &str); 22] = [

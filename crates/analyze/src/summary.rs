@@ -67,12 +67,19 @@ pub fn summarize_run(manifest: &Manifest, phases: &[PhaseView], found: &[Finding
         // A phase that ended before the run was cut off is whole: its last checkpoint stands before its duration.
         let ended = manifest.ending.is_some() || phase.meta.duration.is_some();
         let completeness = if ended { Completeness::Whole } else { Completeness::CutOff };
-        let mut series = Vec::new();
+        let (mut series, mut threads) = (Vec::new(), Vec::new());
         for view in &phase.series {
             let summary = summarize_as(view, completeness);
             match absent(phase.meta, &view.meta.name).filter(|_| summary.count == 0) {
                 Some(why) => born.push(findings::of_absent(name, &view.meta.name, why)),
-                None => born.extend(findings::of_series(name, view.meta, view.state, &summary)),
+                None => {
+                    let found = findings::of_series(name, view.meta, view.state, &summary);
+                    // What the kernel counted of a thread is said once, however many series it fills.
+                    let thread = view.meta.tid.map(|tid| (tid, &view.state.usage));
+                    let again = thread.is_some_and(|thread| threads.contains(&thread));
+                    threads.extend(thread);
+                    born.extend(found.into_iter().filter(|finding| !again || !findings::is_of_thread(finding)));
+                }
             }
             series.push(summary);
         }

@@ -1,12 +1,10 @@
 //! Where the time of every sample of a series went: `NNNN.account.json` beside its statistics. docs/bundle.md describes it.
 
-use crate::writer::replace_with;
-use crate::{BundleError, reader};
+use crate::{BundleError, Member, reader};
 use punctual_core::account::MAIN_PARTS;
 use punctual_core::{Account, AccountBucket, AccountCost, Fact, MainPart};
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::path::Path;
 
 /// The name and version of the format.
 const SCHEMA: &str = "punctual-account/1";
@@ -48,13 +46,13 @@ struct Row {
 }
 
 /// Why a series is not split, or how it is.
-pub(crate) fn write(path: &Path, account: &Fact<SeriesAccount>) -> Result<(), BundleError> {
+pub(crate) fn write(member: &Member, account: &Fact<SeriesAccount>) -> Result<(), BundleError> {
     let document = match account {
         Fact::Known(account) => Fact::Known(document(account)),
         Fact::Unavailable(why) => Fact::Unavailable(why.clone()),
         Fact::NotAsked => Fact::NotAsked,
     };
-    replace_with(path, |out| serde_json::to_writer(out, &document).map_err(io::Error::from))
+    member.replace_with(|out| serde_json::to_writer(out, &document).map_err(io::Error::from))
 }
 
 fn document(account: &SeriesAccount) -> Document {
@@ -77,9 +75,11 @@ fn document(account: &SeriesAccount) -> Document {
 }
 
 /// [`Fact::NotAsked`] where there is no file; what cannot be read is unavailable, and told.
-pub(crate) fn read(path: &Path, damage: &mut Vec<String>) -> Fact<SeriesAccount> {
-    let read = reader::read_json::<Fact<Document>>(path).and_then(|document| match document {
-        Fact::Known(document) => restore(document).map(Fact::Known).map_err(|why| BundleError::damaged(path, why)),
+pub(crate) fn read(member: &Member, damage: &mut Vec<String>) -> Fact<SeriesAccount> {
+    let read = member.read_json().and_then(|document| match document {
+        Fact::Known(document) => {
+            restore(document).map(Fact::Known).map_err(|why| BundleError::damaged(member.path(), why))
+        }
         Fact::Unavailable(why) => Ok(Fact::Unavailable(why)),
         Fact::NotAsked => Ok(Fact::NotAsked),
     });
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("0000.account.json");
+        let path = Member::root(directory.path()).join("0000.account.json");
         let mut damage = Vec::new();
         assert_eq!(read(&path, &mut damage), Fact::NotAsked);
         for account in [Fact::Known(some()), Fact::Unavailable("no BTF".to_owned())] {
@@ -164,13 +164,13 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_damage() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("0000.account.json");
+        let path = Member::root(directory.path()).join("0000.account.json");
         write(&path, &Fact::Known(some())).unwrap();
-        let text = std::fs::read_to_string(&path).unwrap();
+        let text = path.read_text().unwrap();
         for (from, to) in
             [("\"width\":1,", "\"width\":3,"), ("\"hardirq\",", ""), ("account/1", "account/9"), ("{", "[")]
         {
-            std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
+            path.replace(text.replacen(from, to, 1).as_bytes()).unwrap();
             let mut damage = Vec::new();
             assert!(matches!(read(&path, &mut damage), Fact::Unavailable(_)), "{from}");
             assert_eq!(damage.len(), 1);

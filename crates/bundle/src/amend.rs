@@ -1,9 +1,9 @@
 //! What is added to a bundle by who brought it here from the system that wrote it.
 
 use crate::manifest::{Ending, Manifest};
+use crate::member::Member;
 use crate::ran_on::RanOn;
 use crate::summary::Summary;
-use crate::writer::{replace_json, sync_tree};
 use crate::{Bundle, BundleError};
 use punctual_core::Finding;
 use std::path::Path;
@@ -19,13 +19,15 @@ pub fn amend(
     let bundle = Bundle::open(directory)?;
     let manifest = Manifest { target: Some(target), ending: bundle.manifest.ending.or(ending), ..bundle.manifest };
     let all: Vec<&Finding> = bundle.findings.iter().chain(findings).collect();
-    replace_json(&directory.join("findings.json"), &all)?;
-    replace_json(&directory.join("bundle.json"), &manifest)?;
+    let root = Member::root(directory);
+    root.join("findings.json").replace_json(&all)?;
+    root.join("bundle.json").replace_json(&manifest)?;
     Bundle::open(directory)
 }
 
 /// Replaces the figures for other programs by those of the bundle as it is now; everything is on the disk afterwards.
 pub fn renew_summary(directory: &Path, summary: &Summary) -> Result<(), BundleError> {
-    replace_json(&directory.join("summary.json"), summary)?;
-    sync_tree(directory)
+    let root = Member::root(directory);
+    root.join("summary.json").replace_json(summary)?;
+    root.sync()
 }

@@ -1,8 +1,8 @@
 //! `lab.json`: the cells of a lab, what was run of them and what came out. Times are in ns; absent figures are `null`, never 0. Paths are
 //! relative to the lab's directory. docs/lab.md describes it for readers in other languages.
 
-use crate::Timebase;
 use crate::summary::{RequirementSummary, VerdictWord};
+use crate::{Member, Timebase};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,8 +13,6 @@ pub const SCHEMA: &str = "punctual-lab/1";
 pub const VIRTUAL_MACHINE: &str = "virtual machine";
 /// The file's name.
 pub const FILE: &str = "lab.json";
-/// No document is larger; a larger one is damage or an attack.
-const MAX_BYTES: u64 = 1 << 30;
 
 /// `lab.json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -258,14 +256,9 @@ impl PublishedRow {
 /// # Errors
 /// In words: it is not there, damaged, or of a newer version.
 pub fn read(directory: &Path) -> Result<LabDocument, String> {
-    let path = directory.join(FILE);
-    let cannot = |why: &dyn std::fmt::Display| format!("cannot read {}: {why}", path.display());
-    let size = std::fs::metadata(&path).map_err(|why| cannot(&why))?.len();
-    if size > MAX_BYTES {
-        return Err(cannot(&format_args!("{size} bytes are too many")));
-    }
-    let text = std::fs::read_to_string(&path).map_err(|why| cannot(&why))?;
-    let document: LabDocument = serde_json::from_str(&text).map_err(|why| cannot(&why))?;
+    let member = Member::root(directory).join(FILE);
+    let cannot = |why: &dyn std::fmt::Display| format!("cannot read {}: {why}", member.display());
+    let document: LabDocument = member.read_json().map_err(|why| why.to_string())?;
     match document.schema == SCHEMA {
         true => Ok(document),
         false => {

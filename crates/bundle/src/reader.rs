@@ -4,6 +4,7 @@ use crate::account::{self, SeriesAccount};
 use crate::checkpoint;
 use crate::log::{self, LogContents};
 use crate::manifest::{self, Manifest};
+use crate::member::Member;
 use crate::meta::{PhaseMeta, SeriesMeta};
 use crate::recording::Recording;
 use crate::state::State;
@@ -12,12 +13,11 @@ use crate::{BundleError, FORMAT_VERSION, Timebase};
 use punctual_core::{Fact, Finding};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// No file of a bundle that is read at once is larger; a larger one is damage or an attack.
-const MAX_FILE: u64 = 1 << 30;
+/// No log is longer: some hundred million samples, where a million is kept of a series by default.
+const MAX_LOG: u64 = 8 << 30;
 
 /// An opened bundle.
 #[derive(Clone, Debug)]
@@ -67,39 +67,23 @@ pub struct Series {
     pub state: State,
     /// Where the time of its samples went, in main parts.
     pub account: Fact<SeriesAccount>,
-    log_path: PathBuf,
+    log: Member,
 }
 
 impl Series {
     /// Reads the samples and windows that were kept.
     pub fn log(&self) -> Result<LogContents, BundleError> {
-        let bytes = fs::read(&self.log_path).map_err(BundleError::io("read", &self.log_path))?;
-        log::decode(&bytes).map_err(|why| BundleError::damaged(&self.log_path, why))
+        log::decode(&self.log.read_at_most(MAX_LOG)?).map_err(|why| BundleError::damaged(self.log.path(), why))
     }
-}
-
-fn read_bytes(path: &Path) -> Result<Vec<u8>, BundleError> {
-    let size = fs::metadata(path).map_err(BundleError::io("read", path))?.len();
-    if size > MAX_FILE {
-        return Err(BundleError::damaged(path, format!("{size} bytes are too many")));
-    }
-    fs::read(path).map_err(BundleError::io("read", path))
-}
-
-fn read_text(path: &Path) -> Result<String, BundleError> {
-    String::from_utf8(read_bytes(path)?).map_err(|_| BundleError::damaged(path, "it is not UTF-8"))
-}
-
-pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, BundleError> {
-    serde_json::from_str(&read_text(path)?).map_err(|why| BundleError::damaged(path, why))
 }
 
 pub(crate) fn is_missing(error: &BundleError) -> bool {
     matches!(error, BundleError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
 
-pub(crate) fn read_document<T: DeserializeOwned>(directory: &Path, name: &str) -> Result<Option<T>, BundleError> {
-    match read_json(&directory.join(name).with_extension("json")) {
+/// What was read, where it is there at all.
+pub(crate) fn if_there<T>(read: Result<T, BundleError>) -> Result<Option<T>, BundleError> {
+    match read {
         Ok(document) => Ok(Some(document)),
         Err(error) if is_missing(&error) => Ok(None),
         Err(error) => Err(error),
@@ -117,7 +101,8 @@ impl Bundle {
     pub fn open(directory: &Path) -> Result<Bundle, BundleError> {
         let manifest = read_manifest(directory)?;
         let mut damage = Vec::new();
-        let findings = match read_json(&directory.join("findings.json")) {
+        let root = Member::root(directory);
+        let findings = match root.join("findings.json").read_json() {
             Ok(findings) => findings,
             // Every run that ended left one; one that was killed early may not have come to it.
             Err(error) if is_missing(&error) && manifest.ending.is_none() => Vec::new(),
@@ -127,7 +112,7 @@ impl Bundle {
             }
         };
         let completeness = if manifest.ending.is_some() { Completeness::Whole } else { Completeness::CutOff };
-        let phases = read_phases(&directory.join("phases"), &mut damage);
+        let phases = read_phases(&root.join("phases"), &mut damage);
         let recording = Recording::open(directory);
         damage.extend(recording.iter().flat_map(|recording| recording.damage.iter().cloned()));
         let windows = Windows::open(directory);
@@ -138,16 +123,17 @@ impl Bundle {
 
     /// A JSON document of the run: `environment`, `environment-end`, `check`; `Ok(None)` where there is none.
     pub fn document<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, BundleError> {
-        read_document(&self.directory, name)
+        if_there(self.member(name).with_extension("json").read_json())
+    }
+
+    /// What lies in its directory under this name.
+    pub fn member(&self, name: &str) -> Member {
+        Member::root(&self.directory).join(name)
     }
 
     /// The plan as run (TOML); `Ok(None)` for imports.
     pub fn plan_text(&self) -> Result<Option<String>, BundleError> {
-        match read_text(&self.directory.join("plan.toml")) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if is_missing(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+        if_there(self.member("plan.toml").read_text())
     }
 
     /// All series with the name of their phase.
@@ -158,7 +144,8 @@ impl Bundle {
 
 fn read_manifest(directory: &Path) -> Result<Manifest, BundleError> {
     let not_a_bundle = |why: String| BundleError::NotABundle { path: directory.to_owned(), why };
-    let text = read_text(&directory.join("bundle.json")).map_err(|error| not_a_bundle(error.to_string()))?;
+    let text = Member::root(directory).join("bundle.json").read_text();
+    let text = text.map_err(|error| not_a_bundle(error.to_string()))?;
     // The version is looked at first: a newer manifest may have another shape.
     let raw: serde_json::Value = serde_json::from_str(&text).map_err(|error| not_a_bundle(error.to_string()))?;
     if raw.get("format").and_then(|f| f.as_str()) != Some(manifest::FORMAT) {
@@ -171,19 +158,18 @@ fn read_manifest(directory: &Path) -> Result<Manifest, BundleError> {
     serde_json::from_value(raw).map_err(|error| not_a_bundle(error.to_string()))
 }
 
-/// The entries of a directory whose names end so, sorted; none when it is not there.
-pub(crate) fn sorted_entries(directory: &Path, ending: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut entries: Vec<PathBuf> =
-        entries.filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().ends_with(ending))).collect();
-    entries.sort();
-    entries
+/// The entries of a directory; where it cannot be read that is damage.
+pub(crate) fn entries(directory: &Member, ending: &str, damage: &mut Vec<String>) -> Vec<Member> {
+    directory.entries(ending).unwrap_or_else(|why| {
+        damage.push(why.to_string());
+        Vec::new()
+    })
 }
 
-fn read_phases(directory: &Path, damage: &mut Vec<String>) -> Vec<Phase> {
+fn read_phases(directory: &Member, damage: &mut Vec<String>) -> Vec<Phase> {
     let mut phases = Vec::new();
-    for directory in sorted_entries(directory, "") {
-        match read_json(&directory.join("phase.json")) {
+    for directory in entries(directory, "", damage) {
+        match directory.join("phase.json").read_json() {
             Ok(meta) => phases.push(Phase { meta, series: read_all_series(&directory, damage) }),
             Err(error) => damage.push(error.to_string()),
         }
@@ -191,46 +177,50 @@ fn read_phases(directory: &Path, damage: &mut Vec<String>) -> Vec<Phase> {
     phases
 }
 
-fn read_all_series(directory: &Path, damage: &mut Vec<String>) -> Vec<Series> {
+fn read_all_series(directory: &Member, damage: &mut Vec<String>) -> Vec<Series> {
+    let entries = entries(directory, "", damage);
+    let ending = |ending: &'static str| {
+        let ends = move |entry: &&Member| entry.path().to_string_lossy().ends_with(ending);
+        entries.iter().filter(ends)
+    };
     let mut all = Vec::new();
-    for meta_path in sorted_entries(directory, ".meta.json") {
-        match read_series(&meta_path, damage) {
+    for meta in ending(".meta.json") {
+        match read_series(meta, damage) {
             Ok(series) => all.push(series),
             // The run was killed before the first checkpoint of this series: nothing was kept, nothing is damaged.
-            Err(error) if is_missing(&error) => damage.push(format!("{}: no checkpoint yet", meta_path.display())),
+            Err(error) if is_missing(&error) => damage.push(format!("{}: no checkpoint yet", meta.display())),
             Err(error) => damage.push(error.to_string()),
         }
     }
-    damage.extend(orphans(directory));
+    // Series of which there are data, but no longer the file that says what they are: it is written first.
+    let data = ending(".state.json").chain(ending(".checkpoint")).chain(ending(".log"));
+    let metas: BTreeSet<Member> = data.map(|data| stem(data).with_extension("meta.json")).collect();
+    let orphans = metas.into_iter().filter(|meta| !meta.exists());
+    damage.extend(orphans.map(|meta| format!("{} is missing: its series is left out", meta.display())));
     all
 }
 
-/// Series of which there are data, but no longer the file that says what they are: it is written first.
-fn orphans(directory: &Path) -> impl Iterator<Item = String> + '_ {
-    let data = sorted_entries(directory, ".state.json").into_iter();
-    let data = data.chain(sorted_entries(directory, ".checkpoint")).chain(sorted_entries(directory, ".log"));
-    let stems: BTreeSet<PathBuf> = data.map(|path| path.with_extension("").with_extension("")).collect();
-    let metas = stems.into_iter().map(|stem| stem.with_extension("meta.json"));
-    metas.filter(|meta| !meta.exists()).map(|meta| format!("{} is missing: its series is left out", meta.display()))
+/// `0000.meta.json` → `0000`
+fn stem(member: &Member) -> Member {
+    member.with_extension("").with_extension("")
 }
 
-fn read_series(meta_path: &Path, damage: &mut Vec<String>) -> Result<Series, BundleError> {
-    // `0000.meta.json` → `0000`
-    let stem = meta_path.with_extension("").with_extension("");
+fn read_series(meta: &Member, damage: &mut Vec<String>) -> Result<Series, BundleError> {
+    let stem = stem(meta);
     let state = read_state(&stem)?;
     let account = account::read(&stem.with_extension("account.json"), damage);
-    Ok(Series { meta: read_json(meta_path)?, state, account, log_path: stem.with_extension("log") })
+    Ok(Series { meta: meta.read_json()?, state, account, log: stem.with_extension("log") })
 }
 
 /// The statistics for good where the series ended, else those of the newest checkpoint.
-fn read_state(stem: &Path) -> Result<State, BundleError> {
+fn read_state(stem: &Member) -> Result<State, BundleError> {
     let for_good = || {
-        let path = stem.with_extension("state.json");
-        State::decode(&read_text(&path)?).map_err(|why| BundleError::damaged(&path, why))
+        let member = stem.with_extension("state.json");
+        State::decode(&member.read_text()?).map_err(|why| BundleError::damaged(member.path(), why))
     };
     let saved = || {
-        let path = stem.with_extension("checkpoint");
-        checkpoint::decode(&read_bytes(&path)?).map_err(|why| BundleError::damaged(&path, why))
+        let member = stem.with_extension("checkpoint");
+        checkpoint::decode(&member.read()?).map_err(|why| BundleError::damaged(member.path(), why))
     };
     let mut read = for_good();
     if read.as_ref().is_err_and(is_missing) {
@@ -245,6 +235,7 @@ mod tests {
     use super::*;
     use crate::{BundleWriter, PhaseMeta, SeriesWriter};
     use punctual_core::{Clock, ClockNs, CpuSet, Fact, Nanos, Sample, SeriesData, SeriesShape};
+    use std::fs;
 
     fn write_one(directory: &Path) -> (SeriesWriter, State) {
         let writer = BundleWriter::create(directory, "x", "run").unwrap();

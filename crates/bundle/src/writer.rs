@@ -4,6 +4,7 @@ use crate::account::{self, SeriesAccount};
 use crate::checkpoint::Slots;
 use crate::log::{self, Window};
 use crate::manifest::{self, Ending, Manifest};
+use crate::member::Member;
 use crate::meta::{PhaseMeta, SeriesMeta};
 use crate::ran_on::RanOn;
 use crate::state::State;
@@ -13,7 +14,7 @@ use punctual_core::{Fact, Finding, Published, Sample};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -23,34 +24,9 @@ pub struct BundleWriter {
     manifest: Manifest,
 }
 
-/// Replaces a file in one step: a reader, or a later life, sees the old text or the new one.
-pub(crate) fn replace_with(
-    path: &Path,
-    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-) -> Result<(), BundleError> {
-    let beside = path.with_extension("new");
-    let written = File::create(&beside).and_then(|file| {
-        let mut out = BufWriter::new(file);
-        fill(&mut out)?;
-        out.flush()?;
-        fs::rename(&beside, path)
-    });
-    written.map_err(|source| {
-        // Half a file on a full disk only takes more of its space.
-        let _ = fs::remove_file(&beside);
-        BundleError::Io { action: "write", path: path.to_owned(), source }
-    })
-}
-
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), BundleError> {
-    replace_with(path, |out| out.write_all(bytes))
-}
-
-pub(crate) fn replace_json(path: &Path, value: &impl Serialize) -> Result<(), BundleError> {
-    let mut text = serde_json::to_vec_pretty(value).map_err(|e| BundleError::damaged(path, e))?;
-    text.push(b'\n');
-    replace(path, &text)
-}
+/// Room for the last files of a bundle, given back when they are written: on a disk that filled up meanwhile they say so.
+const RESERVE: &str = "reserve";
+const RESERVE_BYTES: usize = 128 << 10;
 
 impl BundleWriter {
     /// Makes the directory, which must not exist, and writes its manifest.
@@ -82,7 +58,9 @@ impl BundleWriter {
             ending: None,
         };
         let writer = BundleWriter { directory: directory.to_owned(), manifest };
-        writer.write_manifest()?;
+        let begun = writer.write_manifest().and_then(|()| writer.member(RESERVE).replace(&[b'-'; RESERVE_BYTES]));
+        // A directory without a manifest would be in the way of the next run, and tell nothing.
+        begun.inspect_err(|_| drop(fs::remove_dir_all(directory)))?;
         Ok(writer)
     }
 
@@ -96,8 +74,12 @@ impl BundleWriter {
         &self.manifest
     }
 
+    fn member(&self, name: &str) -> Member {
+        Member::root(&self.directory).join(name)
+    }
+
     fn write_manifest(&self) -> Result<(), BundleError> {
-        replace_json(&self.directory.join("bundle.json"), &self.manifest)
+        self.member("bundle.json").replace_json(&self.manifest)
     }
 
     /// Says where the run took place, where that is not here.
@@ -108,7 +90,7 @@ impl BundleWriter {
 
     /// Keeps the experiment as written, under `file_name` (`experiment.toml`, `experiment.cfg`).
     pub fn write_experiment(&mut self, file_name: &'static str, bytes: &[u8]) -> Result<(), BundleError> {
-        replace(&self.directory.join(file_name), bytes)?;
+        self.member(file_name).replace(bytes)?;
         self.manifest.experiment_file = Some(file_name.to_owned());
         self.write_manifest()
     }
@@ -121,33 +103,34 @@ impl BundleWriter {
 
     /// Keeps the plan as run.
     pub fn write_plan(&self, toml: &str) -> Result<(), BundleError> {
-        replace(&self.directory.join("plan.toml"), toml.as_bytes())
+        self.member("plan.toml").replace(toml.as_bytes())
     }
 
     /// Keeps a document of the run beside the series: `environment`, `environment-end`, `check`.
     pub fn write_document(&self, name: &'static str, document: &impl Serialize) -> Result<(), BundleError> {
-        replace_json(&self.directory.join(name).with_extension("json"), document)
+        self.member(name).with_extension("json").replace_json(document)
     }
 
     /// Reads such a document back; `Ok(None)` where there is none.
     pub fn document<T: DeserializeOwned>(&self, name: &'static str) -> Result<Option<T>, BundleError> {
-        reader::read_document(&self.directory, name)
+        reader::if_there(self.member(name).with_extension("json").read_json())
     }
 
     /// Keeps the findings known so far.
     pub fn write_findings(&self, findings: &[Finding]) -> Result<(), BundleError> {
-        replace_json(&self.directory.join("findings.json"), &findings)
+        self.member("findings.json").replace_json(&findings)
     }
 
     /// Begins phase number `index`, or renews what is said of it.
     pub fn write_phase(&self, index: usize, phase: &PhaseMeta) -> Result<(), BundleError> {
+        self.member("phases").create_directory()?;
         let directory = self.phase_directory(index);
-        fs::create_dir_all(&directory).map_err(BundleError::io("create", &directory))?;
-        replace_json(&directory.join("phase.json"), phase)
+        directory.create_directory()?;
+        directory.join("phase.json").replace_json(phase)
     }
 
-    fn phase_directory(&self, index: usize) -> PathBuf {
-        self.directory.join("phases").join(format!("{index:03}"))
+    fn phase_directory(&self, index: usize) -> Member {
+        self.member("phases").join(format!("{index:03}"))
     }
 
     /// Begins series number `series` of a phase that was begun; at most `keep` samples go into its log.
@@ -159,17 +142,17 @@ impl BundleWriter {
         keep: u64,
     ) -> Result<SeriesWriter, BundleError> {
         let stem = self.phase_directory(phase).join(format!("{series:04}"));
-        replace_json(&stem.with_extension("meta.json"), meta)?;
-        let path = stem.with_extension("log");
-        let mut file = File::create_new(&path).map_err(BundleError::io("create", &path))?;
-        file.write_all(log::MAGIC).map_err(BundleError::io("write", &path))?;
+        stem.with_extension("meta.json").replace_json(meta)?;
+        let log_member = stem.with_extension("log");
+        let mut file = log_member.create_new()?;
+        file.write_all(log::MAGIC).map_err(BundleError::io("write", log_member.path()))?;
         Ok(SeriesWriter {
-            state_path: stem.with_extension("state.json"),
-            checkpoint_path: stem.with_extension("checkpoint"),
-            account_path: stem.with_extension("account.json"),
+            state_member: stem.with_extension("state.json"),
+            checkpoint_member: stem.with_extension("checkpoint"),
+            account_member: stem.with_extension("account.json"),
             checkpoint: None,
             slots: Slots::default(),
-            log_path: path,
+            log_member,
             log: file,
             buffer: Vec::new(),
             log_bytes: log::MAGIC.len() as u64,
@@ -180,36 +163,24 @@ impl BundleWriter {
 
     /// Ends the bundle: the last findings, the figures, and how it ended. Everything is on the disk afterwards.
     pub fn finish(mut self, summary: &Summary, ending: Ending) -> Result<(), BundleError> {
+        // Whatever becomes of it, room is needed now.
+        let _ = self.member(RESERVE).remove();
         self.write_findings(&summary.findings)?;
-        replace_json(&self.directory.join("summary.json"), summary)?;
+        self.member("summary.json").replace_json(summary)?;
         self.manifest.ending = Some(ending);
         self.write_manifest()?;
-        sync_tree(&self.directory)
+        Member::root(&self.directory).sync()
     }
-}
-
-/// Writes a directory and all below it through to the disk.
-pub(crate) fn sync_tree(directory: &Path) -> Result<(), BundleError> {
-    let entries = fs::read_dir(directory).map_err(BundleError::io("read", directory))?;
-    for entry in entries {
-        let path = entry.map_err(BundleError::io("read", directory))?.path();
-        if path.is_dir() {
-            sync_tree(&path)?;
-        } else {
-            File::open(&path).and_then(|file| file.sync_all()).map_err(BundleError::io("write", &path))?;
-        }
-    }
-    File::open(directory).and_then(|file| file.sync_all()).map_err(BundleError::io("write", directory))
 }
 
 /// One series being written.
 pub struct SeriesWriter {
-    state_path: PathBuf,
-    checkpoint_path: PathBuf,
-    account_path: PathBuf,
+    state_member: Member,
+    checkpoint_member: Member,
+    account_member: Member,
     checkpoint: Option<File>,
     slots: Slots,
-    log_path: PathBuf,
+    log_member: Member,
     log: File,
     /// Of whatever is being written.
     buffer: Vec<u8>,
@@ -244,7 +215,7 @@ impl SeriesWriter {
             self.log_bytes += self.buffer.len() as u64;
         }
         self.buffer.clear();
-        written.map_err(BundleError::io("write", &self.log_path))
+        written.map_err(BundleError::io("write", self.log_member.path()))
     }
 
     /// Samples in the log so far.
@@ -260,27 +231,30 @@ impl SeriesWriter {
     /// Saves the statistics as they are now: what a reader finds when the writer dies.
     pub fn checkpoint(&mut self, state: &State) -> Result<(), BundleError> {
         let place = self.slots.next(state, &mut self.buffer);
+        let path = self.checkpoint_member.path();
         let file = match self.checkpoint.take() {
             Some(file) => Ok(file),
-            None => File::create(&self.checkpoint_path),
+            None => self.checkpoint_member.create_new(),
         };
-        let written = file.and_then(|file| self.checkpoint.insert(file).write_all_at(&self.buffer, place));
+        let written = file.and_then(|file| {
+            self.checkpoint.insert(file).write_all_at(&self.buffer, place).map_err(BundleError::io("write", path))
+        });
         self.buffer.clear();
-        written.map_err(BundleError::io("write", &self.checkpoint_path))?;
+        written?;
         self.slots.written();
         Ok(())
     }
 
     /// Saves where the time of its samples went, as far as that is known now.
     pub fn write_account(&self, account: &Fact<SeriesAccount>) -> Result<(), BundleError> {
-        account::write(&self.account_path, account)
+        account::write(&self.account_member, account)
     }
 
     /// Writes the statistics for good; checkpoints have done their work.
     pub fn finish(&mut self, state: &State) -> Result<(), BundleError> {
-        replace_with(&self.state_path, |out| state.write(out))?;
+        self.state_member.replace_with(|out| state.write(out))?;
         match self.checkpoint.take() {
-            Some(_) => fs::remove_file(&self.checkpoint_path).map_err(BundleError::io("remove", &self.checkpoint_path)),
+            Some(_) => self.checkpoint_member.remove(),
             None => Ok(()),
         }
     }

@@ -3,7 +3,7 @@
 mod isolate_support;
 
 use isolate_support::killing::{Death, Fate, Memory, MortalFiles, MortalStore};
-use isolate_support::machine::{set, v1, v2};
+use isolate_support::machine::{PF_KTHREAD, PF_NO_SETAFFINITY, set, task, v1, v2};
 use isolate_support::{Kernel, Kind, Refusal as Scripted};
 use punctual_host::files::Files;
 use punctual_host::isolate::{self, Change, CreateError, Refusal, Request, Standing, Target};
@@ -89,6 +89,28 @@ fn undo_brings_back_what_was() {
         assert_eq!(kernel.snapshot(), before, "{name}");
         assert_eq!(store.names().unwrap(), [""; 0], "{name}");
         assert_eq!(undo(&kernel, &store).journals, [], "{name}: a second undo finds nothing");
+    }
+}
+
+/// khugepaged ends when transparent huge pages are switched off, and is born again, with what the partition leaves, when they are
+/// switched on.
+#[test]
+fn kernel_threads_born_meanwhile_get_all_cpus() {
+    for (name, machine) in every_machine() {
+        let (kernel, store) = (machine(), Memory::default());
+        isolate::create(&cpu3(), &kernel, &store).unwrap();
+        let newborn = [(300, PF_KTHREAD, "0-2"), (301, PF_KTHREAD | PF_NO_SETAFFINITY, "1")];
+        kernel.with(|state| {
+            for (tid, flags, allowed) in newborn {
+                let newborn = task(tid, "khugepaged", 2, flags, allowed, &state.mount);
+                state.tasks.insert(tid, newborn);
+            }
+        });
+        assert!(undo(&kernel, &store).is_complete(), "{name}");
+        let allowed = |tid: i32| kernel.with(|state| state.tasks[&tid].allowed.clone());
+        assert_eq!(allowed(300), set("0-3"), "{name}");
+        // Bound by the kernel: nobody may move it.
+        assert_eq!(allowed(301), set("1"), "{name}");
     }
 }
 

@@ -185,7 +185,12 @@ fn names_are_unique_and_found() {
 fn a_file_that_measures_nothing_is_refused() {
     insta::assert_snapshot!(problems("[experiment]; name = 'x'"), @r#"error: the file measures nothing; add a section `[[measure]]` with `kind = "timer"` (in a systress file: `timer_thread[0]`)"#);
     insta::assert_snapshot!(problems("[[measure]]"), @r#"1:1: error: this measure has no kind; write `kind = "timer"`"#);
-    insta::assert_snapshot!(problems("[[measure]]; kind = 'tiemr'; priorty = 3"), @"2:8: error: `kind`: `tiemr` is not a kind of measure; did you mean `timer`?");
+    insta::assert_snapshot!(problems("[[measure]]; kind = 'tiemr'; priorty = 3"), @r"
+    2:8: error: `kind`: `tiemr` is not a kind of measure; did you mean `timer`?
+    3:1: error: `priorty` is not known in `[[measure]]`; did you mean `priority`?
+    ");
+    // A kind like none hides no mistake in what every measure has.
+    insta::assert_snapshot!(problems("[[measure]]; kind = 'xyz'; priority = 300; mode = 'x'; require = ['p99 <']"), @"");
 }
 
 #[test]

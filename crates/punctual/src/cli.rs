@@ -3,6 +3,7 @@
 use crate::commands;
 use crate::exit::{Ending, HELP};
 use clap::builder::styling::{AnsiColor, Styles};
+use clap::error::{ContextKind, ErrorKind};
 use clap::{Parser, Subcommand};
 use std::io::IsTerminal;
 
@@ -48,6 +49,17 @@ pub enum Command {
     Completions(commands::completions::Args),
     #[cfg(feature = "manual")]
     Man(commands::man::Args),
+}
+
+/// Reads the command line, or ends with what is wrong with it.
+pub fn parse() -> Cli {
+    Cli::try_parse().unwrap_or_else(|mut error| {
+        if error.kind() == ErrorKind::UnknownArgument {
+            // "to pass '-p' as a value, use '-- -p'": no bundle and no experiment is called so.
+            error.remove(ContextKind::Suggested);
+        }
+        error.exit()
+    })
 }
 
 impl Command {

@@ -31,6 +31,7 @@ use punctual_measure::load::Guarded;
 use punctual_measure::preparation::Preparation;
 use punctual_plan::Plan;
 use request::Loaded;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::Arc;
 
 /// Everything that lasts as long as the run.
@@ -63,6 +64,8 @@ pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Resul
     memory::release_setup();
     let files = Root::system();
     let interrupts = Interrupts::listen()?;
+    open_files(plan)?;
+    watcher.preparing("checking what the experiment needs");
     rehearse(plan)?;
     memory::release_setup();
     let mut writer = BundleWriter::create(&plan.output, &plan.name, "run").map_err(Failure::refused)?;
@@ -83,10 +86,14 @@ pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Resul
     let plan = &seeded;
     let mut run =
         Run { plan, writer, findings, guard, partition, preparation, recording, flight, accounting, interrupts };
+    watcher.preparing("reading what this system is");
     check_host(&mut run, &files)?;
     let directory = run.writer.directory().to_owned();
     let start = |record| recording::Recording::start(&directory, recording::Wanted::of(record, &plan.conductor_cpus));
     let discard = |_: &Failure| drop(std::fs::remove_dir_all(&directory));
+    if plan.record.is_some() || plan.explain.is_some() {
+        watcher.preparing("starting the recorder");
+    }
     run.recording = plan.record.as_ref().map(start).transpose().inspect_err(discard)?;
     let explain = plan.explain.as_ref().filter(|explain| explain.worst > 0);
     let fly = |explain| flight::Flight::start(&directory, explain, request::online_cpus()?, &plan.conductor_cpus);
@@ -109,6 +116,27 @@ pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Resul
     let (phases, outcome) = ran.map_err(Failure::refused).inspect_err(discard)?;
     close_environment(&run.writer, &files);
     Ok(ending::end(run, phases, outcome))
+}
+
+/// Files that a run holds open at least, and for each thread: its log, its checkpoint, and what it works on.
+const FILES: u64 = 32;
+const FILES_OF_THREAD: u64 = 4;
+
+/// As many open files as the plan needs are allowed, or nothing starts: a bundle would be written in part.
+fn open_files(plan: &Plan) -> Result<(), Failure> {
+    let threads = plan.phases.iter().map(|phase| phase.measures.iter().map(|measure| measure.threads.len()).sum());
+    let needed = FILES + FILES_OF_THREAD * threads.max().unwrap_or(0_usize) as u64;
+    let limit = getrlimit(Resource::Nofile);
+    let is_enough = |most: Option<u64>| most.is_none_or(|most| most >= needed);
+    // Only where it must be: programs that we start inherit it.
+    let raised = || setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).is_ok();
+    if is_enough(limit.current) || is_enough(limit.maximum) && raised() {
+        return Ok(());
+    }
+    let most = limit.current.unwrap_or(u64::MAX);
+    Err(Failure::refused(format!(
+        "at most {most} files may be open here, and this run needs {needed}: raise the limit (ulimit -n)"
+    )))
 }
 
 /// What a later phase needs is asked for before the first one begins, and given back: nothing is measured for an end that is known. What

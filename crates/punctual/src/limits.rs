@@ -1,11 +1,14 @@
 //! Design limits held against a recording that was just made, by `punctual trace --limit` and by `[record]` of experiments.
 
+use crate::exit::Failure;
 use crate::recorded;
-use punctual_analyze::pairs::{Detail, Pairing, PairingOptions, Prepared, Request, document};
+use punctual_analyze::pairs::{
+    Detail, EndpointError, Pairing, PairingOptions, Prepared, Request, RequestError, document,
+};
 use punctual_bundle::Bundle;
 use punctual_bundle::intervals::{LimitSummary, PairsDocument};
 use punctual_bundle::summary::VerdictWord;
-use punctual_core::{Finding, Severity};
+use punctual_core::{Finding, Names, Severity};
 use punctual_report::format::counted;
 
 /// What became of the limits, as findings; those that hold say nothing.
@@ -15,6 +18,21 @@ pub struct Judged {
     pub findings: Vec<Finding>,
     /// All together; `None` without limits.
     pub verdict: Option<VerdictWord>,
+}
+
+/// Whether limits can be understood, before anything starts: `names` are those that are known by then. What a kernel event is about
+/// (a thread by its name) shows while it is recorded, and so do test points, where there may be any.
+pub fn check(limits: &[String], names: &Names, may_have_points: bool) -> Result<(), Failure> {
+    let mut wrong = limits.iter().filter_map(|limit| match Request::find_limited(limit, names, None, None) {
+        Err(RequestError::Endpoint(EndpointError::UnknownDetail { .. })) => None,
+        Err(RequestError::Endpoint(EndpointError::Unknown { .. })) if may_have_points => None,
+        Err(why) => Some(format!("--limit '{limit}': {why}")),
+        Ok(_) => None,
+    });
+    match wrong.next() {
+        None => Ok(()),
+        Some(first) => Err(Failure::refused(wrong.fold(first, |all, one| all + "\n       " + &one))),
+    }
 }
 
 /// Holds the limits (as written: `A->B < 100us`) against the recording of a bundle.

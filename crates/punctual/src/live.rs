@@ -36,6 +36,8 @@ pub trait Watcher {
     fn watches(&self) -> bool {
         true
     }
+    /// Something takes a moment before the first phase begins.
+    fn preparing(&mut self, _what: &str) {}
     /// Shows how things stand.
     fn refresh(&mut self, snapshot: &Snapshot);
     /// The run is over: leaves the terminal as it was.

@@ -1,5 +1,8 @@
 //! The command `punctual`: one file a subcommand.
 
+// They panic where the terminal was closed: `output` does not.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 mod cli;
 mod commands;
 mod conduct;
@@ -12,16 +15,43 @@ mod output;
 mod recorded;
 mod targets;
 
-use clap::Parser;
 use commands::demo::load;
 use exit::{Exit, Failure};
 use punctual_host::task::signals;
 use punctual_lab::ssh::there;
 use punctual_measure::load::guard;
 use punctual_measure::workload::heap;
+use rustix::process::{Resource, getrlimit};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // A handler that does nothing can only be refused for a signal that there is not.
+    let _ = signals::survive_file_limit();
+    on_a_stack(serve)
+}
+
+/// What the main thread's stack may grow to (`ulimit -s`) may be too little, and is not ours to raise for programs that we start: then
+/// another thread does the work, whose stack is memory like any other.
+fn on_a_stack(work: fn() -> ExitCode) -> ExitCode {
+    let limit = getrlimit(Resource::Stack).current;
+    if limit.is_none_or(|limit| limit >= STACK as u64) {
+        return work();
+    }
+    let worker = std::thread::Builder::new().name("punctual".to_owned()).stack_size(STACK).spawn(work);
+    match worker.map(std::thread::JoinHandle::join) {
+        Ok(Ok(code)) => code,
+        Ok(Err(_)) => ExitCode::from(Exit::Failed as u8),
+        Err(why) => {
+            output::complain(&format!("no memory for a stack of {STACK} bytes: {why}"));
+            ExitCode::from(Exit::Failed as u8)
+        }
+    }
+}
+
+/// The deepest that any command goes, many times over.
+const STACK: usize = 4 << 20;
+
+fn serve() -> ExitCode {
     // The guard of the loads is this program again, with nothing of the rest in it.
     if std::env::args_os().nth(1).is_some_and(|first| first == guard::ARGUMENT) {
         return if guard::serve().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
@@ -39,9 +69,7 @@ fn main() -> ExitCode {
     if arguments.next().is_some_and(|first| first == there::ARGUMENT) {
         return ExitCode::from(there::serve(arguments));
     }
-    // A handler that does nothing can only be refused for a signal that there is not.
-    let _ = signals::survive_file_limit();
-    let ended = cli::Cli::parse().command.run();
+    let ended = cli::parse().command.run();
     let exit = ended.unwrap_or_else(|Failure { exit, message }| {
         output::complain(&message);
         exit

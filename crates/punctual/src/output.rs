@@ -2,12 +2,12 @@
 
 use crate::cli::colored;
 use crate::exit::Failure;
-use punctual_bundle::Timebase;
+use punctual_bundle::{Member, Timebase};
 use punctual_report::format::is_unsafe;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Writes to standard output; a closed pipe is an ordinary end, not a panic.
 pub fn print(text: &str) -> Result<(), Failure> {
@@ -27,6 +27,15 @@ pub fn write_to(path: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
             Ok(out.write_all(bytes).and_then(|()| out.flush())?)
         }
     }
+}
+
+/// Writes a page to a file, or as part of a bundle or lab without one; where it is now.
+pub fn write_page(file: Option<&Path>, member: &Member, page: &str) -> Result<PathBuf, Failure> {
+    match file {
+        Some(file) => write_to(Some(file), page.as_bytes())?,
+        None => member.replace(page.as_bytes()).map_err(Failure::failed)?,
+    }
+    Ok(file.unwrap_or(member.path()).to_owned())
 }
 
 /// Writes to a file, or to standard output without one, what is never in memory as a whole.
@@ -85,6 +94,12 @@ fn escaped(json: &str) -> String {
     text
 }
 
+/// Writes to standard error. That a terminal was closed (EIO), or that nobody reads a pipe any more, ends nothing: what is
+/// measured goes on, and `eprint!` would panic.
+pub fn say(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
 /// Says on standard error what went wrong.
 pub fn complain(message: &str) {
     if message.is_empty() {
@@ -97,7 +112,7 @@ pub fn complain(message: &str) {
         (false, true) => "\u{1b}[1;31merror\u{1b}[0m: ",
         (false, false) => "error: ",
     };
-    let _ = writeln!(io::stderr(), "{prefix}{}", message.trim_end());
+    say(&format!("{prefix}{}\n", message.trim_end()));
 }
 
 /// How wide the terminal is that standard output goes to; 100 where it goes elsewhere.

@@ -1,6 +1,10 @@
 //! The command line itself: help, man pages, completions, pipes, and every command that works on a bundle over every fixture.
 
 mod common;
+#[path = "cli/limits.rs"]
+mod limits;
+#[path = "cli/members.rs"]
+mod members;
 
 use common::{Place, has_program, punctual, text};
 use std::path::{Path, PathBuf};
@@ -355,4 +359,48 @@ fn new_overwrites_nothing_and_leaves_out_what_is_not_installed() {
     let plan = bare(&["run", "--plan", "bare.toml"]);
     assert_eq!(plan.status.code(), Some(0), "{}{}", text(&plan), text(&written));
     assert!(text(&written).contains("# stress-ng is not installed"), "{}", text(&written));
+}
+
+/// clap would propose `-- -p`, and name a bundle so.
+#[test]
+fn an_unknown_option_gets_no_wrong_tip() {
+    let place = Place::with("");
+    for line in [["show", "-p"], ["run", "-y"], ["trace", "-w"]] {
+        let refused = place.punctual(&line);
+        assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+        assert!(!text(&refused).contains("as a value"), "{}", text(&refused));
+    }
+}
+
+#[test]
+fn a_synopsis_names_options_with_their_values() {
+    let place = Place::with("");
+    assert_eq!(place.punctual(&["man", "share"]).status.code(), Some(0));
+    let page = std::fs::read_to_string(place.path().join("share/man1/punctual-report.1")).unwrap();
+    let synopsis = page.split_once(".SH SYNOPSIS\n").unwrap().1.lines().next().unwrap();
+    assert!(synopsis.contains(r"[\fB\-\-output\fR \fIFILE\fR]"), "{synopsis}");
+    assert!(synopsis.contains(r"\fIBUNDLE\fR..."), "{synopsis}");
+}
+
+#[test]
+fn several_bundles_are_drawn_into_one_picture() {
+    let all = fixtures();
+    let of = |name: &str| all.iter().find(|path| path.ends_with(name)).unwrap().display().to_string();
+    let drawn = ask(&format!("export --format gnuplot {}", of("good")), &of("lossy"));
+    assert_eq!(drawn.status.code(), Some(0), "{}", text(&drawn));
+    assert!(text(&drawn).contains("'good: ") && text(&drawn).contains("'lossy: "), "{}", text(&drawn));
+    let refused = ask(&format!("export --format csv {}", of("good")), &of("lossy"));
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    for entry in std::fs::read_dir(&docs).unwrap().map(|entry| entry.unwrap().path()) {
+        let Ok(document) = std::fs::read_to_string(&entry) else { continue };
+        for link in document.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+            let is_ours = !link.is_empty() && !link.contains("://");
+            assert!(!is_ours || docs.join(link).exists(), "{}: {link}", entry.display());
+        }
+    }
 }

@@ -59,6 +59,8 @@ fn cells_are_run_once_and_the_rest_when_asked_for() {
     assert!(cell["series"][0]["count"].as_u64().unwrap() > 0 && cell["equal"].is_null());
     let xml = std::fs::read_to_string(place.path().join("lab.xml")).unwrap();
     assert!(xml.contains("testsuite name=\"2ms\"") && xml.contains("failures=\"0\""), "{xml}");
+    // A CI system groups cases by class, whatever suite they are of.
+    assert!(xml.contains("classname=\"1ms.") && xml.contains("classname=\"2ms."), "{xml}");
     let page = std::fs::read_to_string(place.path().join("small/report.html")).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("Heat map"));
 

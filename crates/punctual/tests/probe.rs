@@ -59,7 +59,9 @@ fn limits_recursion_and_calls_that_are_left() {
         __attribute__((noinline)) void slow(void) { usleep(2000); }\n\
         __attribute__((noinline)) int deep(int n) { return n ? deep(n - 1) + 1 : 0; }\n\
         __attribute__((noinline)) void leave(void) { exit(7); }\n\
-        int main(void) { for (int i = 0; i < 20; i++) slow(); deep(9); leave(); }\n";
+        void step(int) __asm__(\"_Z12control_stepi\");\n\
+        __attribute__((noinline)) void step(int n) { usleep(n); }\n\
+        int main(void) { for (int i = 0; i < 20; i++) slow(); deep(9); step(1); leave(); }\n";
     if !compiled(&place, source) {
         return;
     }
@@ -81,6 +83,17 @@ fn limits_recursion_and_calls_that_are_left() {
     assert_eq!(violated.status.code(), Some(3), "{}", text(&violated));
     let met = probe(&["--output", "three", "--limit", "slow < 1h"]);
     assert_eq!(met.status.code(), Some(7), "{}", text(&met));
+    // A name of C++ without its parameters, in a program and in a limit.
+    let short = ["probe", "--events", "none", "./program:control_step", "--output", "short"];
+    let short = place.punctual(&[&short[..], &["--limit", "control_step < 1h", "--", "./program"]].concat());
+    assert_eq!(short.status.code(), Some(7), "{}", text(&short));
+    // What can only be wrong is refused before anything starts.
+    for wrong in ["slo < 1ms", "slow", "slow:entry < 1ms", "sched_wakig->slow:entry < 1ms"] {
+        let refused = probe(&["--output", "wrong", "--limit", wrong]);
+        assert_eq!(refused.status.code(), Some(2), "{wrong}: {}", text(&refused));
+        assert!(text(&refused).contains(&format!("--limit '{wrong}'")), "{}", text(&refused));
+        assert!(!place.path().join("wrong").exists());
+    }
     let listed = probe(&["--output", "four", "--calls", "--argument", "1"]);
     let listed = text(&listed);
     assert_eq!(listed.lines().filter(|line| line.contains("slow")).count(), 20, "{listed}");

@@ -156,7 +156,7 @@ pub fn export(bundle: &Bundle, format: Format, out: &mut dyn Write) -> Result<()
         Format::SystressCsv => systress::write(bundle, Layout::Csv, out)?,
         Format::CyclictestJson => cyclictest::write_json(bundle, out)?,
         Format::CyclictestHistogram => cyclictest::write_histogram(bundle, out)?,
-        Format::Gnuplot => gnuplot::write(bundle, out)?,
+        Format::Gnuplot => gnuplot::write(&[bundle], out)?,
         Format::Csv => csv::write_samples(bundle, out)?,
         Format::CsvSummary => csv::write_summary(bundle, out)?,
         Format::Hdr => hdr::write(bundle, out)?,
@@ -174,6 +174,19 @@ pub fn export(bundle: &Bundle, format: Format, out: &mut dyn Write) -> Result<()
         Format::Perfetto | Format::Chrome => return Err(no_recording(format)),
     }
     Ok(())
+}
+
+/// Writes several bundles into one picture: only what draws can.
+pub fn export_together(bundles: &[&Bundle], format: Format, out: &mut dyn Write) -> Result<(), ExportError> {
+    let impossible = |why: &str| ExportError::Impossible { format: format.name(), why: why.to_owned() };
+    match (bundles, format) {
+        ([one], _) => export(one, format, out),
+        (_, Format::Gnuplot) if bundles.windows(2).any(|two| two[0].timebase() != two[1].timebase()) => {
+            Err(impossible("their times are not of one kind: draw virtual and real time apart"))
+        }
+        (_, Format::Gnuplot) => Ok(gnuplot::write(bundles, out)?),
+        _ => Err(impossible("it is of one bundle: name one (gnuplot takes several)")),
+    }
 }
 
 /// The recording of a bundle, for the formats that are made of one.

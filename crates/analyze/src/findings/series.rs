@@ -39,6 +39,11 @@ pub fn of_series(phase: &str, meta: &SeriesMeta, state: &State, summary: &Series
     all.into_iter().flatten().collect()
 }
 
+/// Whether a finding is of a thread's counters, the same in all series that it fills.
+pub fn is_of_thread(finding: &Finding) -> bool {
+    ["page-faults", "involuntary-switches"].iter().any(|id| finding.id == *id)
+}
+
 struct About<'a> {
     subject: String,
     meta: &'a SeriesMeta,

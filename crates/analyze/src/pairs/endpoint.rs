@@ -268,10 +268,16 @@ pub(super) fn points_named(name: &str, names: &Names) -> Vec<PointId> {
     all.filter_map(|(place, _)| u32::try_from(place).ok()).map(PointId).collect()
 }
 
-/// The numbers of all functions of this name.
+/// The numbers of all functions of this name; where there is none, of all that have it before their parameters: `step` is also
+/// `step(int)`, as it is where functions are probed.
 pub(super) fn functions_named(name: &str, names: &Names) -> Vec<FunctionId> {
-    let all = names.functions.iter().enumerate().filter(|(_, function)| function.name == name);
-    all.filter_map(|(place, _)| u32::try_from(place).ok()).map(FunctionId).collect()
+    let that = |is: fn(&str, &str) -> bool| -> Vec<FunctionId> {
+        let all = names.functions.iter().enumerate().filter(|(_, function)| is(&function.name, name));
+        all.filter_map(|(place, _)| u32::try_from(place).ok()).map(FunctionId).collect()
+    };
+    let without_parameters = |full: &str, name: &str| full.strip_prefix(name).is_some_and(|rest| rest.starts_with('('));
+    let exact = that(|full, name| full == name);
+    if exact.is_empty() && !name.is_empty() { that(without_parameters) } else { exact }
 }
 
 fn point(text: &str, names: &Names) -> Option<Selector> {

@@ -85,7 +85,19 @@ fn words_are_looked_up_in_the_recording() {
     assert!(matches!(asked("fopen", None, None).subject, Subject::Function { .. }));
     let limited = Request::find_limited("Vec<u8>::push <= 5us", &names(), None, None).unwrap();
     assert_eq!(limited.limit, Some(Limit { bound: Nanos(5_000), inclusive: true }));
-    let wrong = |text: &str| Request::find_limited(text, &names(), None, None).unwrap_err().to_string();
+    // As it may be written where functions are probed: without parameters.
+    let mut names = names();
+    names.functions[0].name = "ns::control_step(int, char const*)".to_owned();
+    let short = Request::find_limited("ns::control_step < 500us", &names, None, None).unwrap();
+    let long = Request::find_limited("ns::control_step(int, char const*) < 500us", &names, None, None).unwrap();
+    let numbers = |request: Request| match request.subject {
+        Subject::Function { functions, .. } => functions,
+        Subject::Pair { .. } => panic!("it is a function"),
+    };
+    assert_eq!(numbers(short), numbers(long));
+    assert!(Request::find_limited("ns::control < 500us", &names, None, None).is_err());
+    let names = self::names();
+    let wrong = |text: &str| Request::find_limited(text, &names, None, None).unwrap_err().to_string();
     assert_eq!(
         wrong("a->bb < 5us"),
         "`bb` is no test point, probed function or kernel event of this recording: did you mean `b`?"

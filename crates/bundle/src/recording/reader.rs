@@ -3,13 +3,13 @@
 use super::block::{Block, Encoding, HEADER, MAGIC};
 use super::{DIRECTORY, Keeps, RecordingDocument, SEGMENT};
 use crate::BundleError;
-use crate::reader::{is_missing, read_json, sorted_entries};
+use crate::member::Member;
+use crate::reader::{entries, is_missing};
 use punctual_core::event::{Names, Recorded, Source};
 use punctual_core::{Finding, MonotonicNs, Severity};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// An opened recording.
@@ -43,7 +43,7 @@ pub struct SourceBlocks {
 pub struct BlockPlace {
     /// What it says.
     pub block: Block,
-    segment: Arc<PathBuf>,
+    segment: Arc<Member>,
     offset: u64,
     length: u32,
     crc: u32,
@@ -52,17 +52,18 @@ pub struct BlockPlace {
 impl BlockPlace {
     /// Reads the payload into `payload`, in place of what was in it, and checks it.
     pub fn read_into(&self, payload: &mut Vec<u8>) -> Result<(), BundleError> {
-        let file = File::open(&*self.segment).map_err(BundleError::io("read", &self.segment))?;
+        let path = self.segment.path();
+        let file = self.segment.open().map_err(BundleError::io("read", path))?;
         payload.clear();
         payload.resize(self.length as usize, 0);
-        file.read_exact_at(payload, self.offset).map_err(BundleError::io("read", &self.segment))?;
+        file.read_exact_at(payload, self.offset).map_err(BundleError::io("read", path))?;
         match crc32fast::hash(payload) == self.crc {
             true => Ok(()),
             false => {
                 let what =
                     format!("the block of {} events at byte {} has another checksum", self.block.count, self.offset);
                 payload.clear();
-                Err(BundleError::damaged(&self.segment, what))
+                Err(BundleError::damaged(path, what))
             }
         }
     }
@@ -83,12 +84,12 @@ impl BlockPlace {
 impl Recording {
     /// Opens the recording of a bundle; `None` where it has none. Damaged parts are left out and listed.
     pub fn open(bundle: &Path) -> Option<Recording> {
-        let directory = bundle.join(DIRECTORY);
+        let directory = Member::root(bundle).join(DIRECTORY);
         if !directory.exists() {
             return None;
         }
         let mut damage = Vec::new();
-        let document = match read_json(&directory.join("recording.json")) {
+        let document = match directory.join("recording.json").read_json() {
             Ok(document) => document,
             Err(error) => {
                 let lack = if is_missing(&error) { "what it is of is not known" } else { "its events have no names" };
@@ -96,9 +97,10 @@ impl Recording {
                 unknown()
             }
         };
+        let segments = entries(&directory, SEGMENT, &mut damage);
         let mut recording = Recording { document, sources: BTreeMap::new(), damage, bytes: 0 };
-        for path in sorted_entries(&directory, SEGMENT) {
-            if let Err(error) = recording.index(path) {
+        for segment in segments {
+            if let Err(error) = recording.index(segment) {
                 recording.damage.push(error.to_string());
             }
         }
@@ -107,19 +109,20 @@ impl Recording {
     }
 
     /// Adds a segment's blocks to the index.
-    fn index(&mut self, path: PathBuf) -> Result<(), BundleError> {
-        let cannot = |why| BundleError::io("read", &path)(why);
-        let file = File::open(&path).map_err(cannot)?;
+    fn index(&mut self, segment: Member) -> Result<(), BundleError> {
+        let segment = Arc::new(segment);
+        let path = segment.path();
+        let cannot = |why| BundleError::io("read", path)(why);
+        let file = segment.open().map_err(cannot)?;
         let size = file.metadata().map_err(cannot)?.len();
         self.bytes += size;
-        let segment = Arc::new(path.clone());
         let mut magic = [0; MAGIC.len()];
         if size < MAGIC.len() as u64 {
             return Ok(()); // Its writer died making it.
         }
         file.read_exact_at(&mut magic, 0).map_err(cannot)?;
         if magic != *MAGIC {
-            return Err(BundleError::damaged(&path, "it does not begin as a segment of a recording"));
+            return Err(BundleError::damaged(path, "it does not begin as a segment of a recording"));
         }
         let mut at = MAGIC.len() as u64;
         while size - at >= HEADER as u64 {
@@ -141,7 +144,7 @@ impl Recording {
                 self.damage.push(format!("{}: {rest} bytes at the end are no whole block", path.display()));
                 Ok(())
             }
-            rest => Err(BundleError::damaged(&path, format!("what follows from byte {at} on, {rest} bytes, is lost"))),
+            rest => Err(BundleError::damaged(path, format!("what follows from byte {at} on, {rest} bytes, is lost"))),
         }
     }
 

@@ -3,38 +3,37 @@
 use super::block::{Block, HEADER, MAGIC};
 use super::{DIRECTORY, RecordingDocument, SEGMENT};
 use crate::BundleError;
-use crate::writer::{replace_json, sync_tree};
+use crate::member::Member;
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, IoSlice, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A recording being written.
 #[derive(Debug)]
 pub struct RecordingWriter {
-    directory: PathBuf,
+    directory: Member,
 }
 
 impl RecordingWriter {
     /// Makes `recording/` in a bundle, with its document: from here on the bundle has a recording.
     pub fn create(bundle: &Path, document: &RecordingDocument) -> Result<RecordingWriter, BundleError> {
-        let directory = bundle.join(DIRECTORY);
-        fs::create_dir(&directory).map_err(BundleError::io("create", &directory))?;
+        let directory = Member::root(bundle).join(DIRECTORY);
+        directory.create_directory()?;
         let writer = RecordingWriter { directory };
         writer.renew(document)?;
-        let reserve = writer.reserve();
-        fs::write(&reserve, vec![b'-'; RESERVE]).map_err(BundleError::io("write", &reserve))?;
+        writer.reserve().replace(&vec![b'-'; RESERVE])?;
         Ok(writer)
     }
 
     /// Room for the last files of the bundle, given back when they are written.
-    fn reserve(&self) -> PathBuf {
+    fn reserve(&self) -> Member {
         self.directory.join("reserve")
     }
 
     /// Replaces the document.
     pub fn renew(&self, document: &RecordingDocument) -> Result<(), BundleError> {
-        replace_json(&self.directory.join("recording.json"), document)
+        self.directory.join("recording.json").replace_json(document)
     }
 
     /// A lane: the segments that one thread writes. With `keep_newest` at most so many bytes are kept, by removing the oldest segments.
@@ -53,10 +52,9 @@ impl RecordingWriter {
 
     /// Ends it: the document for good, everything on the disk.
     pub fn finish(self, document: &RecordingDocument) -> Result<(), BundleError> {
-        let reserve = self.reserve();
-        fs::remove_file(&reserve).map_err(BundleError::io("remove", &reserve))?;
+        self.reserve().remove()?;
         self.renew(document)?;
-        sync_tree(&self.directory)
+        self.directory.sync()
     }
 }
 
@@ -69,7 +67,7 @@ const SEGMENTS_KEPT: u64 = 8;
 /// The segments of one thread. Appending a block is one writev(2); nothing is copied.
 #[derive(Debug)]
 pub struct LaneWriter {
-    directory: PathBuf,
+    directory: Member,
     number: u8,
     keep_newest: Option<u64>,
     next: u32,
@@ -81,7 +79,7 @@ pub struct LaneWriter {
 
 #[derive(Debug)]
 struct Segment {
-    path: PathBuf,
+    member: Member,
     file: File,
     bytes: u64,
     events: u64,
@@ -89,7 +87,7 @@ struct Segment {
 
 #[derive(Debug)]
 struct Closed {
-    path: PathBuf,
+    member: Member,
     bytes: u64,
     events: u64,
 }
@@ -127,19 +125,19 @@ impl LaneWriter {
     }
 
     fn open_segment(&mut self) -> Result<Segment, BundleError> {
-        let path = self.directory.join(format!("{:02}-{:06}{SEGMENT}", self.number, self.next));
-        let mut file = File::create_new(&path).map_err(BundleError::io("create", &path))?;
+        let member = self.directory.join(format!("{:02}-{:06}{SEGMENT}", self.number, self.next));
+        let mut file = member.create_new()?;
         if let Err(why) = file.write_all(MAGIC) {
-            let _ = fs::remove_file(&path);
-            return Err(BundleError::io("write", &path)(why));
+            let _ = member.remove();
+            return Err(BundleError::io("write", member.path())(why));
         }
         self.next += 1;
         self.bytes += MAGIC.len() as u64;
-        Ok(Segment { path, file, bytes: MAGIC.len() as u64, events: 0 })
+        Ok(Segment { member, file, bytes: MAGIC.len() as u64, events: 0 })
     }
 
     fn close_segment(&mut self) {
-        let closed = self.current.take().map(|s| Closed { path: s.path, bytes: s.bytes, events: s.events });
+        let closed = self.current.take().map(|s| Closed { member: s.member, bytes: s.bytes, events: s.events });
         self.older.extend(closed);
     }
 
@@ -147,7 +145,7 @@ impl LaneWriter {
         let Some(bound) = self.keep_newest else { return Ok(()) };
         while self.bytes > bound {
             let Some(oldest) = self.older.pop_front() else { break };
-            fs::remove_file(&oldest.path).map_err(BundleError::io("remove", &oldest.path))?;
+            oldest.member.remove()?;
             self.bytes -= oldest.bytes;
             self.removed += oldest.events;
         }
@@ -162,7 +160,7 @@ impl Segment {
             // What was written in part must not stand before whole blocks that come later.
             let _ = self.file.set_len(self.bytes);
             let _ = self.file.seek(SeekFrom::Start(self.bytes));
-            return Err(BundleError::io("write", &self.path)(why));
+            return Err(BundleError::io("write", self.member.path())(why));
         }
         let length = (HEADER + payload.len()) as u64;
         self.bytes += length;

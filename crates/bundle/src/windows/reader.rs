@@ -2,12 +2,12 @@
 
 use super::{DIRECTORY, ENDING, MAX_WINDOWS, WindowHead, WindowsDocument};
 use crate::BundleError;
-use crate::reader::{is_missing, read_json, sorted_entries};
+use crate::member::Member;
+use crate::reader::{entries, is_missing};
 use punctual_core::event::{Names, Recorded};
 use punctual_core::{Bytes, Finding, MonotonicNs, Nanos, Severity};
-use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The windows of a bundle.
 #[derive(Clone, Debug)]
@@ -25,35 +25,35 @@ pub struct Windows {
 pub struct SavedWindow {
     /// What it is of.
     pub head: WindowHead,
-    path: PathBuf,
+    member: Member,
 }
 
 impl SavedWindow {
     /// Reads the file: what [`WindowHead::read`] takes apart.
     pub fn read(&self) -> Result<Vec<u8>, BundleError> {
-        let bytes = std::fs::read(&self.path).map_err(BundleError::io("read", &self.path))?;
+        let bytes = self.member.read()?;
         match WindowHead::read(&bytes) {
             Ok((head, _)) if head == self.head => Ok(bytes),
-            Ok(_) => Err(BundleError::damaged(&self.path, "it was replaced while it was read")),
-            Err(why) => Err(BundleError::damaged(&self.path, why)),
+            Ok(_) => Err(BundleError::damaged(self.path(), "it was replaced while it was read")),
+            Err(why) => Err(BundleError::damaged(self.path(), why)),
         }
     }
 
     /// Its file.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.member.path()
     }
 }
 
 impl Windows {
     /// Opens the windows of a bundle; `None` where it has none. Damaged ones are left out and listed.
     pub fn open(bundle: &Path) -> Option<Windows> {
-        let directory = bundle.join(DIRECTORY);
-        if !directory.is_dir() {
+        let directory = Member::root(bundle).join(DIRECTORY);
+        if !directory.exists() {
             return None;
         }
         let mut damage = Vec::new();
-        let document = read_json(&directory.join("windows.json")).unwrap_or_else(|error| {
+        let document = directory.join("windows.json").read_json().unwrap_or_else(|error| {
             let lack = if is_missing(&error) {
                 "by what rule they were kept is not known"
             } else {
@@ -63,13 +63,13 @@ impl Windows {
             unknown()
         });
         let mut windows = Vec::new();
-        let paths = sorted_entries(&directory, ENDING);
-        if paths.len() > MAX_WINDOWS {
+        let members = entries(&directory, ENDING, &mut damage);
+        if members.len() > MAX_WINDOWS {
             damage.push(format!("{}: more than {MAX_WINDOWS} windows: the others are left out", directory.display()));
         }
-        for path in paths.into_iter().take(MAX_WINDOWS) {
-            match head_of(&path) {
-                Ok(head) => windows.push(SavedWindow { head, path }),
+        for member in members.into_iter().take(MAX_WINDOWS) {
+            match head_of(&member) {
+                Ok(head) => windows.push(SavedWindow { head, member }),
                 // Another one took its place meanwhile.
                 Err(error) if is_missing(&error) => {}
                 Err(error) => damage.push(error.to_string()),
@@ -95,8 +95,9 @@ impl Windows {
 }
 
 /// The head alone of a file.
-fn head_of(path: &Path) -> Result<WindowHead, BundleError> {
-    let file = File::open(path).map_err(BundleError::io("read", path))?;
+fn head_of(member: &Member) -> Result<WindowHead, BundleError> {
+    let path = member.path();
+    let file = member.open().map_err(BundleError::io("read", path))?;
     let size = file.metadata().map_err(BundleError::io("read", path))?.len();
     let mut begin = Vec::new();
     file.take(WindowHead::BEGIN as u64).read_to_end(&mut begin).map_err(BundleError::io("read", path))?;

@@ -10,6 +10,7 @@ use super::value::{meaning, same};
 use super::{Journal, JournalError, Store, boot_id, in_store, lock};
 use crate::files::Files;
 use punctual_core::CpuSet;
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// How long is waited, [`TRIES`] times at most, for a step on the way to take effect.
@@ -67,6 +68,9 @@ struct Undoing<'a> {
     report: JournalReport,
 }
 
+/// The parent of all kernel threads but itself (init/main.c, rest_init).
+const KTHREADD: i32 = 2;
+
 /// Whether a change is settled: taken back, or given up as the caller wished.
 type Settled = bool;
 
@@ -99,6 +103,7 @@ impl<'a> Undoing<'a> {
                 all_settled = false;
             }
         }
+        all_settled &= self.widen_newborn();
         self.report.complete = all_settled && (self.saved.damaged.is_empty() || self.if_changed != IfChanged::Report);
         if self.report.complete {
             store.remove(&self.saved.name).map_err(in_store(store, "remove", &self.saved.name))?;
@@ -222,6 +227,32 @@ impl<'a> Undoing<'a> {
                     settled = self.fail(&format!("the affinity of task {}", task.id.tid), error.to_string());
                 }
             }
+        }
+        settled
+    }
+
+    /// Kernel threads that were born while the partition stood are noted nowhere, and have no more than the CPUs that it left:
+    /// khugepaged, when transparent huge pages are switched on again. They get what kthreadd had, as at any other time
+    /// (kernel/kthread.c, kthread and kthreadd: both take the same mask).
+    fn widen_newborn(&mut self) -> Settled {
+        let noted = self.saved.entries.iter().filter_map(|entry| match &entry.will.action {
+            Action::NoteAffinities { tasks } => Some(tasks),
+            _ => None,
+        });
+        let noted: HashMap<i32, &TaskAffinity> = noted.flatten().map(|task| (task.id.tid, task)).collect();
+        let (Some(note), Some(kthreadd)) = (self.saved.partition(), noted.get(&KTHREADD)) else { return true };
+        let left = kthreadd.cpus.intersection(&note.housekeeping);
+        let mut settled = true;
+        for tid in self.files.list("/proc").unwrap_or_default().iter().filter_map(|name| name.parse::<i32>().ok()) {
+            // One that ended since it was listed needs nothing.
+            let Ok(stat) = tasks::stat(self.files, tid) else { continue };
+            let known = noted.get(&tid).is_some_and(|task| task.id == stat.id);
+            let newborn = stat.is_kernel_thread() && !stat.is_bound() && !known;
+            if !newborn || left == kthreadd.cpus || tasks::affinity(self.files, tid).ok().as_ref() != Some(&left) {
+                continue;
+            }
+            let task = TaskAffinity { id: stat.id, cpus: kthreadd.cpus.clone() };
+            settled &= self.restore_affinities(std::slice::from_ref(&task));
         }
         settled
     }

@@ -93,6 +93,6 @@ fn no_such_name(what: &str, word: &str, known: &[&str]) -> String {
     match nearest(word, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None if known.is_empty() => format!("the file has no `[[{what}]]`"),
-        None => format!("there are {}", clipped(&known.join(", "))),
+        None => format!("known {what}s: {}", clipped(&known.join(", "))),
     }
 }

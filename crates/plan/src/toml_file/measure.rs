@@ -1,24 +1,31 @@
 //! `[[measure]]`: the keys of every measure, then those of its kind.
 
 use super::table::{Table, integer, mismatch, span, text};
-use crate::experiment::{MeasureSpec, SystressSpec, WorkloadSpec};
+use crate::experiment::{MeasureSpec, SystressSpec, TimerSpec, WorkloadSpec};
 use crate::limits::{
     MAX_DURATION, MAX_LATENCY, MAX_PERIOD, MAX_REQUIREMENTS, MAX_SAMPLES, MAX_SYSTRESS_INDEX, MAX_THREADS, MIN_RUNTIME,
 };
 use crate::notes::Notes;
 use crate::text::{At, Setting};
 use crate::values::{self, Read, Wrong};
-use crate::words::{Placement, WorkloadKind};
+use crate::words::{Placement, Word, WorkloadKind};
+use punctual_core::words::nearest;
 use punctual_core::{Nanos, Requirement};
 use toml::de::DeValue;
 
-/// The measure, or `None` where its kind is not known: then nobody can say which keys it may have.
+/// The measure, or `None` where its kind is not known. What is wrong with its keys is said all the same: with those that every measure
+/// has, and, where the kind looks like one that there is, with that one's.
 pub(super) fn measure(notes: &mut Notes, mut t: Table) -> Option<MeasureSpec> {
     let kind = t.take(notes, "kind", |v| values::word::<WorkloadKind>(text(v)?, "a kind of measure"));
     if !t.has("kind") {
         notes.missing(t.span, "this measure has no kind", "write `kind = \"timer\"`");
     }
-    let kind = kind?.value;
+    let near = || {
+        let word = t.text("kind")?;
+        let near = nearest(word, WorkloadKind::WORDS.iter().map(|(known, _)| *known))?;
+        WorkloadKind::WORDS.iter().find(|(known, _)| *known == near).map(|(_, kind)| *kind)
+    };
+    let meant = kind.as_ref().map(|kind| kind.value).or_else(near);
     let (range, resolution) = histogram(notes, &mut t);
     let measure = MeasureSpec {
         span: t.span,
@@ -37,10 +44,16 @@ pub(super) fn measure(notes: &mut Notes, mut t: Table) -> Option<MeasureSpec> {
         require: requirements(notes, &mut t),
         phases: t.take_list(notes, "phases", values::name),
         systress: systress(notes, &mut t),
-        workload: WorkloadSpec::read(kind, notes, &mut t),
+        workload: match meant {
+            Some(kind) => WorkloadSpec::read(kind, notes, &mut t),
+            None => WorkloadSpec::Timer(TimerSpec::default()),
+        },
     };
-    t.finish(notes);
-    Some(measure)
+    // Nobody can say which keys a measure of an unknown kind may have.
+    if meant.is_some() {
+        t.finish(notes);
+    }
+    kind.map(|_| measure)
 }
 
 fn requirements(notes: &mut Notes, t: &mut Table) -> Vec<At<Requirement>> {

@@ -127,6 +127,11 @@ impl<'t, 'i> Table<'t, 'i> {
         all
     }
 
+    /// The text of a key that was read already and could not be understood.
+    pub(crate) fn text(&self, key: &str) -> Option<&'t str> {
+        self.entries.get(key)?.get_ref().as_str()
+    }
+
     /// Whether the key is there, right or wrong.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.entries.contains_key(key)

@@ -12,12 +12,14 @@ use std::path::{Path, PathBuf};
 /// Write a bundle in another tool's format
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual export BUNDLE --format gnuplot | gnuplot -p\n  \
+                        punctual export before/ after/ --format gnuplot | gnuplot -p\n  \
                         punctual export BUNDLE --format parquet -o samples.parquet\n  \
                         punctual export BUNDLE --format cyclictest-json | jq .thread\n  \
                         punctual export BUNDLE --format perfetto -o trace.pftrace")]
 pub struct Args {
-    /// The bundle
-    bundle: PathBuf,
+    /// The bundle; for gnuplot several, which are drawn into one picture
+    #[arg(required = true, value_name = "BUNDLE")]
+    bundles: Vec<PathBuf>,
     /// The format
     #[arg(long, short, value_name = "FORMAT", value_parser = format_parser())]
     format: Format,
@@ -37,16 +39,25 @@ fn format_parser() -> impl clap::builder::TypedValueParser<Value = Format> {
 
 /// Opens, converts, writes.
 pub fn run(args: Args) -> Ending {
-    let bundle = open(&args.bundle)?;
+    let bundles = args.bundles.iter().map(|path| open(path)).collect::<Result<Vec<Bundle>, Failure>>()?;
     if args.format.is_binary() && args.output.is_none() && std::io::stdout().is_terminal() {
         return Err(Failure::refused("this format is binary: name a file with -o, or send it to a pipe"));
     }
-    match args.output {
-        Some(directory) if args.format.is_several_files() => write_files(&bundle, args.format, &directory)?,
-        output if args.format.is_of_recording() => write_recording(&bundle, args.format, output.as_deref())?,
-        output => {
+    let all: Vec<&Bundle> = bundles.iter().collect();
+    let one = || all.first().copied().filter(|_| all.len() == 1);
+    match (args.output, one()) {
+        (Some(directory), Some(bundle)) if args.format.is_several_files() => {
+            write_files(bundle, args.format, &directory)?
+        }
+        (output, Some(bundle)) if args.format.is_of_recording() => {
+            write_recording(bundle, args.format, output.as_deref())?
+        }
+        (output, _) => {
             let mut bytes = Vec::new();
-            export::export(&bundle, args.format, &mut bytes).map_err(Failure::failed)?;
+            export::export_together(&all, args.format, &mut bytes).map_err(|error| match all.len() {
+                1 => Failure::failed(error),
+                _ => Failure::refused(error),
+            })?;
             output::write_to(output.as_deref(), &bytes)?;
         }
     }

@@ -8,6 +8,7 @@ mod tweaks;
 mod undo;
 
 use crate::exit::{Ending, Failure};
+use crate::output;
 use punctual_host::files::Root;
 use punctual_host::isolate::{Pending, Standing, pending};
 use punctual_host::journal::record::Purpose;
@@ -68,7 +69,7 @@ fn journal_failure(error: JournalError) -> Failure {
 
 /// Tells the user of another command what a process that was killed has left behind.
 pub fn tell_leftovers() {
-    leftovers().iter().for_each(|left| eprintln!("note: {left}"));
+    leftovers().iter().for_each(|left| output::say(&format!("note: {left}\n")));
 }
 
 /// `None` where there is nothing, or no right to know.

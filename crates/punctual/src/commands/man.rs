@@ -2,7 +2,7 @@
 
 use crate::cli::Cli;
 use crate::exit::{Ending, Exit, Failure};
-use clap::{Command, CommandFactory};
+use clap::{Arg, ArgAction, Command, CommandFactory};
 use clap_mangen::Man;
 use std::path::{Path, PathBuf};
 
@@ -37,8 +37,47 @@ fn write_pages(directory: &Path, name: &str, command: &Command) -> Result<(), Fa
     let mut page = Vec::new();
     let source = concat!("punctual ", env!("CARGO_PKG_VERSION"));
     let rendered = Man::new(command.clone().display_name(name)).source(source).render(&mut page);
+    let page = with_values(&String::from_utf8_lossy(&page), command);
     rendered.and_then(|()| std::fs::write(&path, page)).map_err(|error| cannot_write(&path, &error))?;
     command.get_subcommands().try_for_each(|sub| write_pages(directory, &format!("{name}-{}", sub.get_name()), sub))
+}
+
+/// clap_mangen's SYNOPSIS names options without their values: one with them takes its place.
+fn with_values(page: &str, command: &Command) -> String {
+    const HEAD: &str = ".SH SYNOPSIS\n";
+    let Some((before, rest)) = page.split_once(HEAD) else { return page.to_owned() };
+    let after = rest.find(".SH ").map_or("", |at| &rest[at..]);
+    let mut synopsis = format!("\\fB{}\\fR", roff(command.get_bin_name().unwrap_or(command.get_name())));
+    // Options first, then what stands in its place; behind `--` last.
+    let (positional, options): (Vec<&Arg>, Vec<&Arg>) =
+        command.get_arguments().filter(|arg| !arg.is_hide_set()).partition(|arg| arg.is_positional());
+    options.into_iter().chain(positional).for_each(|arg| synopsis += &format!(" {}", in_synopsis(arg)));
+    if command.has_subcommands() {
+        synopsis += " \\fIsubcommand\\fR";
+    }
+    format!("{before}{HEAD}{synopsis}\n{after}")
+}
+
+fn in_synopsis(arg: &Arg) -> String {
+    let short = arg.get_short().map(|short| format!("\\-{short}"));
+    let flag = arg.get_long().map(|long| format!("\\-\\-{}", roff(long))).or(short);
+    let names = arg.get_value_names().unwrap_or_default().iter().map(|name| format!("\\fI{}\\fR", roff(name)));
+    let value = names.collect::<Vec<_>>().join(" ");
+    let dashes = if arg.is_last_set() { "\\-\\- " } else { "" };
+    let text = match flag {
+        Some(flag) if arg.get_action().takes_values() => format!("\\fB{flag}\\fR {value}"),
+        Some(flag) => format!("\\fB{flag}\\fR"),
+        None => format!("{dashes}{value}"),
+    };
+    let many = arg.get_num_args().is_some_and(|values| values.max_values() > 1)
+        || matches!(arg.get_action(), ArgAction::Append) && arg.is_positional();
+    let text = if many { format!("{text}...") } else { text };
+    if arg.is_required_set() { text } else { format!("[{text}]") }
+}
+
+/// Hyphens of roff are minus signs where they are escaped: what is copied from the page works.
+fn roff(text: &str) -> String {
+    text.replace('-', "\\-")
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {

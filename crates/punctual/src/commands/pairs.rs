@@ -99,7 +99,7 @@ pub fn run(args: Args) -> Ending {
         output::print_figures(&document, bundle.timebase())?;
     } else {
         let text = terminal::pairs(&document, args.worst, &show_options_of(&bundle));
-        if args.aside { eprint!("{text}") } else { output::print(&text)? }
+        if args.aside { output::say(&text) } else { output::print(&text)? }
     }
     Ok(match document.verdict {
         Some(VerdictWord::NotMet) => Exit::NotMet,
@@ -121,8 +121,15 @@ fn requests(args: &Args, names: &Names) -> Result<Vec<Request>, Failure> {
     let by = args.by.as_deref().and_then(|word| By::ALL.iter().find(|(known, _)| *known == word)).map(|(_, by)| *by);
     let rule = args.rule.as_deref().and_then(|word| Rule::ALL.iter().find(|(known, _)| *known == word));
     let rule = rule.map(|(_, rule)| *rule);
-    let limited = args.limit.iter().map(|text| Request::find_limited(text, names, by, rule));
-    let limited: Vec<Request> = limited.collect::<Result<_, _>>().map_err(Failure::refused)?;
+    let mut limited = Vec::new();
+    for text in &args.limit {
+        match Request::find_limited(text, names, by, rule) {
+            Ok(request) => limited.push(request),
+            // It was checked before the recording; what it is about did not come.
+            Err(why) if args.aside => output::say(&format!("warning: whether `{text}` holds is not known: {why}\n")),
+            Err(why) => return Err(Failure::refused(why)),
+        }
+    }
     let plain = args.pairs.iter().map(|text| Request::find(text, names, by, rule));
     let plain: Vec<Request> = plain.collect::<Result<_, _>>().map_err(Failure::refused)?;
     // One that has a limit is not said twice.

@@ -9,8 +9,10 @@ use crate::conduct::interrupt::Interrupts;
 use crate::conduct::recording::{self, Recording, Wanted, WantedProbes};
 use crate::conduct::request::{self, shown};
 use crate::exit::{Ending, Exit, Failure};
+use crate::{limits, output};
 use punctual_bundle::BundleWriter;
 use punctual_bundle::recording::Keeps;
+use punctual_core::event::{FunctionName, Names};
 use punctual_core::{CpuSet, Nanos};
 use punctual_host::environment;
 use punctual_host::files::Root;
@@ -89,6 +91,7 @@ pub fn run(args: Args) -> Ending {
     let online = request::online_cpus()?;
     let target = Target::of(args.pid, args.everyone, &args.command)?;
     let functions = functions(&args.functions, &target)?;
+    limits::check(&args.limit, &names(&functions), false)?;
     // That it cannot be measured is that there can be no probes.
     let costs = cost::measure(&online).map_err(Failure::refused)?;
     let interrupts = Interrupts::listen()?;
@@ -117,11 +120,22 @@ pub fn run(args: Args) -> Ending {
     let (exit, _) = ending::close(writer, done, outcome, &args.limit)?;
     let answer = pairs::run(pairs::Args::aside(directory.clone(), args.limit, args.worst, args.calls, args.json))?;
     let directory = shown(&directory);
-    eprintln!("\nbundle    {directory}\nreport    punctual report {directory}");
+    output::say(&format!("\nbundle    {directory}\nreport    punctual report {directory}\n"));
     match (exit, answer, command.and_then(Command::ended)) {
         (Exit::Done, Exit::Done, Some(ended)) if ended.code != 0 => std::process::exit(ended.code.into()),
         (Exit::Done, exit, _) | (exit, _, _) => Ok(exit),
     }
+}
+
+/// What limits can name before anything is recorded.
+fn names(functions: &[Function]) -> Names {
+    let name = |function: &Function| FunctionName {
+        name: function.name.clone(),
+        object: function.object.display().to_string(),
+        offset: function.offset,
+        site: String::new(),
+    };
+    Names { functions: functions.iter().map(name).collect(), ..Names::default() }
 }
 
 fn functions(words: &[String], target: &Target) -> Result<Vec<Function>, Failure> {

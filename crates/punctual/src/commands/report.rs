@@ -37,16 +37,13 @@ pub struct Args {
 pub fn run(args: Args) -> Ending {
     let bundles = args.bundles.iter().map(|path| open(path)).collect::<Result<Vec<Bundle>, Failure>>()?;
     let intervals = Intervals { pairs: args.pair, limits: args.limit };
-    let path = match args.output {
-        Some(path) if path == Path::new("-") => {
-            output::print(&render(&bundles, &intervals)?)?;
-            return Ok(Exit::Done);
-        }
-        Some(path) => path,
-        None => bundles[0].directory.join("report.html"),
-    };
-    output::write_to(Some(&path), render(&bundles, &intervals)?.as_bytes())?;
-    output::print(&format!("{}\n", shown(&path)))?;
+    let page = render(&bundles, &intervals)?;
+    if args.output.as_deref() == Some(Path::new("-")) {
+        output::print(&page)?;
+    } else {
+        let path = output::write_page(args.output.as_deref(), &bundles[0].member("report.html"), &page)?;
+        output::print(&format!("{}\n", shown(&path)))?;
+    }
     Ok(Exit::Done)
 }
 

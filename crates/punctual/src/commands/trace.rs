@@ -9,10 +9,11 @@ use crate::conduct::interrupt::Interrupts;
 use crate::conduct::recording::{self, Recording, Wanted};
 use crate::conduct::request;
 use crate::exit::{Ending, Failure};
+use crate::limits;
 use command::Command;
 use punctual_bundle::recording::Keeps;
 use punctual_bundle::{BundleWriter, Outcome};
-use punctual_core::event::Group;
+use punctual_core::event::{Group, Names};
 use punctual_core::{CpuSet, Finding, Limit, Nanos};
 use punctual_host::environment;
 use punctual_host::files::Root;
@@ -91,6 +92,7 @@ pub fn run(args: Args) -> Ending {
         return listing::list();
     }
     let wanted = wanted(&args)?;
+    limits::check(&args.limit, &Names::default(), wanted.points)?;
     let program = command::find(&args.command)?;
     let interrupts = Interrupts::listen()?;
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();

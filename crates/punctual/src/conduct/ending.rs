@@ -41,6 +41,11 @@ pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome) -> Conducted {
         summary.verdict = Some(VerdictWord::Undecided);
     }
     let exit = exit_of(&ending.outcome, &summary, run.plan.require_real_time);
+    let incomplete = summary.findings.iter().find(|finding| finding.id == "bundle-incomplete");
+    if let (Outcome::Completed, Some(finding)) = (&ending.outcome, incomplete) {
+        let why = finding.evidence.clone().unwrap_or_else(|| finding.message.clone());
+        ending.outcome = Outcome::Failed { why };
+    }
     ending.exit_code = exit as u8;
     summary.ending = Some(ending.clone());
     let trouble = run.writer.finish(&summary, ending).err().map(Failure::failed);

@@ -1,4 +1,5 @@
-//! SIGINT and SIGTERM: the first ends the run cleanly, the second at once.
+//! SIGINT and SIGTERM: the first ends the run cleanly, the second at once. SIGHUP ends it cleanly however often it comes: of a
+//! terminal that is closed it comes twice, from the shell and from the kernel (tty_io.c, `__tty_hangup`).
 
 use crate::exit::Failure;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -9,24 +10,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What was asked for by signals.
 pub struct Interrupts {
     asked: Arc<AtomicBool>,
+    hung_up: Arc<AtomicBool>,
 }
 
 impl Interrupts {
     /// Takes the signals over from now on.
     pub fn listen() -> Result<Interrupts, Failure> {
-        let asked = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let (asked, hung_up) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let cannot = |signal| move |why| Failure::failed(format!("cannot listen for signal {signal}: {why}"));
+        flag::register(SIGHUP, Arc::clone(&hung_up)).map_err(cannot(SIGHUP))?;
+        for signal in [SIGINT, SIGTERM] {
             // Order matters: a signal that finds the flag set ends the process before it would set it again. 128 + n is what shells
             // say of a process that died of signal n.
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&asked))
                 .and_then(|_| flag::register(signal, Arc::clone(&asked)))
-                .map_err(|why| Failure::failed(format!("cannot listen for signal {signal}: {why}")))?;
+                .map_err(cannot(signal))?;
         }
-        Ok(Interrupts { asked })
+        Ok(Interrupts { asked, hung_up })
     }
 
     /// Whether the end was asked for.
     pub fn asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+        self.asked.load(Ordering::Relaxed) || self.hung_up.load(Ordering::Relaxed)
     }
 }

@@ -1,6 +1,7 @@
 //! The partition that an experiment asks for: made before anything else, undone after the last phase.
 
 use crate::exit::Failure;
+use crate::output;
 use punctual_core::{CpuSet, Finding, Severity};
 use punctual_host::files::Root;
 use punctual_host::isolate::{self, CreateError, Entry, Membership, Request, Target, move_process};
@@ -107,7 +108,7 @@ fn go(half: &str, tid: i32, membership: Membership) -> Result<(), String> {
 impl Drop for Held {
     fn drop(&mut self) {
         if let Some(finding) = self.take_back() {
-            eprintln!("warning: {}: {}", finding.message, finding.evidence.unwrap_or_default());
+            output::say(&format!("warning: {}: {}\n", finding.message, finding.evidence.unwrap_or_default()));
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::cli::colored;
 use crate::commands::run::Common;
 use crate::exit::{Exit, Failure};
+use crate::output;
 use punctual_core::CpuSet;
 use punctual_host::files::{Files, Root};
 use punctual_plan::{
@@ -126,7 +127,7 @@ impl Asked {
         let read = punctual_plan::load_and_resolve(&self.path, &self.bytes, &self.options(), &context);
         let (experiment, mut resolved) = read.map_err(|problems| rendered(&problems))?;
         if !resolved.warnings.is_empty() {
-            eprint!("{}", resolved.warnings.render(colored(&io::stderr())));
+            output::say(&resolved.warnings.render(colored(&io::stderr())));
         }
         resolved.plan.target = self.target()?;
         Ok((Loaded { experiment, bytes: self.bytes.clone() }, resolved.plan))

@@ -14,7 +14,7 @@
 
 use super::jobs::{Job, Planned};
 use crate::exit::Failure;
-use punctual_bundle::{Bundle, Completeness, Outcome, lab};
+use punctual_bundle::{Bundle, Completeness, Member, Outcome, lab};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -131,7 +131,7 @@ impl Directory {
     /// The stamp of a run that is over, if its bundle is whole and of these inputs.
     pub fn finished(&self, planned: &Planned, job: &Job, inputs: &str) -> Option<Stamp> {
         let bundle = self.path.join(Directory::bundle(planned, job));
-        let stamp: Stamp = serde_json::from_slice(&fs::read(bundle.join(STAMP)).ok()?).ok()?;
+        let stamp: Stamp = Member::root(&bundle).join(STAMP).read_json().ok()?;
         (stamp.inputs == inputs && is_whole(&bundle)).then_some(stamp)
     }
 
@@ -140,8 +140,7 @@ impl Directory {
         let from = self.unfinished(planned, job);
         let to = self.path.join(Directory::bundle(planned, job));
         let failed = |why: &dyn std::fmt::Display| cannot_write(&to, why);
-        let text = serde_json::to_vec(stamp).map_err(|why| failed(&why))?;
-        fs::write(from.join(STAMP), text).map_err(|why| failed(&why))?;
+        Member::root(&from).join(STAMP).replace_json(stamp).map_err(Failure::failed)?;
         match fs::remove_dir_all(&to) {
             Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(failed(&why)),
             _ => {}
@@ -151,13 +150,12 @@ impl Directory {
 
     /// Puts a whole file in the place of what was there.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
-        let path = self.path.join(name);
-        let beside = path.with_extension("new");
-        let written = File::create(&beside).and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.sync_all()
-        });
-        written.and_then(|()| fs::rename(&beside, &path)).map_err(|why| cannot_write(&path, &why))
+        let write = |out: &mut io::BufWriter<File>| {
+            out.write_all(bytes)?;
+            out.flush()?;
+            out.get_ref().sync_all()
+        };
+        Member::root(&self.path).join(name).replace_with(write).map_err(Failure::failed)
     }
 
     /// Writes `lab.json`.

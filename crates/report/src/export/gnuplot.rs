@@ -2,13 +2,21 @@
 
 use super::{full_name, micros};
 use crate::format;
-use punctual_bundle::{Bundle, Series};
+use punctual_bundle::{Bundle, Series, Timebase};
 use std::io::{self, Write};
 
-/// The script; `gnuplot -p SCRIPT` shows it, `gnuplot -e 'set terminal svg; set output "x.svg"' SCRIPT` draws it into a file.
-pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
-    let all: Vec<(&str, &Series)> =
-        bundle.series().filter(|(_, series)| series.state.data.exact.inside() > 0).collect();
+/// The script; `gnuplot -p SCRIPT` shows it, `gnuplot -e 'set terminal svg; set output "x.svg"' SCRIPT` draws it into a file. Of
+/// several bundles it draws all series into one picture, each with the name of its bundle before it.
+pub fn write(bundles: &[&Bundle], out: &mut dyn Write) -> io::Result<()> {
+    let named = |bundle: &Bundle, phase: &str, series: &Series| {
+        let of = bundle.directory.file_name().filter(|_| bundles.len() > 1);
+        let of = of.map(|name| format!("{}: ", name.to_string_lossy())).unwrap_or_default();
+        format!("{of}{}", full_name(phase, series))
+    };
+    let all = bundles.iter().flat_map(|bundle| {
+        bundle.series().map(move |(phase, series)| (named(bundle, phase, series), series)).collect::<Vec<_>>()
+    });
+    let all: Vec<(String, &Series)> = all.filter(|(_, series)| series.state.data.exact.inside() > 0).collect();
     writeln!(out, "# Written by punctual: gnuplot -p FILE")?;
     if all.is_empty() {
         return writeln!(out, "print 'there is no sample within any histogram to draw'");
@@ -18,15 +26,18 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
         data(series, out)?;
         writeln!(out, "EOD")?;
     }
-    writeln!(out, "set title {} noenhanced", quoted(&bundle.manifest.experiment))?;
-    let timebase = bundle.timebase();
+    let mut titles: Vec<&str> = bundles.iter().map(|bundle| bundle.manifest.experiment.as_str()).collect();
+    titles.dedup();
+    writeln!(out, "set title {} noenhanced", quoted(&titles.join(", ")))?;
+    // Bundles of different timebases are not drawn together.
+    let timebase = bundles.first().map_or_else(Timebase::default, |bundle| bundle.timebase());
     let unit = timebase.unit("us");
     let mark = timebase.mark().map_or(String::new(), |mark| format!("\\n{mark}"));
     // In double quotes, so that `\n` is a line: these words are this program's own.
     writeln!(out, "set xlabel \"latency ({unit}){mark}\"\nset ylabel 'number of samples'")?;
     writeln!(out, "set logscale y\nset yrange [0.5:*]\nset grid\nset key outside below noenhanced")?;
-    let lines = all.iter().enumerate().map(|(k, (phase, series))| {
-        let name = format!("{} (max {} us)", full_name(phase, series), max(series));
+    let lines = all.iter().enumerate().map(|(k, (name, series))| {
+        let name = format!("{name} (max {} us)", max(series));
         // An empty bin lies on the axis: a logarithm has no zero.
         format!("$series{k} using 1:($2 > 0 ? $2 : 0.5) with steps title {}", quoted(&name))
     });

@@ -11,6 +11,8 @@ use std::io::{self, Write};
 pub fn write(lab: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
     let mut report = Report::new(lab.name.as_str());
     for cell in &lab.cells {
+        // CI systems group cases by class across suites: the class says of which cell it is.
+        let class = |name: &str| format!("{}.{name}", cell.name);
         let mut suite = suite(&cell.name, cell.timebase());
         suite.add_test_case(ran(cell));
         if let Some(equal) = cell.equal {
@@ -19,13 +21,17 @@ pub fn write(lab: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
                 true => TestCaseStatus::success(),
                 false => status(NonSuccessKind::Error, "not-equal", &trouble),
             };
-            suite.add_test_case(case("repetitions are equal to the last sample", &cell.target, status));
+            suite.add_test_case(case("repetitions are equal to the last sample", &class(&cell.target), status));
         }
         for series in &cell.series {
             let name = format!("{}/{}", series.figures.phase, series.figures.series);
             for requirement in &series.requirements {
                 let message = words::requirement(cell, series, requirement);
-                suite.add_test_case(case(&requirement.requirement, &name, of_verdict(requirement.verdict, &message)));
+                suite.add_test_case(case(
+                    &requirement.requirement,
+                    &class(&name),
+                    of_verdict(requirement.verdict, &message),
+                ));
             }
         }
         report.add_test_suite(suite);
@@ -39,7 +45,7 @@ fn ran(cell: &CellDocument) -> TestCase {
         CellState::Waiting => status(NonSuccessKind::Error, "not-run", "it was not run to its end"),
         CellState::Failed => status(NonSuccessKind::Error, "failed", &cell.trouble.join("; ")),
     };
-    case("runs", &cell.target, status)
+    case("runs", &format!("{}.{}", cell.name, cell.target), status)
 }
 
 fn case(name: &str, class: &str, status: TestCaseStatus) -> TestCase {

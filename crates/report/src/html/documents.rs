@@ -3,9 +3,7 @@
 use super::ReportInput;
 use super::text::{clip, name};
 use serde::Serialize;
-use std::fs::File;
 use std::io::Read;
-use std::path::{Component, Path};
 
 /// A text of the bundle.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -52,21 +50,11 @@ fn experiment(input: &ReportInput<'_>, limit: usize) -> Option<Document> {
     let file_name = input.bundle.manifest.experiment_file.as_deref()?;
     let title = format!("The experiment as written ({})", name(file_name));
     let missing = |why: String| Document { title: title.clone(), text: String::new(), remark: Some(why) };
-    // The name comes from the bundle and must not lead out of it.
-    let is_plain = matches!(Path::new(file_name).components().collect::<Vec<_>>()[..], [Component::Normal(_)]);
-    if !is_plain {
-        return Some(missing("Not shown: its name leads out of the bundle.".to_owned()));
-    }
-    let path = input.bundle.directory.join(file_name);
-    // Nor a link, to a file that is nobody's business; and a pipe would never end.
-    if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
-        return Some(missing("Not shown: it is not a regular file.".to_owned()));
-    }
     let mut bytes = Vec::new();
     let room = limit as u64 * 4;
-    match File::open(&path).and_then(|file| file.take(room + 1).read_to_end(&mut bytes)) {
+    match input.bundle.member(file_name).open().and_then(|file| file.take(room + 1).read_to_end(&mut bytes)) {
         Ok(_) => Some(shortened(title, &String::from_utf8_lossy(&bytes), bytes.len() as u64 <= room, limit)),
-        Err(why) => Some(missing(format!("It cannot be read: {why}."))),
+        Err(why) => Some(missing(format!("Not shown: {why}."))),
     }
 }
 

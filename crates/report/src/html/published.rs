@@ -25,7 +25,7 @@ fn table(published: &PublishedSummary, label: Option<&String>) -> Table {
     let label = label.map_or(String::new(), |label| format!("{}: ", name(label)));
     Table {
         caption: format!(
-            "{label}Published by {}. Absolute figures depend on the machine; the shape must come out.{more}",
+            "{label}Published figures: {}. Absolute figures depend on the machine; the shape must come out.{more}",
             short(published.source.trim_end_matches('.'))
         ),
         columns: vec![

@@ -25,9 +25,10 @@ pub fn worst_explained(all: &Explanations, options: &ShowOptions) -> String {
     let columns = vec![
         Column::left("series", 0),
         Column::right(&out.unit(), 0),
-        Column::right("of which", 0),
+        Column::right("of which", 1),
         Column::left("cause", 0),
-        Column::left("who", 1),
+        // Who it was is the answer: where there is little room, names are cut and shares are left out.
+        Column::left("who", 0),
     ];
     let rows = worst.iter().take(LISTED).map(|sample| row(&out, sample, all)).collect();
     table::write(&mut out, columns, rows);
@@ -50,11 +51,12 @@ fn row(out: &Page, sample: &Explained, all: &Explanations) -> Vec<Cell> {
         let share = percent(share(reason.time, explanation.latency()));
         (share, title(cause).to_owned(), who(cause, reason.part.prio, &all.names))
     });
+    let name = NAME.min(out.options.width / 5);
     vec![
-        Cell::plain(clipped(&sample.series, NAME, out.options.ascii)),
+        Cell::plain(clipped(&sample.series, name, out.options.ascii)),
         Cell::plain(out.latency(explanation.latency().ns() as f64)),
         Cell::plain(share),
         Cell::plain(cause),
-        Cell::plain(clipped(&who, NAME, out.options.ascii)),
+        Cell::plain(clipped(&who, name, out.options.ascii)),
     ]
 }

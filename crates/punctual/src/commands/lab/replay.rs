@@ -47,11 +47,12 @@ pub fn run(args: Args) -> Ending {
         Failure::refused(format!("this lab has no cell `{}`; it has {}", args.cell, names.join(", ")))
     })?;
     let seed = seed(cell, args.seed)?;
-    let outside = || Failure::refused("the lab's lab.json names files outside of its directory");
+    let outside = || Failure::refused("the lab's lab.json names files that its directory does not hold");
     let experiment = inside(&args.directory, &seed.experiment).ok_or_else(outside)?;
+    experiment.open().map_err(|why| Failure::refused(format!("cannot read {}: {why}", experiment.display())))?;
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S");
     let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("replay-{}-{stamp}", plain(&cell.name))));
-    let status = replayed(&experiment, &output, args.plain)?;
+    let status = replayed(experiment.path(), &output, args.plain)?;
     let bundle =
         Bundle::open(&output).map_err(|why| Failure::failed(format!("the run left no bundle ({status}): {why}")))?;
     tell(&args, cell, seed, &bundle)

@@ -6,8 +6,8 @@ use crate::conduct::request::shown;
 use crate::exit::{Ending, Failure};
 use crate::output;
 use punctual_analyze::lab::{pool, requiring};
-use punctual_bundle::Bundle;
 use punctual_bundle::lab::{self, CellDocument, LabDocument};
+use punctual_bundle::{Bundle, Member};
 use punctual_report::{export, html, terminal};
 use std::path::{Path, PathBuf};
 
@@ -50,11 +50,9 @@ pub fn run(args: Args) -> Ending {
 
 /// Writes the page and says where.
 pub fn write(document: &LabDocument, directory: &Path, file: Option<&Path>) -> Result<PathBuf, Failure> {
-    let path = file.map_or_else(|| directory.join("report.html"), Path::to_owned);
     let pooled: Vec<Option<Bundle>> = document.cells.iter().map(|cell| pooled(document, cell, directory)).collect();
     let page = html::lab(document, &pooled, &directory.display().to_string()).map_err(Failure::failed)?;
-    output::write_to(Some(&path), page.as_bytes())?;
-    Ok(path)
+    output::write_page(file, &Member::root(directory).join("report.html"), &page)
 }
 
 /// Writes the verdicts.
@@ -67,7 +65,8 @@ pub fn write_junit(document: &LabDocument, file: &Path) -> Result<(), Failure> {
 /// All seeds of a cell (first repetitions) as one bundle; `None` where there is none.
 fn pooled(document: &LabDocument, cell: &CellDocument, directory: &Path) -> Option<Bundle> {
     let bundles = cell.seeds.iter().filter_map(|seed| seed.runs.first()?.bundle.as_ref());
-    let mut bundles = bundles.filter_map(|name| inside(directory, name)).filter_map(|path| Bundle::open(&path).ok());
+    let members = bundles.filter_map(|name| inside(directory, name)).filter(Member::is_directory);
+    let mut bundles = members.filter_map(|member| Bundle::open(member.path()).ok());
     let mut all = bundles.next()?;
     bundles.for_each(|bundle| pool(&mut all, &bundle));
     requiring(&mut all, &document.requirements);
@@ -75,7 +74,7 @@ fn pooled(document: &LabDocument, cell: &CellDocument, directory: &Path) -> Opti
 }
 
 /// A path in the document, if it stays inside the lab's directory: the document may come from anywhere.
-pub fn inside(directory: &Path, name: &str) -> Option<PathBuf> {
-    let plain = Path::new(name).components().all(|part| matches!(part, std::path::Component::Normal(_)));
-    plain.then(|| directory.join(name))
+pub fn inside(directory: &Path, name: &str) -> Option<Member> {
+    let member = Member::root(directory).join(name);
+    member.exists().then_some(member)
 }

@@ -6,7 +6,7 @@ use crate::commands::{occupancy, show};
 use crate::conduct::recording::Done;
 use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
-use crate::{limits, recorded};
+use crate::{limits, output, recorded};
 use punctual_analyze::Tally;
 use punctual_analyze::summary::LIMITS;
 use punctual_bundle::summary::VerdictWord;
@@ -79,9 +79,9 @@ pub fn close(writer: BundleWriter, done: Done, outcome: Outcome, limits: &[Strin
 fn sum_up(bundle: &Bundle) {
     let Some(opened) = recorded::open(bundle) else { return };
     let (tally, options) = (Tally::of(opened.events()), show::show_options());
-    eprint!("{}", terminal::recording(&opened.recorded, &tally, &options));
+    output::say(&terminal::recording(&opened.recorded, &tally, &options));
     if opened.recorded.covers(Group::Sched) {
-        eprint!("{}", terminal::busiest(&occupancy::document(&opened), &options));
+        output::say(&terminal::busiest(&occupancy::document(&opened), &options));
     }
     let directory = shown(&bundle.directory);
     let next = [
@@ -90,8 +90,8 @@ fn sum_up(bundle: &Bundle) {
         ("report", "one HTML file with the timeline"),
         ("show", "this again"),
     ];
-    eprintln!("\nbundle {directory}");
-    next.iter().for_each(|(command, what)| eprintln!("  punctual {command:<10} {directory}   {what}"));
+    let next = next.iter().map(|(command, what)| format!("  punctual {command:<10} {directory}   {what}\n"));
+    output::say(&format!("\nbundle {directory}\n{}", next.collect::<String>()));
 }
 
 fn too_much_lost(recorded: &Recorded) -> bool {

@@ -1,6 +1,7 @@
 //! What is said on standard error while recording goes on.
 
 use crate::conduct::recording::Progress;
+use crate::output;
 use punctual_core::{Finding, MonotonicNs, Nanos};
 use punctual_host::task::clock;
 use punctual_report::format;
@@ -60,7 +61,8 @@ pub fn tell_findings(findings: &[Finding]) {
     for finding in findings {
         let evidence = finding.evidence.as_ref().map_or(String::new(), |evidence| format!(" ({evidence})"));
         let remedy = finding.remedy.as_ref().map_or(String::new(), |remedy| format!("; {remedy}"));
-        eprintln!("{}: {}", finding.severity, format::plain(&format!("{}{evidence}{remedy}", finding.message)));
+        let said = format::plain(&format!("{}{evidence}{remedy}", finding.message));
+        output::say(&format!("{}: {said}\n", finding.severity));
     }
 }
 

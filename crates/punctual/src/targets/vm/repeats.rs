@@ -6,6 +6,7 @@ use super::{refused, trouble};
 use crate::conduct::interrupt::Interrupts;
 use crate::conduct::request::shown;
 use crate::exit::{Exit, Failure};
+use crate::output;
 use crate::targets::Errand;
 use punctual_analyze::parting::first_parting;
 use punctual_bundle::{Bundle, amend};
@@ -82,7 +83,7 @@ pub fn compare(errand: &Errand, runs: &[Repeat], exit: Exit) -> Result<Exit, Fai
     match differences.as_slice() {
         [] => Ok(exit),
         some => {
-            eprintln!("error: {}", punctual_report::format::plain(&some.join("; ")));
+            output::complain(&punctual_report::format::plain(&some.join("; ")));
             Ok(Exit::Failed)
         }
     }

@@ -1,0 +1,311 @@
+//! The one door through which files in a results directory are opened, for reading and for writing.
+//!
+//! A bundle may come from anybody: an attachment, another machine, a directory that others may write. Whoever opens it, root
+//! perhaps, follows no link that lies in it (openat2(2) with `RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH`; before Linux 5.6, and where a
+//! filter refuses that call, one component after the other with `O_NOFOLLOW`), and opens regular files alone: a FIFO would block
+//! for ever, a device never ends, or does something when it is opened. The directory itself is the user's word, and may be a link.
+
+use crate::BundleError;
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, renameat, statat, unlinkat,
+};
+use rustix::fs::{CWD, mkdirat};
+use rustix::io::Errno;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Display, Path, PathBuf};
+use std::sync::Arc;
+
+/// No file of a bundle that is read at once is larger; a larger one is damage or an attack.
+const MAX_FILE: u64 = 1 << 30;
+const FILE_MODE: u32 = 0o666;
+const DIRECTORY_MODE: u32 = 0o777;
+
+/// A place in a results directory. It is no more than a path until it is opened.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Member {
+    /// Where the directory's own path ends and what must not be followed begins.
+    root: Arc<Path>,
+    path: PathBuf,
+}
+
+impl Member {
+    /// The directory itself.
+    pub fn root(directory: &Path) -> Member {
+        Member { root: directory.into(), path: directory.to_owned() }
+    }
+
+    /// What lies below it.
+    pub fn join(&self, name: impl AsRef<Path>) -> Member {
+        self.at(self.path.join(name))
+    }
+
+    /// As [`Path::with_extension`].
+    pub fn with_extension(&self, extension: &str) -> Member {
+        self.at(self.path.with_extension(extension))
+    }
+
+    fn at(&self, path: PathBuf) -> Member {
+        Member { root: Arc::clone(&self.root), path }
+    }
+
+    /// Its path, for messages: what is opened goes through here.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its path, for messages.
+    pub fn display(&self) -> Display<'_> {
+        self.path.display()
+    }
+
+    /// Opens a regular file for reading.
+    pub fn open(&self) -> io::Result<File> {
+        let (root, inside) = self.place()?;
+        // Looked at before it is opened: opening a device can do something.
+        regular(&walk(&root, inside, OFlags::PATH)?)?;
+        let file = walk(&root, inside, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+        regular(&file)?;
+        Ok(File::from(file))
+    }
+
+    /// Reads it whole.
+    pub fn read(&self) -> Result<Vec<u8>, BundleError> {
+        self.read_at_most(MAX_FILE)
+    }
+
+    /// Reads it whole; one of more bytes than that is damage.
+    pub fn read_at_most(&self, most: u64) -> Result<Vec<u8>, BundleError> {
+        let cannot = |why| BundleError::io("read", &self.path)(why);
+        let file = self.open().map_err(cannot)?;
+        let size = file.metadata().map_err(cannot)?.len();
+        if size > most {
+            return Err(BundleError::damaged(&self.path, format!("{size} bytes are too many")));
+        }
+        let mut bytes = Vec::with_capacity(size as usize);
+        file.take(most).read_to_end(&mut bytes).map_err(cannot)?;
+        Ok(bytes)
+    }
+
+    /// Reads it whole, as text.
+    pub fn read_text(&self) -> Result<String, BundleError> {
+        String::from_utf8(self.read()?).map_err(|_| BundleError::damaged(&self.path, "it is not UTF-8"))
+    }
+
+    /// Reads it whole, as a document.
+    pub fn read_json<T: DeserializeOwned>(&self) -> Result<T, BundleError> {
+        serde_json::from_str(&self.read_text()?).map_err(|why| BundleError::damaged(&self.path, why))
+    }
+
+    /// Whether something has this name, whatever it is.
+    pub fn exists(&self) -> bool {
+        self.kind().is_ok()
+    }
+
+    /// Whether it is a directory, and no link to one.
+    pub fn is_directory(&self) -> bool {
+        self.kind().is_ok_and(|kind| kind == FileType::Directory)
+    }
+
+    fn kind(&self) -> io::Result<FileType> {
+        let (root, inside) = self.place()?;
+        Ok(FileType::from_raw_mode(fstat(walk(&root, inside, OFlags::PATH)?)?.st_mode))
+    }
+
+    /// The entries of a directory whose names end so, sorted; none where it is not there.
+    pub fn entries(&self, ending: &str) -> Result<Vec<Member>, BundleError> {
+        let listed = || -> io::Result<Vec<Member>> {
+            let (root, inside) = self.place()?;
+            let directory = walk(&root, inside, OFlags::RDONLY | OFlags::DIRECTORY)?;
+            let mut entries = Vec::new();
+            for entry in Dir::new(directory)? {
+                let entry = entry?;
+                let name = entry.file_name().to_bytes();
+                if name != b"." && name != b".." && name.ends_with(ending.as_bytes()) {
+                    entries.push(self.join(OsStr::from_bytes(name)));
+                }
+            }
+            Ok(entries)
+        };
+        match listed() {
+            Ok(mut entries) => {
+                entries.sort();
+                Ok(entries)
+            }
+            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(why) => Err(BundleError::io("read", &self.path)(why)),
+        }
+    }
+
+    /// Makes a file that is not there yet.
+    pub fn create_new(&self) -> Result<File, BundleError> {
+        self.parent()
+            .and_then(|(parent, name)| create_new(&parent, name))
+            .map_err(BundleError::io("create", &self.path))
+    }
+
+    /// Makes a directory; one that is there stays.
+    pub fn create_directory(&self) -> Result<(), BundleError> {
+        let made = self.parent().and_then(|(parent, name)| match mkdirat(&parent, name, DIRECTORY_MODE.into()) {
+            Err(Errno::EXIST) if self.is_directory() => Ok(()),
+            made => Ok(made?),
+        });
+        made.map_err(BundleError::io("create", &self.path))
+    }
+
+    /// Takes a file away.
+    pub fn remove(&self) -> Result<(), BundleError> {
+        let removed = self.parent().and_then(|(parent, name)| Ok(unlinkat(parent, name, AtFlags::empty())?));
+        removed.map_err(BundleError::io("remove", &self.path))
+    }
+
+    /// Replaces a file in one step: a reader, or a later life, sees the old text or the new one. What is there and no regular file
+    /// stays, and is an error.
+    pub fn replace_with(&self, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<(), BundleError> {
+        let beside = self.path.with_extension("new");
+        let replaced = self.parent().and_then(|(parent, name)| {
+            let beside = beside.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+            match statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(there) => only_regular(FileType::from_raw_mode(there.st_mode))?,
+                Err(Errno::NOENT) => {}
+                Err(why) => return Err(why.into()),
+            }
+            // One that a killed writer left, or something that somebody put there for us to write through.
+            let _ = unlinkat(&parent, beside, AtFlags::empty());
+            let written = create_new(&parent, beside).and_then(|file| {
+                let mut out = BufWriter::new(file);
+                fill(&mut out)?;
+                out.flush()?;
+                Ok(renameat(&parent, beside, &parent, name)?)
+            });
+            // Half a file on a full disk only takes more of its space.
+            if written.is_err() {
+                let _ = unlinkat(&parent, beside, AtFlags::empty());
+            }
+            written
+        });
+        replaced.map_err(BundleError::io("write", &self.path))
+    }
+
+    /// Replaces its content.
+    pub fn replace(&self, bytes: &[u8]) -> Result<(), BundleError> {
+        self.replace_with(|out| out.write_all(bytes))
+    }
+
+    /// Replaces a document.
+    pub fn replace_json(&self, value: &impl Serialize) -> Result<(), BundleError> {
+        let mut text = serde_json::to_vec_pretty(value).map_err(|e| BundleError::damaged(&self.path, e))?;
+        text.push(b'\n');
+        self.replace(&text)
+    }
+
+    /// Writes it, and where it is a directory all below it, through to the disk.
+    pub fn sync(&self) -> Result<(), BundleError> {
+        let cannot = |why: io::Error| BundleError::io("write", &self.path)(why);
+        match self.kind().map_err(cannot)? {
+            FileType::Directory => {
+                self.entries("")?.iter().try_for_each(Member::sync)?;
+                let (root, inside) = self.place().map_err(cannot)?;
+                let opened = walk(&root, inside, OFlags::RDONLY | OFlags::DIRECTORY).map_err(cannot)?;
+                File::from(opened).sync_all().map_err(cannot)
+            }
+            FileType::RegularFile => self.open().and_then(|file| file.sync_all()).map_err(cannot),
+            _ => Ok(()),
+        }
+    }
+
+    /// The directory as the user named it, and the way from there.
+    fn place(&self) -> io::Result<(OwnedFd, &Path)> {
+        let outside = || io::Error::new(io::ErrorKind::InvalidInput, "its name leads out of the bundle");
+        let inside = self.path.strip_prefix(&self.root).map_err(|_| outside())?;
+        if inside.components().any(|part| !matches!(part, Component::Normal(_))) {
+            return Err(outside());
+        }
+        // The empty path is this directory, as everywhere in `std::path`.
+        let root = if self.root.as_os_str().is_empty() { Path::new(".") } else { &*self.root };
+        Ok((openat(CWD, root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?, inside))
+    }
+
+    /// Its directory, opened, and its own name.
+    fn parent(&self) -> io::Result<(OwnedFd, &OsStr)> {
+        let (root, inside) = self.place()?;
+        let name = inside.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let parent = inside.parent().unwrap_or(Path::new(""));
+        Ok((walk(&root, parent, OFlags::PATH | OFlags::DIRECTORY)?, name))
+    }
+}
+
+fn create_new(parent: &OwnedFd, name: &OsStr) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(File::from(openat(parent, name, flags, Mode::from_raw_mode(FILE_MODE))?))
+}
+
+fn regular(file: &OwnedFd) -> io::Result<()> {
+    only_regular(FileType::from_raw_mode(fstat(file)?.st_mode))
+}
+
+fn only_regular(kind: FileType) -> io::Result<()> {
+    let what = match kind {
+        FileType::RegularFile => return Ok(()),
+        FileType::Symlink => return Err(link()),
+        FileType::Fifo => "a FIFO",
+        FileType::Directory => "a directory",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Socket => "a socket",
+        FileType::Unknown => "of an unknown type",
+    };
+    Err(io::Error::other(format!("it is {what}, and should be a regular file")))
+}
+
+fn link() -> io::Error {
+    io::Error::other("a symbolic link is on its way, and links in a bundle are not followed")
+}
+
+/// Opens what lies at `inside` below a directory, following no link.
+fn walk(root: &OwnedFd, inside: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    let path = if inside.as_os_str().is_empty() { Path::new(".") } else { inside };
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
+    match openat2(root, path, flags, Mode::empty(), resolve) {
+        // EAGAIN: something was renamed meanwhile, and the kernel cannot be sure. ENOTDIR: by steps it shows whether a link is why.
+        Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN | Errno::NOTDIR) => walk_by_steps(root, path, flags),
+        Err(Errno::LOOP) => Err(link()),
+        opened => Ok(opened?),
+    }
+}
+
+/// The same without openat2(2).
+fn walk_by_steps(root: &OwnedFd, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    let step = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut directory: Option<OwnedFd> = None;
+    let mut parts = path.components().peekable();
+    while let Some(part) = parts.next() {
+        let last = parts.peek().is_none();
+        let at = directory.as_ref().map_or(root.as_fd(), AsFd::as_fd);
+        let opened = match openat(at, part.as_os_str(), if last { flags } else { step }, Mode::empty()) {
+            Ok(opened) => opened,
+            // O_DIRECTORY is looked at before O_NOFOLLOW.
+            Err(Errno::LOOP) => return Err(link()),
+            Err(Errno::NOTDIR) if is_link(at, part.as_os_str()) => return Err(link()),
+            Err(why) => return Err(why.into()),
+        };
+        if last {
+            return Ok(opened);
+        }
+        directory = Some(opened);
+    }
+    Err(io::ErrorKind::InvalidInput.into())
+}
+
+fn is_link(at: impl AsFd, name: &OsStr) -> bool {
+    let kind = statat(at, name, AtFlags::SYMLINK_NOFOLLOW).map(|there| FileType::from_raw_mode(there.st_mode));
+    kind == Ok(FileType::Symlink)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Hostile members, one by one, with both ways of opening.
+
+use super::*;
+use std::fs;
+use std::os::unix::fs::symlink;
+use tempfile::TempDir;
+
+/// A results directory and a file outside, whose text nobody may read or change.
+fn scene() -> (TempDir, Member, PathBuf) {
+    let place = tempfile::tempdir().unwrap();
+    let outside = place.path().join("outside");
+    fs::create_dir_all(place.path().join("bundle/phases")).unwrap();
+    fs::write(&outside, "secret").unwrap();
+    fs::write(place.path().join("bundle/plan.toml"), "plan").unwrap();
+    let root = Member::root(&place.path().join("bundle"));
+    (place, root, outside)
+}
+
+fn refusal(read: Result<impl Sized, BundleError>) -> String {
+    read.map(drop).unwrap_err().to_string()
+}
+
+#[test]
+fn a_regular_file_is_read_also_through_a_link_to_the_bundle() {
+    let (place, root, _) = scene();
+    assert_eq!(root.join("plan.toml").read_text().unwrap(), "plan");
+    symlink("bundle", place.path().join("latest")).unwrap();
+    let latest = Member::root(&place.path().join("latest"));
+    assert_eq!(latest.join("plan.toml").read_text().unwrap(), "plan");
+    latest.join("plan.toml").replace(b"new").unwrap();
+    assert_eq!(root.join("plan.toml").read_text().unwrap(), "new");
+}
+
+#[test]
+fn links_are_followed_neither_for_reading_nor_for_writing() {
+    let (_place, root, outside) = scene();
+    symlink(&outside, root.join("link.json").path()).unwrap();
+    symlink(outside.parent().unwrap(), root.join("there").path()).unwrap();
+    symlink("plan.toml", root.join("inner.toml").path()).unwrap();
+    for name in ["link.json", "there/outside", "inner.toml"] {
+        assert!(refusal(root.join(name).read()).contains("symbolic link"), "{name}");
+        assert!(refusal(root.join(name).replace(b"overwritten")).contains("symbolic link"), "{name}");
+        assert!(root.join(name).create_new().is_err(), "{name}");
+    }
+    // Where the new text is put first.
+    symlink(&outside, root.join("report.new").path()).unwrap();
+    root.join("report.html").replace(b"page").unwrap();
+    assert!(refusal(root.join("there").entries("")).contains("symbolic link"));
+    assert!(root.join("there/new").create_directory().is_err());
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "secret");
+    assert_eq!(root.join("report.html").read_text().unwrap(), "page");
+}
+
+#[test]
+fn only_regular_files_are_opened() {
+    let (_place, root, _) = scene();
+    let fifo = root.join("fifo");
+    rustix::fs::mkfifoat(CWD, fifo.path(), Mode::from_raw_mode(0o600)).unwrap();
+    // It would block here for ever.
+    assert!(refusal(fifo.read()).contains("FIFO"));
+    assert!(refusal(fifo.replace(b"x")).contains("FIFO"));
+    assert!(refusal(root.join("phases").read()).contains("directory"));
+    fifo.sync().unwrap();
+    root.sync().unwrap();
+}
+
+#[test]
+fn a_name_does_not_lead_out() {
+    let (_place, root, _) = scene();
+    for name in ["../outside", "/etc/hostname", "phases/../plan.toml"] {
+        assert!(refusal(root.join(name).read()).contains("leads out"), "{name}");
+        assert!(refusal(root.join(name).replace(b"x")).contains("leads out"), "{name}");
+    }
+}
+
+#[test]
+fn what_is_too_large_is_not_read() {
+    let (_place, root, _) = scene();
+    let sparse = root.join("sparse.log").create_new().unwrap();
+    sparse.set_len(MAX_FILE + 1).unwrap();
+    assert!(refusal(root.join("sparse.log").read()).contains("too many"));
+}
+
+/// Kernels before 5.6 have no openat2, and the filters of older container engines refuse it.
+#[test]
+fn without_openat2_it_is_the_same() {
+    let (_place, root, outside) = scene();
+    symlink(&outside, root.join("link").path()).unwrap();
+    symlink(outside.parent().unwrap(), root.join("there").path()).unwrap();
+    let (opened, _) = root.place().unwrap();
+    let walk = |path: &str| {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        walk_by_steps(&opened, Path::new(path), flags)
+    };
+    assert!(walk("plan.toml").is_ok() && walk("phases").is_ok() && walk(".").is_ok());
+    assert_eq!(walk("nothing").unwrap_err().kind(), io::ErrorKind::NotFound);
+    for path in ["link", "there/outside", "there/bundle/plan.toml"] {
+        assert!(walk(path).unwrap_err().to_string().contains("symbolic link"), "{path}");
+    }
+}

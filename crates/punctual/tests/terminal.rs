@@ -1,0 +1,87 @@
+//! Terminals that go away, and that never answer: what was measured is kept, and nothing is left running.
+
+mod common;
+
+use common::{Place, eventually, has_program, processes_with, punctual};
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Runs a line in a terminal of its own, as util-linux' script(1) makes it: one that never answers, like a serial console.
+fn in_a_terminal(place: &Place, line: &str) -> Child {
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--flush", "--return", "--command", line, "/dev/null"]).current_dir(place.path());
+    script.env("TERM", "xterm").env("PUNCTUAL", punctual().get_program());
+    script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("script(1) starts")
+}
+
+/// Closes the terminal, as a window is closed.
+fn close(mut terminal: Child) {
+    terminal.kill().expect("it runs");
+    terminal.wait().expect("it ends");
+}
+
+fn ending(bundle: &Path) -> serde_json::Value {
+    let manifest = std::fs::read(bundle.join("bundle.json")).unwrap_or_default();
+    serde_json::from_slice::<serde_json::Value>(&manifest).unwrap_or_default()["ending"].clone()
+}
+
+fn available() -> bool {
+    has_program("script", "script") && has_program("setsid", "setsid")
+}
+
+#[test]
+fn a_terminal_is_asked_nothing() {
+    if !available() {
+        return;
+    }
+    let place = Place::with("");
+    let mut terminal = in_a_terminal(&place, "\"$PUNCTUAL\" measure timer --duration 1s --output bundle");
+    let (mut written, mut stdout) = (Vec::new(), terminal.stdout.take().expect("it is piped"));
+    stdout.read_to_end(&mut written).unwrap();
+    assert_eq!(terminal.wait().unwrap().code(), Some(0));
+    let written = String::from_utf8_lossy(&written);
+    // The view was there, and is gone.
+    assert!(written.contains("\u{1b}[?25l") && written.contains("phase 1 of 1"), "{written}");
+    assert!(written.contains("\u{1b}[J") && written.contains("\u{1b}[?25h"), "{written}");
+    assert!(!written.contains("[6n"), "it asked where the cursor is: {written}");
+}
+
+#[test]
+fn a_terminal_that_is_closed_ends_the_run_in_order() {
+    if !available() {
+        return;
+    }
+    // The mark is the duration: nobody else's process has it.
+    let (place, mark) = (Place::with(""), "1234.567s");
+    let line = format!("\"$PUNCTUAL\" measure timer --duration {mark} --output bundle");
+    let mut terminal = in_a_terminal(&place, &line);
+    let mut stdout = terminal.stdout.take().expect("it is piped");
+    std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
+    eventually("a checkpoint", || place.bundle().join("phases/000/0000.checkpoint").exists());
+    close(terminal);
+    eventually("its end", || processes_with(mark).is_empty());
+    assert_eq!(ending(&place.bundle())["outcome"], "interrupted");
+}
+
+/// Out of the terminal's session no signal tells of its end: all that is written meets EIO.
+#[test]
+fn nothing_panics_that_writes_to_a_terminal_that_is_gone() {
+    if !available() {
+        return;
+    }
+    let place = Place::with("");
+    let traced = "\"$PUNCTUAL\" trace --events none --duration 3s --output trace; echo $? > traced";
+    let measured = "\"$PUNCTUAL\" measure timer --duration 3s --output bundle; echo $? > measured";
+    let line = format!("setsid --fork sh -c '{traced}'; setsid --fork sh -c '{measured}'; sleep 100");
+    let mut terminal = in_a_terminal(&place, &line);
+    let mut stdout = terminal.stdout.take().expect("it is piped");
+    std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
+    eventually("two bundles", || place.path().join("trace").exists() && place.bundle().exists());
+    close(terminal);
+    let code = |name: &str| std::fs::read_to_string(place.path().join(name)).unwrap_or_default();
+    eventually("both ends", || !code("traced").is_empty() && !code("measured").is_empty());
+    // 134 is what a shell says of SIGABRT. The figures of a run go to standard output, and could not be written.
+    assert_eq!((code("traced").trim(), code("measured").trim()), ("0", "1"));
+    assert_eq!(ending(&place.bundle())["outcome"], "completed");
+}
