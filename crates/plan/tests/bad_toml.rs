@@ -189,8 +189,14 @@ fn a_file_that_measures_nothing_is_refused() {
     2:8: error: `kind`: `tiemr` is not a kind of measure; did you mean `timer`?
     3:1: error: `priorty` is not known in `[[measure]]`; did you mean `priority`?
     ");
+    let lone = with_timer("[[load]]; name = 'load'; command = 'x'; [[phase]]; duration = '1s'; loads = ['zzzz']");
+    assert!(lone.contains("there is no load called `zzzz`; known loads: load"), "{lone}");
     // A kind like none hides no mistake in what every measure has.
-    insta::assert_snapshot!(problems("[[measure]]; kind = 'xyz'; priority = 300; mode = 'x'; require = ['p99 <']"), @"");
+    let all = problems("[[measure]]; kind = 'xyz'; priority = 300; mode = 'x'; require = ['p99 <']");
+    for start in ["2:8: error: `kind`", "3:12: error: `priority`", "5:12: error: `require`"] {
+        assert!(all.contains(start), "{start} in {all}");
+    }
+    assert!(!all.contains("mode"), "nobody knows its keys: {all}");
 }
 
 #[test]
