@@ -54,24 +54,10 @@ fn redrawn(height: usize, kept: &[String], lines: &[String]) -> String {
     text
 }
 
-/// Columns and rows.
-fn size() -> Option<(u16, u16)> {
-    let size = tcgetwinsize(io::stderr()).ok()?;
-    // A serial console may not know; they are as wide as this, all of them.
-    let or = |n: u16, otherwise| if n == 0 { otherwise } else { n };
-    Some((or(size.ws_col, 80), or(size.ws_row, 24)))
-}
-
-/// A terminal that went away (EIO) does not end the measurement.
-fn write(text: &str) -> io::Result<()> {
-    io::stderr().lock().write_all(text.as_bytes())
-}
-
 impl Watcher for View {
     fn preparing(&mut self, what: &str) {
-        let erased = self.erase();
-        // A picture of no size: the next one takes its place.
-        self.drawn = write(&format!("{erased}\u{1b}[2m{what} …\u{1b}[0m\r")).is_ok().then_some((0, 0));
+        let (width, _) = output::terminal_size(&io::stderr()).unwrap_or(USUAL_SIZE);
+        self.show(vec![clipped(&format!("{what} …"), width, false)], width);
     }
 
     fn refresh(&mut self, snapshot: &Snapshot) {
