@@ -17,6 +17,7 @@ mod spin;
 mod switch;
 mod syscall;
 mod tools;
+mod working_set;
 mod write;
 
 use clap::Parser;
@@ -68,6 +69,7 @@ fn compare(args: &Args) -> Result<(), String> {
         ("disturbance_rt", disturbance_rt::measure),
         ("syscall", syscall::measure),
         ("switch", switch::measure),
+        ("working_set", working_set::measure),
         ("spin", spin::measure),
         ("heap", heap::measure),
         ("points", points::measure),

@@ -13,7 +13,7 @@ use punctual_bundle::{Bundle, BundleWriter, Completeness, Ending, Outcome, Phase
 use punctual_core::notes::Absent;
 use punctual_core::{
     Cell, Clock, ClockCost, ClockNs, Column, CpuSet, Fact, Figure, Finding, Nanos, Notes, Sample, SeriesData,
-    SeriesShape, Severity, Table, Validation, Window,
+    SeriesShape, Severity, Table, Tolerance, Validation, Window,
 };
 use punctual_host::environment::{self, Environment};
 use punctual_host::files::Root;
@@ -401,10 +401,13 @@ fn notes_of(kind: &str) -> Notes {
     };
     match kind {
         "syscall" => Notes {
-            validations: vec![
-                Validation::compare("system calls", 10_000, Fact::Known(10_001), "raw_syscalls:sys_enter", 1)
-                    .explain("the call that ends the counting is one more"),
-            ],
+            validations: vec![Validation::compare(
+                "system calls",
+                10_000,
+                Fact::Known(10_001),
+                "raw_syscalls:sys_enter",
+                Tolerance::EXACT.more(1, "the call that ends the counting"),
+            )],
             clock_cost: Fact::Known(cost("CLOCK_MONOTONIC (clock_gettime in the vDSO)")),
             ..Notes::default()
         },
@@ -414,14 +417,20 @@ fn notes_of(kind: &str) -> Notes {
         },
         "heap" => Notes {
             validations: vec![
-                Validation::compare("pages", 502_000, Fact::Known(251_000), "kmem:mm_page_alloc", 100)
-                    .explain("half of them were huge"),
+                Validation::compare(
+                    "pages",
+                    502_000,
+                    Fact::Known(251_000),
+                    "kmem:mm_page_alloc",
+                    Tolerance::EXACT.either(100, "page tables"),
+                )
+                .explain("half of them were huge"),
                 Validation::compare(
                     "brk calls",
                     3,
                     Fact::Unavailable("no tracepoints here".into()),
                     "sys_enter_brk",
-                    0,
+                    Tolerance::EXACT,
                 ),
             ],
             figures: vec![
@@ -440,7 +449,16 @@ fn notes_of(kind: &str) -> Notes {
             ..Notes::default()
         },
         _ => Notes {
-            validations: vec![Validation::compare(HOSTILE, u64::MAX, Fact::Known(0), HOSTILE, 0).explain(HOSTILE)],
+            validations: vec![
+                Validation::compare(
+                    HOSTILE,
+                    u64::MAX,
+                    Fact::Known(0),
+                    HOSTILE,
+                    Tolerance::EXACT.more(u64::MAX, HOSTILE),
+                )
+                .explain(HOSTILE),
+            ],
             clock_cost: Fact::Known(cost(HOSTILE)),
             figures: vec![Figure::new(HOSTILE, HOSTILE, -1e300, HOSTILE).of(u64::MAX)],
             tables: vec![Table {

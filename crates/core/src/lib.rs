@@ -31,7 +31,7 @@ pub use fact::Fact;
 pub use finding::{Finding, Severity};
 pub use histogram::LinearHistogram;
 pub use limit::{Limit, LimitError};
-pub use notes::{Cell, ClockCost, Column, Figure, Notes, Table, Validation};
+pub use notes::{Cell, ClockCost, Column, Figure, Notes, Table, Tolerance, Validation};
 pub use published::{Published, PublishedResult, Shape, ShapeError, Term};
 pub use requirement::{Comparison, Metric, Requirement, Verdict};
 pub use sample::{Losses, Sample, Window};

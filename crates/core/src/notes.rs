@@ -46,29 +46,113 @@ pub struct Validation {
     pub counted: Fact<u64>,
     /// Who the other is: a file, an event, a kernel counter.
     pub source: String,
-    /// Whether they agree within what [`Validation::explanation`] accounts for; `None` where nothing was counted.
+    /// Whether the count is within the tolerance; `None` where nothing was counted, or where the
+    /// difference cannot be told apart from what may happen.
     pub agrees: Option<bool>,
+    /// How far the count may be from the claim. `None` in bundles of versions that did not state it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<Tolerance>,
     /// What the difference is made of, or how it was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
 }
 
 impl Validation {
-    /// A claim beside a count, which may differ by `allowed`: what is not the workload's own and is counted too.
+    /// A claim beside a count.
     pub fn compare(
         what: impl Into<String>,
         claimed: u64,
         counted: Fact<u64>,
         source: impl Into<String>,
-        allowed: u64,
+        tolerance: Tolerance,
     ) -> Validation {
-        let agrees = counted.known().map(|counted| counted.abs_diff(claimed) <= allowed);
-        Validation { what: what.into(), claimed, counted, source: source.into(), agrees, explanation: None }
+        let agrees = counted.known().map(|counted| tolerance.admits(claimed, *counted));
+        let (what, source) = (what.into(), source.into());
+        Validation { what, claimed, counted, source, agrees, tolerance: Some(tolerance), explanation: None }
     }
     /// With words on the difference, or on how it was counted.
     pub fn explain(mut self, explanation: impl Into<String>) -> Validation {
         self.explanation = Some(explanation.into());
         self
+    }
+    /// Without a verdict where the count is above the claim by more than is known: others may have
+    /// done it, and nothing counts them.
+    pub fn undecided_above(mut self, why: &str) -> Validation {
+        let above = self.counted.known().is_some_and(|counted| *counted > self.claimed);
+        self.undecided(above, why);
+        self
+    }
+    /// The same where it is below the claim.
+    pub fn undecided_below(mut self, why: &str) -> Validation {
+        let below = self.counted.known().is_some_and(|counted| *counted < self.claimed);
+        self.undecided(below, why);
+        self
+    }
+    fn undecided(&mut self, is_so: bool, why: &str) {
+        if is_so && self.agrees == Some(false) {
+            self.agrees = None;
+            let before = self.explanation.take().map_or(String::new(), |before| format!("{before}; "));
+            self.explanation = Some(format!("{before}undecided: {why}"));
+        }
+    }
+}
+
+/// How far a count may be from a claim: each difference that can come about, by how much, and why.
+/// Every part of it was itself counted, or follows from how the counters are read.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Tolerance {
+    /// How many fewer may be counted than are claimed.
+    pub fewer: u64,
+    /// How many more; `None`: any number, where the claim is a least one.
+    pub more: Option<u64>,
+    /// What these are made of; empty where nothing may differ.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub because: Vec<String>,
+}
+
+impl Tolerance {
+    /// The count must be the claim.
+    pub const EXACT: Tolerance = Tolerance { fewer: 0, more: Some(0), because: Vec::new() };
+
+    /// Up to so many fewer; 0 changes nothing.
+    pub fn fewer(mut self, by: u64, why: impl AsRef<str>) -> Tolerance {
+        self.fewer = self.fewer.saturating_add(by);
+        self.note(by, why.as_ref());
+        self
+    }
+    /// Up to so many more; 0 changes nothing.
+    pub fn more(mut self, by: u64, why: impl AsRef<str>) -> Tolerance {
+        self.more = self.more.map(|more| more.saturating_add(by));
+        self.note(by, why.as_ref());
+        self
+    }
+    /// Up to so many fewer or more; 0 changes nothing.
+    pub fn either(mut self, by: u64, why: impl AsRef<str>) -> Tolerance {
+        self.fewer = self.fewer.saturating_add(by);
+        self.more = self.more.map(|more| more.saturating_add(by));
+        self.note(by, why.as_ref());
+        self
+    }
+    /// Any number more: the claim is a least one.
+    pub fn any_more(mut self, why: impl Into<String>) -> Tolerance {
+        self.more = None;
+        self.because.push(why.into());
+        self
+    }
+    fn note(&mut self, by: u64, why: &str) {
+        if by > 0 {
+            self.because.push(format!("{by}: {why}"));
+        }
+    }
+
+    /// Whether a count is as near to a claim as that.
+    pub fn admits(&self, claimed: u64, counted: u64) -> bool {
+        let more = self.more.map_or(u64::MAX, |more| claimed.saturating_add(more));
+        (claimed.saturating_sub(self.fewer)..=more).contains(&counted)
+    }
+    /// Whether nothing may differ.
+    pub fn is_exact(&self) -> bool {
+        self.fewer == 0 && self.more == Some(0)
     }
 }
 
@@ -177,5 +261,41 @@ impl From<&str> for Cell {
 impl From<String> for Cell {
     fn from(text: String) -> Cell {
         Cell::Text(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_agrees_within_what_its_tolerance_is_made_of_and_no_farther() {
+        let timers = |counted, passed| {
+            let tolerance = Tolerance::EXACT.fewer(passed, "instants that had passed").more(0, "nothing");
+            Validation::compare("timers", 5_000, Fact::Known(counted), "timer:hrtimer_expire_entry", tolerance)
+        };
+        assert_eq!(timers(4_750, 0).agrees, Some(false), "a twentieth is no tolerance");
+        assert_eq!(timers(4_996, 4).agrees, Some(true));
+        assert_eq!(timers(4_995, 4).agrees, Some(false));
+        assert_eq!(timers(5_001, 4).agrees, Some(false));
+        let tolerance = timers(5_000, 4).tolerance.unwrap();
+        assert_eq!(tolerance.because, ["4: instants that had passed"], "what is 0 is no reason");
+        assert!(Tolerance::EXACT.more(0, "nothing").is_exact());
+    }
+
+    #[test]
+    fn at_least_is_any_more_and_never_fewer() {
+        let tolerance = Tolerance::EXACT.any_more("others write, too");
+        assert!(tolerance.admits(5, 5) && tolerance.admits(5, u64::MAX) && !tolerance.admits(5, 4));
+        assert!(!tolerance.is_exact());
+    }
+
+    #[test]
+    fn what_may_be_others_is_undecided_and_what_cannot_be_differs() {
+        let of = |counted| Validation::compare("switches", 10, Fact::Known(counted), "", Tolerance::EXACT);
+        assert_eq!(of(12).undecided_above("others").agrees, None);
+        assert_eq!(of(9).undecided_above("others").agrees, Some(false));
+        assert_eq!(of(10).undecided_above("others").agrees, Some(true));
+        assert_eq!(of(9).undecided_below("found there").explanation.unwrap(), "undecided: found there");
     }
 }

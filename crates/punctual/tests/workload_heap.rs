@@ -49,6 +49,39 @@ fn agrees(summary: &serde_json::Value, what: &str) {
 }
 
 #[test]
+fn random_lists_take_pages_by_their_bytes_and_time_by_their_pages() {
+    let place = Place::with("");
+    let settings = ["sizes=random-list", "size=40B", "size_max=1MiB", "lists=60", "fresh=true"];
+    let settings: Vec<&str> = settings.iter().flat_map(|setting| ["-s", setting]).collect();
+    let mut seen = Vec::new();
+    // Time is anybody's who shares the machine; pages are not.
+    for _ in 0..3 {
+        let summary = measured(&place, &[&["--duration", "10min"], &settings[..]].concat());
+        let tables = notes(&summary)["tables"].as_array().expect("tables");
+        let lists = tables.iter().find(|table| table["name"] == "lists").expect("each list");
+        let rows = lists["rows"].as_array().expect("rows");
+        assert_eq!(rows.len(), 60, "as many lists as were asked for");
+        for row in rows {
+            let [nodes, bytes, pages, faults] =
+                [1, 2, 3, 4].map(|column| row[column].as_f64().expect("a count") as u64);
+            assert_eq!(bytes, 40 * nodes, "{row}");
+            assert!((40..=1 << 20).contains(&bytes) && pages >= bytes / 4096, "{row}");
+            // Its process, its heap, and a few that every new process takes.
+            assert!((pages..pages + 200).contains(&faults), "a list takes new pages, each once: {row}");
+        }
+        assert!(figure(&summary, "bytes-pages-correlation").expect("a figure") > 0.999);
+        assert!(figure(&summary, "pages-faults-correlation").expect("a figure") > 0.99);
+        let followed = figure(&summary, "pages-time-correlation").expect("a figure");
+        // 0.99 on a quiet machine, 0.6 where twenty others want the CPU.
+        if followed > 0.3 {
+            return;
+        }
+        seen.push(followed);
+    }
+    panic!("time does not follow pages: {seen:?}");
+}
+
+#[test]
 fn pages_follow_what_is_touched() {
     let place = Place::with("");
     for (name, settings, series) in [

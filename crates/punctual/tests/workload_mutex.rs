@@ -35,6 +35,43 @@ fn all_agree(summary: &Value, what: &str) {
     }
 }
 
+/// "Was overtaken N times", who by, and the log of the longest wait are the same acquisitions: those after the request.
+#[test]
+fn who_was_overtaken_how_often_is_what_the_log_holds() {
+    let place = Place::with("");
+    let arguments = ["-s", "lock=normal", "-s", "sums=shared", "-s", "terms=400", "-s", "rounds=60", "--threads", "4"];
+    let usual = ["measure", "mutex", "--quiet", "--json", "--policy", "other", "--duration", "1min", "-o", "overtaken"];
+    let output = place.punctual(&[&usual[..], &arguments].concat());
+    let summary: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|why| panic!("{why}: {}", text(&output)));
+    let tables = summary["phases"][0]["measures"][0]["notes"]["tables"].as_array().expect("tables");
+    let table = |name: &str| tables.iter().find(|table| table["name"] == name);
+    let Some(by) = table("overtaken-by") else {
+        println!("SKIPPED: nobody was overtaken in the longest wait, for lack of CPUs that run at once");
+        return;
+    };
+    let title = by["title"].as_str().expect("a title");
+    let stated: u64 = title
+        .split("was overtaken ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next())
+        .expect("a count")
+        .parse()
+        .expect("a number");
+    let sum = |rows: &[serde_json::Value], column: usize| {
+        rows.iter().filter_map(|row| row[column].as_f64()).sum::<f64>() as u64
+    };
+    assert_eq!(sum(by["rows"].as_array().expect("rows"), 1), stated, "{title}");
+    let longest = table("longest-wait").expect("the log of the longest wait");
+    let rows = longest["rows"].as_array().expect("rows");
+    let before = usize::from(longest["title"].as_str().expect("a title").contains("the first row is who had it last"));
+    assert_eq!(sum(&rows[before..], 2), stated, "{longest}");
+    // Of the rows that are shown none is from before the request, but the first.
+    let times = rows[before..].iter().filter_map(|row| row[0].as_f64());
+    assert!(times.clone().all(|after| after >= 0.0), "{longest}");
+    assert!(before == 0 || rows[0][0].as_f64().is_some_and(|at| at < 0.0), "{longest}");
+}
+
 #[test]
 fn every_lock_excludes_and_gives_pi() {
     let place = Place::with("");

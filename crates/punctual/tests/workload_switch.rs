@@ -38,7 +38,10 @@ fn agrees(summary: &Value, what: &str) {
             println!("SKIPPED: {} are not counted here: {}", validation["what"], validation["counted"]);
             continue;
         }
-        assert_eq!(validation["agrees"], true, "{what}: {validation}");
+        // Nothing distinguishes who yields from who is preempted by others.
+        let may_be_open = what.ends_with("yield") && validation["agrees"].is_null();
+        assert!(validation["agrees"] == true || may_be_open, "{what}: {validation}");
+        assert!(validation["tolerance"].is_object(), "{what}: {validation}");
     }
 }
 
@@ -115,6 +118,62 @@ fn a_switch_costs_more_past_the_caches() {
         seen.push((without, with));
     }
     panic!("without a working set and with 16 MiB, ns: {seen:?}");
+}
+
+/// The lower quartile, the upper one, and what a walk alone takes, of an independent program; `None` where it cannot be built.
+fn independent(place: &Place, bytes: u64) -> Option<[f64; 3]> {
+    let program = place.path().join("working_set");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/c/working_set.c");
+    let mut compiler = std::process::Command::new("cc");
+    if !compiler.args(["-O2", "-pthread", "-o"]).arg(&program).arg(source).status().is_ok_and(|s| s.success()) {
+        println!("SKIPPED: the independent figure lacks a C compiler (Debian package gcc)");
+        return None;
+    }
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").expect("which CPUs there are");
+    let cpu = online.trim().rsplit([',', '-']).next().expect("a CPU").to_owned();
+    let mut command = std::process::Command::new(&program);
+    let output = command.args([&bytes.to_string(), &cpu, "20", "other"]).output().expect("the program runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let figures: Vec<f64> = text.split_ascii_whitespace().map(|word| word.parse().expect("a figure")).collect();
+    Some([figures[3], figures[4], figures[1]])
+}
+
+#[test]
+fn the_indirect_cost_is_never_negative_and_near_an_independent_programs() {
+    let place = Place::with("");
+    for (set, bytes) in [("256KiB", 256 << 10), ("1MiB", 1 << 20), ("4MiB", 4 << 20)] {
+        let Some([low, high, walk]) = independent(&place, bytes) else { return };
+        let mut seen = Vec::new();
+        // Who shares the machine may hide or make a difference once, not three times.
+        for attempt in 0..3 {
+            let setting = format!("working_set=[\"{set}\"]");
+            let summary = measured(&place, &format!("{set}-{attempt}"), &["-s", &setting, "--count", "600"]);
+            let row = &rows(&summary, "working-sets")[0];
+            let number = |column: usize| row[column].as_f64();
+            assert!(number(2).unwrap() >= 30.0, "pairs are taken in between the switches: {row}");
+            let (after, alone) = (number(3).unwrap(), number(4).unwrap());
+            let (least, most) = (number(6).unwrap(), number(7).unwrap());
+            assert!(least <= most, "{row}");
+            let plausible = match number(5) {
+                Some(indirect) => {
+                    assert!(0.0 < least && least <= indirect && indirect <= most, "a cost is above 0: {row}");
+                    assert_eq!(number(8), Some(number(1).unwrap() + indirect), "{row}");
+                    indirect <= after && indirect <= 3.0 * high.max(0.0) + alone / 2.0
+                }
+                None => {
+                    assert_eq!(row[5], "not resolved");
+                    assert!(row[8].is_null(), "no sum with what is not resolved: {row}");
+                    low <= walk / 2.0
+                }
+            };
+            if plausible {
+                seen.clear();
+                break;
+            }
+            seen.push(row.clone());
+        }
+        assert!(seen.is_empty(), "{set}: {seen:?}; the independent program: {low} to {high}, a walk {walk}");
+    }
 }
 
 #[test]

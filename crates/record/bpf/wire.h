@@ -351,6 +351,19 @@ struct wire_release {
 };
 #define WIRE_NO_CPU 0xffffffff
 
+/* What kept a spinning thread from its CPU, in ns so far; never in a recording. */
+struct wire_gaps {
+	u64 hard; /* interrupts */
+	u64 soft; /* softirqs, without interrupts within them */
+	u64 task; /* other tasks, without either */
+	u64 hard_since;
+	u64 depth; /* of nested handlers */
+	u64 soft_since; /* 0: none is served */
+	u64 soft_hard; /* `hard` then */
+	u64 away_since; /* 0: the thread runs */
+	u64 away_other; /* `hard` and `soft` then */
+};
+
 /* Room that is never used on purpose: several writers may stand between their check and their reservation. */
 #define WIRE_MARGIN_WORDS 512
 /* Flight mode: for each block of so many words, where its first record begins. */

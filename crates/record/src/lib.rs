@@ -4,6 +4,7 @@ pub mod account;
 mod bpf;
 pub mod count;
 mod format;
+pub mod gaps;
 pub mod interrupt;
 pub mod merge;
 mod names;

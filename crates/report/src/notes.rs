@@ -1,7 +1,7 @@
 //! Values of [`punctual_core::Notes`] as people read them, the same in terminal and HTML.
 
 use crate::format;
-use punctual_core::{Cell, Fact};
+use punctual_core::{Cell, Fact, Tolerance};
 
 /// A value with its unit. Whole numbers have no point, others as many digits as mean something.
 pub(crate) fn number(value: f64, unit: &str) -> String {
@@ -31,6 +31,23 @@ pub(crate) fn cell(cell: &Cell) -> String {
     }
 }
 
+/// How far a count may be from a claim.
+pub(crate) fn allowed(tolerance: &Tolerance) -> String {
+    if tolerance.is_exact() {
+        return "allowed: no difference".to_owned();
+    }
+    let fewer = format!("{} fewer", format::count(tolerance.fewer));
+    let more = match tolerance.more {
+        Some(more) => format!("{} more", format::count(more)),
+        None => "any number more".to_owned(),
+    };
+    let because = match tolerance.because.join("; ") {
+        because if because.is_empty() => because,
+        because => format!(" ({because})"),
+    };
+    format!("allowed: {fewer}, {more}{because}")
+}
+
 /// Why a count is not known.
 pub(crate) fn unavailable<T>(fact: &Fact<T>) -> String {
     match fact {
@@ -43,6 +60,14 @@ pub(crate) fn unavailable<T>(fact: &Fact<T>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tolerance_is_stated_with_what_it_is_made_of() {
+        assert_eq!(allowed(&Tolerance::EXACT), "allowed: no difference");
+        let some = Tolerance::EXACT.fewer(4, "instants that had passed").any_more("others write");
+        let words = "allowed: 4 fewer, any number more (4: instants that had passed; others write)";
+        assert_eq!(allowed(&some), words);
+    }
 
     #[test]
     fn numbers_are_as_long_as_they_mean_something() {

@@ -26,7 +26,7 @@ use lists::Lists;
 use punctual_core::{Cell, Column};
 use punctual_core::{CpuSet, Fact, Figure, Finding, Nanos, Notes, Severity, Table};
 use punctual_host::task::memory;
-use punctual_plan::kinds::{HeapPlan, Sizes};
+use punctual_plan::kinds::HeapPlan;
 use requests::Requests;
 use std::io;
 use std::sync::Arc;
@@ -68,11 +68,12 @@ pub(super) fn parts(order: &Order, plan: &HeapPlan) -> Result<Parts, PrepareErro
             | flag(only_cpu.is_some(), ONE_CPU),
         only_cpu,
         requests: Requests::new(plan, order.seed),
-        lists: (plan.sizes == Sizes::List && plan.touch).then(Lists::new),
+        lists: (plan.sizes.is_list() && plan.touch).then(Lists::new),
         bounds: Bounds {
             period: plan.period,
             duration: order.duration,
             left: order.samples.unwrap_or(u64::MAX),
+            lists: if plan.lists > 0 { plan.lists } else { u64::MAX },
             limit: order.stop_above.map_or(i64::MAX, Nanos::ns),
         },
         writers,
@@ -115,6 +116,8 @@ struct Bounds {
     duration: Option<Nanos>,
     /// Samples still to be taken of each series.
     left: u64,
+    /// Random lists still to be made.
+    lists: u64,
     /// A longer sample ends everything.
     limit: i64,
 }
@@ -137,8 +140,7 @@ struct Heap {
 
 impl Heap {
     /// The blocks of the next batch.
-    fn order(&mut self, helper: &mut Helper, blocks: usize) {
-        let round = self.requests.round;
+    fn order(&mut self, helper: &mut Helper, blocks: usize, round: usize) {
         let head = helper.board.head();
         head.flags = self.flags;
         (head.blocks, head.round) = (blocks as u64, round as u64);
@@ -167,10 +169,15 @@ impl Heap {
             now = Monotonic.now();
         }
         let mut rested = now;
-        while bounds.left > 0 && now < end_at && !stop.is_asked() {
-            self.order(helper, batch.min(usize::try_from(bounds.left).unwrap_or(usize::MAX)));
+        while bounds.left > 0 && bounds.lists > 0 && now < end_at && !stop.is_asked() {
+            // A random list is a batch of its own: the page faults of a batch are those of a list.
+            let list = self.requests.next_list();
+            bounds.lists -= u64::from(list.is_some());
+            let blocks = list.unwrap_or(batch).min(usize::try_from(bounds.left).unwrap_or(usize::MAX));
+            let round = list.map_or(round, |_| blocks);
+            self.order(helper, blocks, round);
             helper.batch(stop)?;
-            bounds.left = bounds.left.saturating_sub(self.take(bounds.limit, helper, writers, stop));
+            bounds.left = bounds.left.saturating_sub(self.take(bounds.limit, round, helper, writers, stop));
             if helper.board.head().failed > 0 {
                 return Err(io::Error::other(
                     "malloc gave nothing: is there a limit on memory (ulimit -v, a cgroup; with `mlockall`, ulimit -l)?",
@@ -188,9 +195,16 @@ impl Heap {
     }
 
     /// The samples of the batch that has just ended; of how many blocks.
-    fn take(&mut self, limit: i64, helper: &mut Helper, writers: &mut [(u32, Writer)], stop: &Stop) -> u64 {
+    fn take(
+        &mut self,
+        limit: i64,
+        round: usize,
+        helper: &mut Helper,
+        writers: &mut [(u32, Writer)],
+        stop: &Stop,
+    ) -> u64 {
         let head = helper.board.head();
-        let (count, page) = (head.done, head.page);
+        let (count, page, faults) = (head.done, head.page, head.faults);
         self.done.spent += head.spent;
         self.done.faults += head.faults;
         self.done.skipped += head.skipped;
@@ -208,7 +222,8 @@ impl Heap {
             }
         }
         if let Some(lists) = &mut self.lists {
-            blocks.chunks(self.requests.round).for_each(|list: &[Block]| lists.take(list, page));
+            let faults = Some(faults).filter(|_| blocks.len() <= round);
+            blocks.chunks(round).for_each(|list: &[Block]| lists.take(list, page, faults));
         }
         count
     }
@@ -218,7 +233,7 @@ impl Heap {
         let Some(mut helper) = self.helper.take() else { return Ok(()) };
         let (mut writers, lists) = (std::mem::take(&mut self.writers), self.lists.take());
         let blocks = if self.requests.round > 1 { self.requests.round } else { WARM_UP };
-        let bounds = Bounds { period: None, duration: None, left: blocks as u64, limit: i64::MAX };
+        let bounds = Bounds { period: None, duration: None, left: blocks as u64, lists: 1, limit: i64::MAX };
         // Tallies forget; a ring would not.
         let scratch = writers.iter().filter(|(_, writer)| matches!(writer, Writer::Ring(_)));
         let mut scratch: Vec<_> = scratch.map(|(number, _)| (*number, Writer::Ring(ring(WARM_UP).0))).collect();
@@ -322,6 +337,7 @@ impl Task for Heap {
         if !rows.is_empty() {
             notes.tables.push(kernel::table(&rows));
         }
+        notes.tables.extend(self.lists.as_ref().and_then(Lists::table));
         notes.figures = self.figures();
         notes.figures.extend(unused.iter().flat_map(kernel::figures));
         if let Some(why) = &helper.instead {

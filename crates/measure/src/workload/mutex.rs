@@ -80,10 +80,13 @@ struct Waits {
     unmeasured: u64,
     sum: i64,
     longest: i64,
-    /// Of the longest: when it was asked for, how many others got it first, and who and when.
+    /// Of the longest: when it was asked for, how often others got it between request and grant.
     asked_at: i64,
     overtaken: u64,
+    /// Who held it when: the last one before the request, where the log has it, and those.
     holders: Vec<(i64, u32)>,
+    /// Whether that last one is there.
+    has_before: bool,
     /// How many holders of the middle are not kept.
     left_out: u64,
     /// Of any.
@@ -103,7 +106,7 @@ struct Outcome {
 impl Waits {
     /// With room for who held the lock during one of them, all of it touched.
     fn new() -> Waits {
-        let mut holders = vec![(1, 1); KEPT + 2];
+        let mut holders = vec![(1, 1); KEPT + 3];
         holders.clear();
         Waits { holders, ..Waits::nowhere() }
     }
@@ -119,6 +122,7 @@ impl Waits {
             asked_at: 0,
             overtaken: 0,
             holders,
+            has_before: false,
             left_out: 0,
             most_overtaken: 0,
         }
@@ -134,15 +138,18 @@ impl Waits {
     fn note(&mut self, arena: &Arena, asked: u64, number: u64, begin: i64, wait: i64) {
         self.acquisitions += 1;
         self.sum += wait;
-        let overtaken = number - asked;
+        // `asked` was read before the request: a thread that is preempted in between has not asked yet.
+        let first = arena.first_since(asked, number, begin);
+        let overtaken = number - first;
         self.most_overtaken = self.most_overtaken.max(overtaken);
         if wait <= self.longest {
             return;
         }
         (self.longest, self.asked_at, self.overtaken, self.left_out) = (wait, begin, overtaken, 0);
         self.holders.clear();
-        // The one before may have held it when it was asked for.
-        let first = asked.saturating_sub(1);
+        let before = first.checked_sub(1).and_then(|place| arena.entry(place));
+        self.has_before = before.is_some();
+        self.holders.extend(before);
         let half = (KEPT / 2) as u64;
         for place in first..number {
             if place - first >= half && number - place > half {

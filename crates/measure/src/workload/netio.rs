@@ -20,7 +20,7 @@ use aes::Aes128;
 use ctr::Ctr128BE;
 use ctr::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
 use line::{Line, Missing};
-use punctual_core::{Bytes, Fact, Figure, Finding, Notes, Severity, Validation};
+use punctual_core::{Bytes, Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
 use punctual_host::task::attributes::current_cpu;
 use punctual_host::task::memory;
 use punctual_plan::kinds::{Cipher, NetioPlan, StorageMode, StoragePlan, Writing};
@@ -31,6 +31,8 @@ use std::sync::atomic::AtomicU64;
 
 /// Messages for nothing before the first sample.
 const WARM_UP: u64 = 8;
+/// Messages of which the task's own time is kept, the first ones.
+const KEPT: usize = 1 << 16;
 /// Messages while the kernel counts the calls.
 const COUNTED: u64 = 64;
 /// The file begins again at this size.
@@ -64,6 +66,11 @@ pub(super) fn parts(order: &Order, plan: &NetioPlan) -> Result<Parts, PrepareErr
         stop: Arc::clone(&order.stop),
         before: Err("it did not start".to_owned()),
         done: Done::default(),
+        own: {
+            let mut own = vec![1; KEPT.min(order.samples.unwrap_or(u64::MAX) as usize)];
+            own.clear();
+            own
+        },
     };
     Ok(Parts { tasks: vec![Box::new(netio)], feeds, outside })
 }
@@ -129,6 +136,9 @@ enum Work {
     },
     Nothing,
 }
+
+/// Where receiving stands among the parts.
+const RECV: usize = 1;
 
 /// The parts of one message, in the order of their series after `whole`: at most send, recv, encrypt, open, write, close.
 #[derive(Clone, Copy, Default)]
@@ -242,6 +252,10 @@ struct Done {
 struct Came<'a, S> {
     sink: &'a mut S,
     came: &'a Cell<bool>,
+    /// How long it was waited for.
+    waited: &'a Cell<i64>,
+    /// What the task itself took, without the waiting; as many as there is room for.
+    own: &'a mut Vec<i64>,
 }
 
 impl<S: Sink> Sink for Came<'_, S> {
@@ -249,6 +263,9 @@ impl<S: Sink> Sink for Came<'_, S> {
     fn put(&mut self, begin: i64, end: i64, cpu: u32) {
         if self.came.get() {
             self.sink.put(begin, end, cpu);
+            if self.own.len() < self.own.capacity() {
+                self.own.push(end - begin - self.waited.get());
+            }
         }
     }
 }
@@ -264,6 +281,8 @@ struct Netio {
     /// What the kernel says this thread had read and written before the first message.
     before: Result<Moved, String>,
     done: Done,
+    /// Of each message, without waiting for it.
+    own: Vec<i64>,
 }
 
 impl Netio {
@@ -272,7 +291,7 @@ impl Netio {
         let Some((whole, parts)) = producers.split_first_mut() else { return done };
         let (last, came) = (Cell::new(None::<Spans>), Cell::new(false));
         let hands = &mut self.hands;
-        let (mut lost, mut broken) = (0, None);
+        let (mut lost, mut broken, waited) = (0, None, Cell::new(0));
         let before = || {
             if let Some(spans) = last.take() {
                 spans.hand_on(parts);
@@ -282,7 +301,11 @@ impl Netio {
             let one = hands.one(stop);
             came.set(one.is_ok());
             match one {
-                Ok(spans) => last.set(Some(spans)),
+                Ok(spans) => {
+                    let [begin, end] = spans.spans[RECV];
+                    waited.set(end - begin);
+                    last.set(Some(spans));
+                }
                 Err(Missing::Lost) => lost += 1,
                 Err(Missing::Stopped) => {}
                 Err(Missing::Broken(why)) => {
@@ -292,7 +315,9 @@ impl Netio {
                 }
             }
         };
-        done.taken = course.run(start, &Monotonic, &mut Came { sink: whole, came: &came }, stop, before, act);
+        let own = &mut self.own;
+        let mut sink = Came { sink: whole, came: &came, waited: &waited, own };
+        done.taken = course.run(start, &Monotonic, &mut sink, stop, before, act);
         if let Some(spans) = last.take() {
             spans.hand_on(parts);
         }
@@ -318,7 +343,13 @@ impl Netio {
             Ok(bytes.iter().zip(&expected).filter(|(have, wanted)| have == wanted).count() as u64)
         });
         let what = "bytes of the last record as the server sent them";
-        Some(Validation::compare(what, length as u64, Fact::from(read), "the file, read back and decrypted", 0))
+        Some(Validation::compare(
+            what,
+            length as u64,
+            Fact::from(read),
+            "the file, read back and decrypted",
+            Tolerance::EXACT,
+        ))
     }
 
     /// More messages, while the kernel counts this thread's calls.
@@ -341,20 +372,22 @@ impl Netio {
         }
         self.hands.swap_filler(&mut other);
         let source = "perf_event_open: tracepoint raw_syscalls:sys_enter, this thread";
-        // The call that switches the counter off is counted too.
-        Validation::compare("system calls of the task", claimed, Fact::from(counted), source, 1).explain(format!(
-            "{COUNTED} messages more, after the measured ones; the call that ends the counting is one more"
-        ))
+        let tolerance = Tolerance::EXACT;
+        Validation::compare("system calls of the task", claimed, Fact::from(counted), source, tolerance).explain(
+            format!("{COUNTED} messages more, after the measured ones; the call that ends the counting is taken off"),
+        )
     }
 
     fn received(&self, moved: &Result<Moved, String>) -> Vec<Validation> {
         let claimed = self.done.received - self.done.received_before;
         let what = "bytes received";
         let read = moved.as_ref().map(|moved| moved.read).map_err(Clone::clone);
-        let mut all = vec![Validation::compare(what, claimed, Fact::from(read), "/proc/thread-self/io: rchar", 0)];
+        let mut all =
+            vec![Validation::compare(what, claimed, Fact::from(read), "/proc/thread-self/io: rchar", Tolerance::EXACT)];
         if let Some((before, now)) = self.done.tcp_before.zip(self.hands.line.tcp_counts()) {
             let counted = Fact::Known(now.received - before);
-            all.push(Validation::compare(what, claimed, counted, "getsockopt(2): TCP_INFO, tcpi_bytes_received", 0));
+            let source = "getsockopt(2): TCP_INFO, tcpi_bytes_received";
+            all.push(Validation::compare(what, claimed, counted, source, Tolerance::EXACT));
         }
         all
     }
@@ -399,6 +432,7 @@ impl Task for Netio {
         }
         // Giving memory back may read: glibc looks at /proc/sys/vm/overcommit_memory then.
         drop((scratch, other));
+        self.own.clear();
         self.done.tcp_before = self.hands.line.tcp_counts().map(|counts| counts.received);
         // Here and not in the run, because page faults in the run would be told of.
         self.before = Moved::now().map(|(moved, length)| Moved { read: moved.read + length, ..moved });
@@ -427,6 +461,8 @@ impl Task for Netio {
     }
 
     fn notes(&mut self) -> Notes {
+        // Before more messages are sent.
+        let own = std::mem::take(&mut self.own);
         let mut notes = Notes { tables: vec![self.hands.line.table(&self.plan)], ..Notes::default() };
         let after = Moved::now();
         let moved = self.before.clone().and_then(|before| {
@@ -450,6 +486,7 @@ impl Task for Netio {
         notes.validations.push(self.count_calls());
         let Done { taken, lost, received, received_before, .. } = &self.done;
         let bytes = (received - received_before) as f64;
+        notes.figures.extend(own_time(own));
         notes.figures.push(Figure::new("received-bytes", "bytes received", bytes, "bytes").of(taken.samples));
         if *lost > 0 {
             let figure =
@@ -467,6 +504,15 @@ impl Task for Netio {
         notes.clock_cost = Fact::Known(clock_cost(&Monotonic));
         notes
     }
+}
+
+/// What the task itself takes for a message: `whole` without the waiting for the server, which
+/// varies more than writing takes.
+fn own_time(mut own: Vec<i64>) -> Option<Figure> {
+    own.sort_unstable();
+    let middle = *own.get(own.len() / 2)?;
+    let title = "a message without waiting for it (whole less recv), median";
+    Some(Figure::new("without-receiving", title, middle as f64, "ns").of(own.len() as u64))
 }
 
 fn merge(all: &mut Notes, more: Notes) {

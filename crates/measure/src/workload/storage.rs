@@ -18,7 +18,7 @@ use crate::thread::Task;
 use basket::Filler;
 use file::{Record, Sheet, Stamps};
 use place::{DeviceCounts, Place};
-use punctual_core::{Fact, Figure, Finding, Notes, Severity, Validation};
+use punctual_core::{Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
 use punctual_host::task::attributes::current_cpu;
 use punctual_host::task::memory;
 use punctual_plan::kinds::{Forcing, StorageMode, StoragePlan};
@@ -283,16 +283,11 @@ impl Outside for Watch {
         if let Some(forced) = &self.forced {
             let claimed = forced.load(Ordering::Acquire);
             let counted = both.map(|(before, after)| after.writes.saturating_sub(before.writes));
-            let agrees = counted.as_ref().ok().map(|counted| *counted >= claimed);
-            let validation = Validation {
-                what: "records forced to the device, at least".to_owned(),
-                claimed,
-                counted: Fact::from(counted),
-                source: self.place.counts_file(),
-                agrees,
-                explanation: None,
-            };
-            let explanation = "a record that was waited for is at least one write to the device; what others wrote to it meanwhile is counted too";
+            let tolerance = Tolerance::EXACT.any_more("what others wrote to the device meanwhile");
+            let what = "records forced to the device, at least";
+            let source = self.place.counts_file();
+            let validation = Validation::compare(what, claimed, Fact::from(counted), source, tolerance);
+            let explanation = "a record that was waited for is at least one write to the device";
             notes.validations.push(validation.explain(explanation));
         }
         if self.in_memory {

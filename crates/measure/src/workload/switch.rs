@@ -8,6 +8,7 @@ mod counts;
 mod handing;
 mod members;
 mod places;
+mod walks;
 mod watch;
 
 use super::course::{Monotonic, Pace, Ticks};
@@ -27,11 +28,15 @@ use punctual_plan::kinds::{Distance, SwitchPlan, Tasks};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use walks::Walks;
 
 /// Rounds for nothing before the first sample.
 const WARM_UP: u64 = 8;
-/// Of how many goings through a working set the times are kept, the first ones.
+/// How many pairs of walks through a working set are kept, the first ones.
 const KEPT: usize = 4_096;
+/// Every so many rounds a member walks through its set a second time: in between the measured
+/// switches, so that both walks meet the same frequency, caches and neighbours.
+const PAIR_EVERY: u64 = 4;
 
 pub(super) fn parts(order: &Order, plan: &SwitchPlan) -> Result<Parts, PrepareError> {
     let needs = PrepareError::Needs;
@@ -56,13 +61,10 @@ pub(super) fn parts(order: &Order, plan: &SwitchPlan) -> Result<Parts, PrepareEr
         let (writer, feed) = sink::tally(series.shape);
         let (number, left) = (series.number, order.samples.unwrap_or(u64::MAX));
         // Touched, and empty again.
-        let kept = || {
-            let mut times = vec![1; KEPT];
-            times.clear();
-            times
-        };
+        let mut walks = vec![Walks { after: 1, alone: 1 }; KEPT];
+        walks.clear();
         let size = size.get() as usize;
-        lanes.push(Lane { series: number, size, left, after: kept(), alone: kept(), sum: 0, taken: 0 });
+        lanes.push(Lane { series: number, size, left, walks, sum: 0, taken: 0 });
         writers.push(writer);
         feeds.push(feed);
     }
@@ -88,9 +90,8 @@ struct Lane {
     size: usize,
     /// Samples still to be taken.
     left: u64,
-    /// How long tasks took to go through their working set when they had just been switched to, and with nobody between.
-    after: Vec<i64>,
-    alone: Vec<i64>,
+    /// How long a member took to go through its working set, after a switch and with nobody between.
+    walks: Vec<Walks>,
     /// Of all samples.
     sum: i64,
     taken: u64,
@@ -138,22 +139,25 @@ impl Ring {
         outcome
     }
 
-    /// Lets those out of their park who wait there, in the order of the ring: so they stand in the run queue.
-    fn unpark(&self, stop: &Stop) -> Result<(), Broken> {
+    /// Lets those out of their park who wait there, in the order of the ring: so they stand in the
+    /// run queue. How often the leader slept meanwhile.
+    fn unpark(&self, stop: &Stop) -> Result<u64, Broken> {
         let Ring { board, handing, .. } = self;
+        let mut slept = 0;
         if !handing.parks() || !board.is_parking() {
-            return Ok(());
+            return Ok(slept);
         }
         while !board.slots().skip(1).all(|slot| slot.parked.load(Ordering::Acquire) == 1) {
             if stop.is_asked() || board.is_broken() {
                 return Err(Broken);
             }
             Monotonic.sleep_until(now() + 50_000);
+            slept += 1;
         }
         board.set_turn(0);
         board.set_parking(false);
         board.slots().skip(1).for_each(|slot| handing.wake(slot));
-        Ok(())
+        Ok(slept)
     }
 }
 
@@ -167,7 +171,7 @@ impl Leader {
     }
 
     fn wake_all(&mut self) -> Result<(), Broken> {
-        self.ring.unpark(&self.stop)?;
+        self.book.rests += self.ring.unpark(&self.stop)?;
         if self.ring.handing.parks() { self.spare_round(Mode::Run) } else { Ok(()) }
     }
 
@@ -208,10 +212,6 @@ impl Leader {
                 stop.trip(lane.series);
             }
         }
-        if lane.size > 0 && lane.after.len() < KEPT {
-            let member = ring.board.slot(1);
-            lane.after.push(member.left.load(Ordering::Acquire) - member.arrived.load(Ordering::Acquire));
-        }
         end
     }
 
@@ -233,6 +233,9 @@ impl Leader {
                 while self.lanes[lane].left > 0 && now < burst_end && now < end_at && !self.stop.is_asked() {
                     self.ring.round()?;
                     now = self.take(lane, writer);
+                    if size > 0 && self.book.rounds.is_multiple_of(PAIR_EVERY) {
+                        self.walk_twice(lane)?;
+                    }
                 }
                 if now >= end_at || self.stop.is_asked() {
                     return Ok(());
@@ -245,18 +248,24 @@ impl Leader {
         Ok(())
     }
 
-    /// Another working set: how long a member takes with nobody between, and a round that brings the sets in.
+    /// Another working set: a round that brings the sets in.
     fn begin_size(&mut self, lane: usize) -> Result<(), Broken> {
-        let Lane { size, .. } = self.lanes[lane];
-        self.ring.board.set_size(size);
-        if size > 0 {
-            self.spare_round(Mode::Alone)?;
-            let lane = &mut self.lanes[lane];
-            if lane.alone.len() < KEPT {
-                lane.alone.push(self.ring.board.slot(1).alone.load(Ordering::Acquire));
-            }
-        }
+        self.ring.board.set_size(self.lanes[lane].size);
         self.spare_round(Mode::Run)
+    }
+
+    /// A round that is not measured, in which a member walks through its set twice.
+    fn walk_twice(&mut self, lane: usize) -> Result<(), Broken> {
+        let walks = &self.lanes[lane].walks;
+        if walks.len() == walks.capacity() {
+            return Ok(());
+        }
+        self.spare_round(Mode::Twice)?;
+        let member = self.ring.board.slot(1);
+        let after = member.after.load(Ordering::Acquire);
+        let alone = member.alone.load(Ordering::Relaxed);
+        self.lanes[lane].walks.push(Walks { after, alone });
+        Ok(())
     }
 
     fn broken(&self) -> io::Result<()> {
@@ -302,7 +311,7 @@ impl Task for Leader {
             self.stop = stop;
             writer.reset();
             let lane = &mut self.lanes[lane];
-            lane.after.clear();
+            lane.walks.clear();
             (lane.left, lane.sum, lane.taken) = (left, 0, 0);
         }
         // What else the measured time runs through, so that its code is there. What fails here fails again, and is told, in the real loop.

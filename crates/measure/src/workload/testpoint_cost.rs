@@ -16,7 +16,7 @@ use crate::stop::Stop;
 use crate::tally::TallyWriter;
 use crate::thread::Task;
 use punctual_core::notes::Absent;
-use punctual_core::{Cell, Column, CpuSet, Fact, Figure, Notes, Table, Validation};
+use punctual_core::{Cell, Column, CpuSet, Fact, Figure, Notes, Table, Tolerance, Validation};
 use punctual_host::task::attributes::current_cpu;
 use punctual_plan::Word;
 use punctual_plan::kinds::{PointMechanism, TestpointCostPlan};
@@ -261,8 +261,14 @@ impl Task for Points {
                     let site =
                         format!("the function probed begins with: {}; entry and return are both probed", probe.site());
                     notes.validations.push(
-                        Validation::compare("calls of the probed function", lane.passed, counted, source, 0)
-                            .explain(site),
+                        Validation::compare(
+                            "calls of the probed function",
+                            lane.passed,
+                            counted,
+                            source,
+                            Tolerance::EXACT,
+                        )
+                        .explain(site),
                     );
                 }
                 Ok(Way::Ring(_)) => {
@@ -273,7 +279,7 @@ impl Task for Points {
                         lane.passed,
                         Fact::Known(read),
                         source,
-                        0,
+                        Tolerance::EXACT,
                     ));
                 }
                 Ok(_) if lane.failed > 0 => {
@@ -308,9 +314,11 @@ impl Points {
         let source = "perf_event_open: tracepoint raw_syscalls:sys_enter, this thread";
         let explanation = format!(
             "{ROUND} points of each mechanism that makes a system call for every point, after the measured ones; {others} of the calls empty \
-             the pipe again, and the one that ends the counting is one more"
+             the pipe again; the one that ends the counting is taken off"
         );
-        Some(Validation::compare("system calls", claimed + others, Fact::from(counted), source, 1).explain(explanation))
+        let claimed = claimed + others;
+        let counted = Fact::from(counted);
+        Some(Validation::compare("system calls", claimed, counted, source, Tolerance::EXACT).explain(explanation))
     }
 
     /// What a point costs where no clock is read between two of them.

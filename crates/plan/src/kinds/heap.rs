@@ -16,6 +16,9 @@ words! {
         Random = "random",
         /// A linked list of `nodes` blocks of random sizes, its nodes visited in random order.
         List = "list",
+        /// A linked list of a random total from `size` to `size_max`, in nodes of `size`, visited in
+        /// random order.
+        RandomList = "random-list",
     }
 }
 
@@ -30,6 +33,8 @@ parameters! {
         size_max: Bytes = Bytes::mib(4), bytes(Bytes(1), Bytes(1 << 30));
         /// Blocks of a list.
         nodes: u32 = 100, count(1, 1_000_000);
+        /// How many random lists; 0: as many as fit into the measure's length or samples.
+        lists: u64 = 0, count(0, 1_000_000_000);
         /// Whether every page of a block is written.
         touch: bool = true, flag;
         /// Whether the memory of the process that allocates is locked (mlockall(2), now and in future).
@@ -43,6 +48,26 @@ parameters! {
     }
 }
 
+impl Sizes {
+    /// Whether blocks are asked for together, and visited in random order.
+    pub fn is_list(self) -> bool {
+        matches!(self, Sizes::List | Sizes::RandomList)
+    }
+}
+
+impl HeapPlan {
+    /// The nodes of the longest list; 1 where each block is alone.
+    pub fn most_nodes(&self) -> u64 {
+        match self.sizes {
+            Sizes::List => self.nodes.into(),
+            Sizes::RandomList => (self.size_max.get() / self.size.get().max(1)).max(1),
+            Sizes::Fixed | Sizes::Random => 1,
+        }
+    }
+}
+
+/// Nodes of a list.
+const MOST_NODES: u64 = 1_000_000;
 /// What a list may take altogether.
 const MOST_MEMORY: u64 = 4 << 30;
 
@@ -75,10 +100,16 @@ impl HeapSpec {
             doubts.wrong(&self.size, message, "exchange them");
         }
         if plan.sizes != Sizes::List {
-            doubts.unused("nodes", &self.nodes, &usual.nodes, "only a list has nodes");
+            doubts.unused("nodes", &self.nodes, &usual.nodes, "only `sizes = \"list\"` has a number of nodes");
         } else if plan.size_max.get().saturating_mul(plan.nodes.into()) > MOST_MEMORY {
             let message = format!("{} blocks of up to {} may need more than 4 GiB", plan.nodes, plan.size_max);
             doubts.wrong(&self.nodes, message, "choose fewer nodes or smaller blocks");
+        }
+        if plan.sizes != Sizes::RandomList {
+            doubts.unused("lists", &self.lists, &usual.lists, "only random lists are counted");
+        } else if plan.most_nodes() > MOST_NODES {
+            let message = format!("a list of {} has more than {MOST_NODES} nodes of {}", plan.size_max, plan.size);
+            doubts.wrong(&self.size, message, "choose larger nodes or a smaller `size_max`");
         }
     }
 }

@@ -105,5 +105,9 @@ mod tests {
             assert!(tables.iter().all(|table| !table.rows.is_empty() && !table.setup.is_empty()));
         }
         assert!(known("P9").is_none());
+        // Of two systems ratios alone are known: no figure is made of them.
+        let p2 = known("P2").unwrap();
+        let others = p2.iter().flat_map(|table| &table.rows).find(|row| row.label.starts_with("RTLinux")).unwrap();
+        assert_eq!((others.note.as_str(), others.max, others.mean), ("3.9 × and 52 %", None, None));
     }
 }

@@ -4,7 +4,7 @@ use super::ReportInput;
 use super::table::{Cell, Column, Table};
 use super::text::{clip, name};
 use crate::format::plain;
-use crate::notes::{cell, number, unavailable};
+use crate::notes::{allowed, cell, number, unavailable};
 use punctual_bundle::meta::MeasureMeta;
 use punctual_core::{Fact, Figure, Validation};
 
@@ -67,6 +67,7 @@ fn validations(measures: &[(String, &MeasureMeta)]) -> Option<Table> {
         let (verdict, class) = match one.agrees {
             Some(true) => ("agrees", "good"),
             Some(false) => ("differs", "bad"),
+            None if one.counted.known().is_some() => ("undecided", "warn"),
             None => ("not counted", "warn"),
         };
         let source = Cell::text(short(&one.source));
@@ -75,6 +76,10 @@ fn validations(measures: &[(String, &MeasureMeta)]) -> Option<Table> {
             None => source,
         };
         let verdict = Cell::default().badge(verdict, class);
+        let verdict = match &one.tolerance {
+            Some(tolerance) => verdict.sub(short(&allowed(tolerance))),
+            None => verdict,
+        };
         vec![Cell::text(who), Cell::text(short(&one.what)), Cell::count(one.claimed), counted, verdict, source]
     };
     let all = measures.iter().flat_map(|(who, measure)| measure.notes.validations.iter().map(|one| row(who, one)));

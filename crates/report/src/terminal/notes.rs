@@ -3,7 +3,7 @@
 use super::paint::{Page, Tone};
 use super::table::{self, Cell, Column};
 use crate::format;
-use crate::notes::{cell, number, unavailable};
+use crate::notes::{allowed, cell, number, unavailable};
 use punctual_bundle::meta::MeasureMeta;
 use punctual_bundle::summary::PhaseSummary;
 use punctual_core::{ClockCost, Fact, Figure, Table, Validation};
@@ -41,6 +41,7 @@ fn validation(out: &mut Page, one: &Validation) {
     let (tone, word) = match one.agrees {
         Some(true) => (Tone::Good, out.either("✓ agrees", "agrees")),
         Some(false) => (Tone::Bad, out.either("✗ DIFFERS", "DIFFERS")),
+        None if one.counted.known().is_some() => (Tone::Doubtful, out.either("? undecided", "undecided")),
         None => (Tone::Doubtful, out.either("? not counted", "not counted")),
     };
     let counted = match &one.counted {
@@ -51,6 +52,9 @@ fn validation(out: &mut Page, one: &Validation) {
     let hang = " ".repeat(4 + format::width_of(word));
     let what = format!("{}: claimed {}, {counted} ({})", one.what, format::count(one.claimed), one.source);
     out.paragraph(&begin, &hang, Tone::Plain, &format::plain(&what));
+    if let Some(tolerance) = &one.tolerance {
+        out.paragraph(&hang, &hang, Tone::Faint, &format::plain(&allowed(tolerance)));
+    }
     if let Some(explanation) = &one.explanation {
         out.paragraph(&hang, &hang, Tone::Faint, &format::plain(explanation));
     }

@@ -1,17 +1,33 @@
 //! What the rounds of a list have to say together: whether time follows pages, and whether it grows from round to round.
 
 use super::board::Block;
-use punctual_core::Figure;
+use super::kernel::pages;
+use punctual_core::{Cell, Column, Figure, Nanos, Table};
 
 /// Rounds that are kept, the first ones.
 const KEPT: usize = 65_536;
 
+/// Rows of the table of lists, the first ones.
+const ROWS: usize = 1_024;
+
 /// A list that was built, visited, and taken down.
 #[derive(Clone, Copy, Default)]
 struct Round {
+    nodes: u64,
+    bytes: u64,
+    /// In which its nodes lie.
     pages: u64,
+    /// Page faults that it took, where they are its own.
+    faults: Option<u64>,
     malloc: i64,
     touch: i64,
+    free: i64,
+}
+
+impl Round {
+    fn time(&self) -> i64 {
+        self.malloc + self.touch
+    }
 }
 
 /// All of them, in order.
@@ -24,17 +40,47 @@ impl Lists {
         Lists(rounds)
     }
 
-    pub fn take(&mut self, blocks: &[Block], page: u64) {
+    /// A list; `faults` where all of the page faults are its own.
+    pub fn take(&mut self, blocks: &[Block], page: u64, faults: Option<u64>) {
         if self.0.len() == KEPT {
             return;
         }
-        let mut round = Round::default();
+        let (nodes, pages) = (blocks.len() as u64, pages(blocks, page));
+        let mut round = Round { nodes, pages, faults, ..Round::default() };
         for block in blocks {
-            round.pages += block.size.div_ceil(page);
+            round.bytes += block.size;
             round.malloc += block.malloc[1] - block.malloc[0];
             round.touch += block.touch[1] - block.touch[0];
+            round.free += block.free[1] - block.free[0];
         }
         self.0.push(round);
+    }
+
+    /// Bytes, pages and time of each list, the first ones.
+    pub fn table(&self) -> Option<Table> {
+        let row = |(number, round): (usize, &Round)| -> Vec<Cell> {
+            let counts = [number as u64 + 1, round.nodes, round.bytes, round.pages].map(Cell::from);
+            let faults = round.faults.map_or(Cell::Nothing, Cell::from);
+            let times = [round.malloc, round.touch, round.free].map(|time| Cell::from(Nanos(time)));
+            counts.into_iter().chain([faults]).chain(times).collect()
+        };
+        let shown = self.0.len().min(ROWS);
+        let columns = [
+            ("list", "count"),
+            ("nodes", "count"),
+            ("size", "bytes"),
+            ("pages", "count"),
+            ("page faults", "count"),
+            ("malloc", "ns"),
+            ("touch", "ns"),
+            ("free", "ns"),
+        ];
+        (shown > 0).then(|| Table {
+            name: "lists".to_owned(),
+            title: format!("Each list, the first {shown} of {}", self.0.len()),
+            columns: columns.map(|(name, unit)| Column::new(name, unit)).into(),
+            rows: self.0.iter().take(ROWS).enumerate().map(row).collect(),
+        })
     }
 
     /// Of lists that were touched.
@@ -44,7 +90,7 @@ impl Lists {
         if count < 8 {
             return Vec::new();
         }
-        let cost = |round: &Round| (round.malloc + round.touch) as f64 / round.pages.max(1) as f64;
+        let cost = |round: &Round| round.time() as f64 / round.pages.max(1) as f64;
         let quarter = rounds.len() / 4;
         let (first, last) = (&rounds[..quarter], &rounds[rounds.len() - quarter..]);
         let costs = |rounds: &[Round]| median(rounds.iter().map(cost).collect());
@@ -52,7 +98,19 @@ impl Lists {
             Figure::new("page-cost", "malloc and touch of a list, for each page, median", costs(rounds), "ns")
                 .of(count),
         ];
-        if let Some(r) = correlation(rounds) {
+        if let Some(r) = correlation(rounds, |round| round.bytes as i64, |round| round.pages as i64) {
+            let title =
+                "rank correlation of a list's bytes and the pages in which its nodes lie (1: pages follow bytes)";
+            figures.push(Figure::new("bytes-pages-correlation", title, r, "ratio").of(count));
+        }
+        let faults: Vec<Round> = rounds.iter().filter(|round| round.faults.is_some()).copied().collect();
+        let r = correlation(&faults, |round| round.pages as i64, |round| round.faults.unwrap_or(0) as i64);
+        if let Some(r) = r.filter(|_| faults.len() > 7) {
+            let title =
+                "rank correlation of a list's pages and its page faults (getrusage(2)) (1: each takes new pages)";
+            figures.push(Figure::new("pages-faults-correlation", title, r, "ratio").of(faults.len() as u64));
+        }
+        if let Some(r) = correlation(rounds, |round| round.pages as i64, Round::time) {
             let title =
                 "rank correlation of a list's pages and the time of its malloc and touch (1: time follows pages)";
             figures.push(Figure::new("pages-time-correlation", title, r, "ratio").of(count));
@@ -72,10 +130,10 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// Spearman's coefficient: of ranks, so that a list during which another task ran is one of many and not the whole figure. `None` where all
-/// lists have as many pages, or take as long.
-fn correlation(rounds: &[Round]) -> Option<f64> {
-    let pages = ranks(rounds.iter().map(|round| round.pages as i64).collect());
-    let times = ranks(rounds.iter().map(|round| round.malloc + round.touch).collect());
+/// lists have the same of either.
+fn correlation(rounds: &[Round], one: fn(&Round) -> i64, other: fn(&Round) -> i64) -> Option<f64> {
+    let pages = ranks(rounds.iter().map(one).collect());
+    let times = ranks(rounds.iter().map(other).collect());
     let middle = (rounds.len() as f64 - 1.0) / 2.0;
     let both = || pages.iter().map(|rank| rank - middle).zip(times.iter().map(|rank| rank - middle));
     let (xy, xx, yy) = both().fold((0.0, 0.0, 0.0), |(xy, xx, yy), (x, y)| (xy + x * y, xx + x * x, yy + y * y));
@@ -103,7 +161,16 @@ mod tests {
     #[test]
     fn equal_values_share_a_rank() {
         assert_eq!(ranks(vec![30, 10, 10, 20]), [3.0, 0.5, 0.5, 2.0]);
-        assert_eq!(correlation(&[Round::default(); 9]), None);
+        assert_eq!(correlation(&[Round::default(); 9], |round| round.pages as i64, Round::time), None);
+    }
+
+    #[test]
+    fn each_list_is_in_the_table_with_bytes_pages_and_time() {
+        let mut lists = Lists::new();
+        let node = |at| Block { size: 40, visit: 0, at, malloc: [0, 5], touch: [5, 9], free: [9, 12], cpu: 0 };
+        lists.take(&[node(4096), node(4144), node(8170)], 4096, Some(2));
+        let row: Vec<Cell> = [1, 3, 120, 2, 2, 15, 12, 9].map(|n: u64| Cell::from(n)).into();
+        assert_eq!(lists.table().unwrap().rows, [row], "the third node lies in two pages, one of them shared");
     }
 
     #[test]
@@ -113,7 +180,8 @@ mod tests {
             for number in 0..100u64 {
                 let size = (number % 7 + 1) * 4096;
                 let touch = [0, touch(number)];
-                lists.take(&[Block { size, visit: 0, at: 0, malloc: [0, 0], touch, free: [0; 2], cpu: 0 }], 4096);
+                let block = Block { size, visit: 0, at: 0, malloc: [0, 0], touch, free: [0; 2], cpu: 0 };
+                lists.take(&[block], 4096, Some(number % 7 + 3));
             }
             let figures = lists.figures();
             let value = |name| figures.iter().find(|figure| figure.name == name).map(|figure| figure.value);

@@ -10,21 +10,33 @@ pub struct Requests {
     sizes: Sizes,
     least: u64,
     most: u64,
-    /// Blocks of a round.
+    /// Blocks of a round, at most.
     pub round: usize,
     random: Xoshiro256PlusPlus,
 }
 
 impl Requests {
     pub fn new(plan: &HeapPlan, seed: u64) -> Requests {
-        let round = if plan.sizes == Sizes::List { plan.nodes as usize } else { 1 };
+        let round = plan.most_nodes() as usize;
         let (least, most) = (plan.size.get(), plan.size_max.get());
         Requests { sizes: plan.sizes, least, most, round, random: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
     /// The size of a block in the middle.
     pub fn usual(&self) -> u64 {
-        if self.sizes == Sizes::Fixed { self.least } else { self.least.midpoint(self.most) }
+        match self.sizes {
+            Sizes::Fixed | Sizes::RandomList => self.least,
+            Sizes::Random | Sizes::List => self.least.midpoint(self.most),
+        }
+    }
+
+    /// How many nodes the next random list has; of all others `None`.
+    pub fn next_list(&mut self) -> Option<usize> {
+        if self.sizes != Sizes::RandomList {
+            return None;
+        }
+        let total = self.least + self.below(self.most.saturating_sub(self.least) + 1);
+        Some((total / self.least.max(1)).max(1) as usize)
     }
 
     /// Says of each block how large it is and, for rounds of `round` blocks, which comes when.
@@ -32,11 +44,11 @@ impl Requests {
         for blocks in blocks.chunks_mut(round.max(1)) {
             for place in 0..blocks.len() {
                 blocks[place].size = match self.sizes {
-                    Sizes::Fixed => self.least,
+                    Sizes::Fixed | Sizes::RandomList => self.least,
                     Sizes::Random | Sizes::List => self.least + self.below(self.most.saturating_sub(self.least) + 1),
                 };
                 // Fisher and Yates, from the inside out.
-                let other = if self.sizes == Sizes::List { self.below(place as u64 + 1) as usize } else { place };
+                let other = if self.sizes.is_list() { self.below(place as u64 + 1) as usize } else { place };
                 blocks[place].visit = blocks[other].visit;
                 blocks[other].visit = place as u64;
             }
@@ -74,6 +86,24 @@ mod tests {
         }
         let same = |a: &[Block], b: &[Block]| a.iter().zip(b).all(|(a, b)| (a.size, a.visit) == (b.size, b.visit));
         assert!(same(&blocks, &of(7)) && !same(&blocks, &of(8)));
+    }
+
+    #[test]
+    fn totals_of_random_lists_go_from_a_node_to_the_largest() {
+        let plan = HeapPlan { sizes: Sizes::RandomList, size: Bytes(40), ..HeapPlan::default() };
+        let mut requests = Requests::new(&plan, 7);
+        let most = (4 << 20) / 40;
+        assert_eq!(requests.round, most);
+        let lists: Vec<usize> = (0..1_000).filter_map(|_| requests.next_list()).collect();
+        assert_eq!(lists.len(), 1_000);
+        assert!(lists.iter().all(|nodes| (1..=most).contains(nodes)));
+        // Uniform: a tenth of them in the first tenth, more or less.
+        let short = lists.iter().filter(|nodes| **nodes < most / 10).count();
+        assert!((60..140).contains(&short), "{short}");
+        let mut blocks = [NONE; 30];
+        requests.fill(&mut blocks, 30);
+        assert!(blocks.iter().all(|block| block.size == 40));
+        assert_ne!(blocks.map(|block| block.visit), std::array::from_fn(|place| place as u64));
     }
 
     #[test]

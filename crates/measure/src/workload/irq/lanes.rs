@@ -36,6 +36,8 @@ pub struct Book {
     pub mixed: u64,
     /// Without any stamp, though stamps are taken.
     pub unstamped: u64,
+    /// Timers whose instant had passed when the thread went to sleep.
+    pub passed: u64,
     /// Waits in vain: the other CPU was not ready, or needed no interrupt.
     pub vain: u64,
     /// Periods in which none was raised, because the one before had not been answered.

@@ -6,7 +6,7 @@ use crate::workload::clock_cost;
 use crate::workload::course::Monotonic;
 use crate::workload::perf::{Counter, Whom};
 use punctual_core::notes::Absent;
-use punctual_core::{Cell, Column, Fact, Figure, Finding, Nanos, Notes, Severity, Table, Validation};
+use punctual_core::{Cell, Column, Fact, Figure, Finding, Nanos, Notes, Severity, Table, Tolerance, Validation};
 use std::fs;
 
 /// Interrupts that perf counts too, after the measured ones: counting costs some 100 ns in each handler.
@@ -22,13 +22,13 @@ pub fn notes(waiter: &mut Waiter) -> Notes {
     if matches!(waiter.way, Way::Timer) && waiter.stamps.is_ok() {
         let book = book(waiter);
         let counted = Fact::Known(book.taken - book.unstamped);
-        notes.validations.push(Validation::compare(
-            "timers of this thread that expired",
-            book.taken,
-            counted,
-            "timer:hrtimer_expire_entry, of this thread and this very instant",
-            1 + book.taken / 20,
-        ).explain("a thread that is kept off its CPU until the instant has passed may find it over, and sleep by no timer: `unstamped`"));
+        let missed = waiter.stamps.as_ref().map_or(0, |stamps| stamps.missed());
+        let tolerance = Tolerance::EXACT
+            .fewer(book.passed, "instants that had passed when the thread went to sleep: no timer is needed")
+            .fewer(missed, "times that the kernel left the BPF program out");
+        let source = "timer:hrtimer_expire_entry, of this thread and this very instant";
+        let what = "timers of this thread that expired";
+        notes.validations.push(Validation::compare(what, book.taken, counted, source, tolerance));
     }
     notes.validations.extend(by_perf(waiter));
     notes
@@ -51,6 +51,7 @@ fn figures(waiter: &Waiter, notes: &mut Notes) {
         ("mixed", "came together with others of the kind, so that the stamp may be another's", book.mixed),
         ("unstamped", "whose handler was not stamped", book.unstamped),
         ("in-vain", "times that the other CPU was not ready or needed no interrupt", book.vain),
+        ("passed", "instants that had passed when the thread went to sleep", book.passed),
         ("skipped-periods", "periods in which none was raised, because the last was late", book.skipped),
     ] {
         if value > 0 {
@@ -159,13 +160,12 @@ fn by_perf(waiter: &mut Waiter) -> Option<Validation> {
         counters.iter().map(|counter| counter.read().map_err(|why| why.to_string())).sum::<Result<u64, String>>()
     })();
     let source = format!("perf_event_open: the same tracepoints on CPU {cpu}");
-    let explanation = format!(
-        "while {COUNTED} more were raised after the measured ones; claimed: the BPF program's count; {around} came while perf was switched on and off"
-    );
-    // Beside those, one at each end, in which one count was taken and the other was not yet.
+    let explanation =
+        format!("while {COUNTED} more were raised after the measured ones; claimed: the BPF program's count");
+    let tolerance = Tolerance::EXACT
+        .more(around, "while perf was switched on and off")
+        .more(stamps.missed(), "times that the kernel left the BPF program out")
+        .either(2, "one at each end may be in one count and not yet in the other");
     let what = "handlers entered, in a stretch of their own";
-    Some(
-        Validation::compare(what, entries, Fact::from(counted), source, around + stamps.missed() + 2)
-            .explain(explanation),
-    )
+    Some(Validation::compare(what, entries, Fact::from(counted), source, tolerance).explain(explanation))
 }

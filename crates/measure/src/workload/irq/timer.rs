@@ -21,6 +21,8 @@ pub fn run(lanes: &mut Lanes, go: Go, stop: &Stop, stamps: Option<&Stamps>, rais
         }
         raised.fetch_add(1, Ordering::Relaxed);
         let mut woke;
+        // Newer kernels start no timer for an instant that has passed (hrtimer_start_range_ns_user).
+        let was_over = Monotonic.now() >= due;
         loop {
             Monotonic.sleep_until(due);
             woke = Monotonic.now();
@@ -38,6 +40,7 @@ pub fn run(lanes: &mut Lanes, go: Go, stop: &Stop, stamps: Option<&Stamps>, rais
             passed.handler = stamped.handler.map(|at| at.0).filter(|at| *at >= due);
             passed.handled_on = stamped.expiry.map(|_| stamped.cpu);
             lanes.book.unstamped += u64::from(passed.expiry.is_none());
+            lanes.book.passed += u64::from(passed.expiry.is_none() && was_over);
             lanes.book.early += u64::from(passed.expiry.is_some() && passed.handler.is_none());
         }
         lanes.take(passed, stop);

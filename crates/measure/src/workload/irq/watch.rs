@@ -3,7 +3,7 @@
 use super::raiser::Line;
 use super::rows::{self, Row, Rows};
 use crate::workload::Outside;
-use punctual_core::{Fact, Notes, Validation};
+use punctual_core::{Fact, Notes, Tolerance, Validation};
 use punctual_plan::Word;
 use punctual_plan::kinds::IrqSource;
 use punctual_record::interrupt::Stamps;
@@ -138,7 +138,7 @@ impl Outside for Watch {
         let raised = after.raised.saturating_sub(before.raised);
         if let Ok(stamps) = &self.stamps {
             let entries = after.entries.saturating_sub(before.entries) / self.sharers;
-            let around = (before.entries_after - before.entries) + (after.entries_after - after.entries);
+            let shared = |around: u64| around.div_ceil(self.sharers);
             let shootdowns = after.shootdowns.saturating_sub(before.shootdowns);
             let names: Vec<String> =
                 stamps.tracepoints().iter().map(|(group, name)| format!("{group}:{name}")).collect();
@@ -146,51 +146,42 @@ impl Outside for Watch {
             let mut words =
                 "claimed: the BPF program's own count, warm-up and stretches that were not measured included"
                     .to_owned();
-            if around > 0 {
-                words += &format!("; {around} came while the file was read");
-            }
-            let missed = stamps.missed();
-            if missed > 0 {
-                words += &format!("; the kernel left the program out {missed} times, because it was running");
-            }
-            if shootdowns > 0 {
-                words += &format!(
-                    "; {shootdowns} TLB shootdowns are in this row or in one of their own, which depends on the kernel"
-                );
-            }
             if self.sharers > 1 {
                 words += &format!("; {} handlers share this interrupt, and each is entered", self.sharers);
             }
-            // One at each end may be in one count and not yet in the other; a device is quiet then.
-            let allowed = around + shootdowns + missed + if self.own && self.raises { 0 } else { 2 };
-            notes.validations.push(
-                Validation::compare(what, entries, Fact::from(row.clone()), self.rows.to_string(), allowed)
-                    .explain(words),
-            );
+            let ends = if self.own && self.raises { 0 } else { 2 };
+            let tolerance = Tolerance::EXACT
+                .fewer(shared(before.entries_after - before.entries), "while the file was read at the beginning")
+                .more(shared(after.entries_after - after.entries), "while the file was read at the end")
+                .more(stamps.missed(), "times that the kernel left the BPF program out, because it was running")
+                .either(shootdowns, "TLB shootdowns, in this row or in one of their own, which depends on the kernel")
+                .either(ends, "one at each end may be in one count and not yet in the other");
+            let counted = Fact::from(row.clone());
+            let validation = Validation::compare(what, entries, counted, self.rows.to_string(), tolerance);
+            notes.validations.push(validation.explain(words));
         }
         if self.raises {
-            let words = if self.own {
-                "warm-up included"
-            } else {
-                "at least: others raise such interrupts too; warm-up and stretches that were not measured are included"
+            let tolerance = match self.own {
+                true => Tolerance::EXACT,
+                false => Tolerance::EXACT
+                    .any_more("others raise such interrupts, and so do warm-up and stretches that were not measured"),
             };
-            let agrees = row.as_ref().ok().map(|row| if self.own { *row == raised } else { *row >= raised });
+            let words = if self.own { "warm-up included" } else { "at least" };
             let source = self.rows.to_string();
-            let validation = Validation {
-                what: "interrupts raised".into(),
-                claimed: raised,
-                counted: Fact::from(row),
-                source,
-                agrees,
-                explanation: None,
-            };
+            let validation = Validation::compare("interrupts raised", raised, Fact::from(row), source, tolerance);
             notes.validations.push(validation.explain(words));
         }
         if let (Some((who, after)), Some((_, before))) = (after.line, before.line) {
             let counted = Fact::Known(after.saturating_sub(before));
             let claimed = if self.raises { raised } else { counted.known().copied().unwrap_or(0) };
             if self.raises {
-                notes.validations.push(Validation::compare("interrupts raised", claimed, counted, who, 0));
+                notes.validations.push(Validation::compare(
+                    "interrupts raised",
+                    claimed,
+                    counted,
+                    who,
+                    Tolerance::EXACT,
+                ));
             }
         }
         notes

@@ -59,6 +59,8 @@ pub struct Arena {
     pub done: AtomicU32,
     /// System calls of the barrier.
     pub barrier_calls: AtomicU64,
+    /// Those in which a thread slept.
+    pub barrier_sleeps: AtomicU64,
     stop: Arc<Stop>,
     /// At the latest it ends then.
     end_at: AtomicI64,
@@ -106,6 +108,7 @@ impl Arena {
             terms: plan.terms,
             done: AtomicU32::new(0),
             barrier_calls: AtomicU64::new(0),
+            barrier_sleeps: AtomicU64::new(0),
             stop,
             end_at: AtomicI64::new(i64::MAX),
         })
@@ -147,6 +150,20 @@ impl Arena {
         (self.acquisitions() < number + self.log.len() as u64).then_some(found)
     }
 
+    /// The first of the acquisitions from `from` to before `end` that the log has at or after an
+    /// instant; what the log has lost counts as earlier. They are in order of time.
+    pub fn first_since(&self, from: u64, end: u64, instant: i64) -> u64 {
+        let (mut low, mut high) = (from, end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.entry(middle) {
+                Some((at, _)) if at >= instant => high = middle,
+                _ => low = middle + 1,
+            }
+        }
+        low
+    }
+
     /// As new, but for the log; for one that has ended.
     pub fn again(&self) {
         for word in [&self.arrived, &self.done] {
@@ -174,11 +191,13 @@ impl Arena {
         self.futex(libc::FUTEX_WAKE, i32::MAX as u32);
     }
 
-    fn futex(&self, what: libc::c_int, value: u32) {
+    /// Whether it found what it was called for: someone to wake, or to sleep.
+    fn futex(&self, what: libc::c_int, value: u32) -> bool {
         self.barrier_calls.fetch_add(1, Ordering::Relaxed);
         let word = self.generation.as_ptr();
         // SAFETY: the word lives as long as the arena; the timeout is a constant, which waking does not read.
-        unsafe { libc::syscall(libc::SYS_futex, word, what | libc::FUTEX_PRIVATE_FLAG, value, &LOOK) };
+        let result = unsafe { libc::syscall(libc::SYS_futex, word, what | libc::FUTEX_PRIVATE_FLAG, value, &LOOK) };
+        result >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EAGAIN)
     }
 
     /// Waits for all threads; the last one ends the round. False: everybody ends.
@@ -197,7 +216,8 @@ impl Arena {
                     self.leave();
                     return false;
                 }
-                self.futex(libc::FUTEX_WAIT, generation);
+                let slept = self.futex(libc::FUTEX_WAIT, generation);
+                self.barrier_sleeps.fetch_add(slept.into(), Ordering::Relaxed);
             }
         }
         !self.ends(now())

@@ -30,6 +30,8 @@ pub struct Counted {
     /// Context switches, by perf and by the kernel's own count.
     pub switches: Result<u64, String>,
     pub own_switches: u64,
+    /// The kernel's own count of those while perf was switched on and off.
+    pub around: u64,
     /// Calls of futex(2) that were made to see whether the counter counts.
     pub probes: u64,
 }
@@ -58,20 +60,25 @@ impl Stretch {
         let mut sink = Discard;
         let mut rounds = who.rounds(&self.arena, &mut waits, &mut sink);
         (rounds.hold, rounds.limit, rounds.left) = (rounds.hold.min(HOLD), i64::MAX, u64::MAX);
-        let before = Usage::of_this_thread();
+        let own = || {
+            let usage = Usage::of_this_thread();
+            usage.voluntary_switches + usage.involuntary_switches
+        };
         let both = || futex.iter().chain(&switches);
+        let outer = own();
         both().for_each(Counter::enable);
+        let before = own();
         probe();
         rounds.run(who.plan.terms, who.plan.sums);
+        let own_switches = own() - before;
         both().for_each(Counter::disable);
-        let usage = Usage::of_this_thread().since(before);
+        let around = own() - outer - own_switches;
         let read = |counter: Counter| counter.read().map_err(|why| why.to_string());
         let futex = futex.and_then(read).and_then(|calls| match calls {
             0 => Err("the tracepoint syscalls:sys_enter_futex stayed off".to_owned()),
             calls => Ok(calls),
         });
-        let own_switches = usage.voluntary_switches + usage.involuntary_switches;
-        Counted { futex, switches: switches.and_then(read), own_switches, probes: 1 }
+        Counted { futex, switches: switches.and_then(read), own_switches, around, probes: 1 }
     }
 
     /// Calls of futex(2) by the barrier between rounds.

@@ -5,7 +5,9 @@
 //! hardware, or the hypervisor.
 
 use crate::workload::perf::{GROUP_MAX, Group, Whom};
-use punctual_core::CpuSet;
+use punctual_core::{CpuSet, Nanos};
+use punctual_host::task::attributes;
+use punctual_record::gaps::{Gaps, Served};
 
 /// Who made a gap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,13 +61,9 @@ const EVENTS: [(&str, &str); 16] = [
     ("nmi", "nmi_handler"),
 ];
 
-const fn cause_of(event: usize) -> Cause {
-    match event {
-        0 => Cause::Task,
-        1 => Cause::Softirq,
-        _ => Cause::Interrupt,
-    }
-}
+const SWITCH: usize = 0;
+const SOFTIRQ: usize = 1;
+const NMI: usize = EVENTS.len() - 1;
 
 /// What was counted since the last look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -76,15 +74,22 @@ pub struct Counts {
     pub softirqs: u64,
     /// Interrupts.
     pub interrupts: u64,
+    /// Handlers of non-maskable interrupts: one may have several.
+    pub nmis: u64,
 }
 
 impl Counts {
+    /// How often the spinning thread was switched away from at most: each time it came back by
+    /// another switch.
+    pub fn departures(self) -> u64 {
+        self.switches.div_ceil(2)
+    }
     /// Who made the gap in which these were counted.
     pub fn cause(self) -> Cause {
         match self {
             Counts { switches: 1.., .. } => Cause::Task,
             Counts { softirqs: 1.., .. } => Cause::Softirq,
-            Counts { interrupts: 1.., .. } => Cause::Interrupt,
+            Counts { interrupts: 1.., .. } | Counts { nmis: 1.., .. } => Cause::Interrupt,
             _ => Cause::Outside,
         }
     }
@@ -93,13 +98,70 @@ impl Counts {
         self.switches += more.switches;
         self.softirqs += more.softirqs;
         self.interrupts += more.interrupts;
+        self.nmis += more.nmis;
     }
+}
+
+/// What was seen between two looks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Seen {
+    pub counts: Counts,
+    /// How long who had the CPU, where the kernel says so.
+    pub served: Option<Served>,
+}
+
+/// Entering and leaving a handler or a switch, with the tracepoints themselves, takes less than this.
+/// It is in none of the kernel's stamps.
+const ENTERING: i64 = 10_000;
+
+impl Seen {
+    /// A gap by who had it, in the order of [`Cause::ALL`]; they add up to its length. What nothing
+    /// of the operating system had was taken from outside, though an interrupt follows in the same gap:
+    /// a tick that was due meanwhile always does.
+    pub fn parts(self, length: i64) -> [i64; Cause::ALL.len()] {
+        let mut parts = [0; Cause::ALL.len()];
+        let Some(served) = self.served else {
+            parts[self.counts.cause() as usize] = length;
+            return parts;
+        };
+        let mut left = length;
+        let had = [(Cause::Task, served.task), (Cause::Softirq, served.softirq), (Cause::Interrupt, served.interrupt)];
+        for (cause, had) in had {
+            parts[cause as usize] = had.clamp(0, left);
+            left -= parts[cause as usize];
+        }
+        let Counts { switches, softirqs, interrupts, nmis } = self.counts;
+        let entered = (switches + softirqs + interrupts + nmis).min(1_000) as i64;
+        let whose = if left <= ENTERING * entered { self.counts.cause() } else { Cause::Outside };
+        parts[whose as usize] += left;
+        parts
+    }
+}
+
+/// Who had most of it.
+pub fn largest(parts: &[i64; Cause::ALL.len()]) -> Cause {
+    let most = Cause::ALL.into_iter().max_by_key(|cause| parts[*cause as usize]);
+    most.unwrap_or(Cause::Unknown)
+}
+
+/// How long the hypervisor has had a CPU so far, by the steal clock of /proc/stat, in steps of a tick (proc_stat(5)).
+pub fn stolen(cpu: usize) -> Option<Nanos> {
+    let text = std::fs::read_to_string("/proc/stat").ok()?;
+    let name = format!("cpu{cpu}");
+    let line = text.lines().find(|line| line.split(' ').next() == Some(&name))?;
+    let ticks: i64 = line.split_ascii_whitespace().nth(8)?.parse().ok()?;
+    // USER_HZ is 100 on every architecture that Linux is measured on here.
+    Some(Nanos(ticks.saturating_mul(10_000_000)))
 }
 
 /// The counters of a CPU.
 pub struct Causes {
     group: Group,
-    causes: [Option<Cause>; GROUP_MAX],
+    /// How long who had the CPU, or why nobody knows.
+    pub gaps: Result<Gaps, String>,
+    served: Served,
+    /// Which of [`EVENTS`] stands at which place of the group.
+    places: [Option<usize>; GROUP_MAX],
     last: [u64; GROUP_MAX],
 }
 
@@ -109,28 +171,37 @@ impl Causes {
         let cpu = cpus.first().filter(|_| cpus.len() == 1);
         let cpu = cpu.ok_or("the thread may run on several CPUs: measure with `threads = \"per-cpu\"`")?;
         let (group, places) = Group::tracepoints(&EVENTS, Whom::Cpu(cpu as u32))?;
-        let mut causes = [None; GROUP_MAX];
-        causes.iter_mut().zip(places).for_each(|(cause, place)| *cause = Some(cause_of(place)));
+        let mut known = [None; GROUP_MAX];
+        known.iter_mut().zip(places).for_each(|(known, place)| *known = Some(place));
         group.enable();
         let last = group.read();
-        Ok(Causes { group, causes, last })
+        let gaps = Gaps::start(cpu as u32, attributes::tid() as u32).map_err(|why| why.to_string());
+        let served = gaps.as_ref().map(Gaps::served).unwrap_or_default();
+        Ok(Causes { group, gaps, served, places: known, last })
     }
 
     /// What was counted since the last call. A system call; no allocation.
-    pub fn since(&mut self) -> Counts {
+    pub fn since(&mut self) -> Seen {
+        let served = self.gaps.as_ref().ok().map(|gaps| {
+            let now = gaps.served();
+            let since = now - self.served;
+            self.served = now;
+            since
+        });
         let now = self.group.read();
         let mut counts = Counts::default();
-        for ((now, last), cause) in now.iter().zip(&self.last).zip(&self.causes) {
+        for ((now, last), place) in now.iter().zip(&self.last).zip(&self.places) {
             let more = now.saturating_sub(*last);
-            match cause {
-                Some(Cause::Task) => counts.switches += more,
-                Some(Cause::Softirq) => counts.softirqs += more,
-                Some(Cause::Interrupt) => counts.interrupts += more,
-                _ => {}
+            match place {
+                Some(SWITCH) => counts.switches += more,
+                Some(SOFTIRQ) => counts.softirqs += more,
+                Some(NMI) => counts.nmis += more,
+                Some(_) => counts.interrupts += more,
+                None => {}
             }
         }
         self.last = now;
-        counts
+        Seen { counts, served }
     }
 }
 
@@ -140,11 +211,18 @@ impl Drop for Causes {
     }
 }
 
+/// Rows that count no interrupts (MCP: polls; ERR and MIS: of the whole machine), those whose entry
+/// has no tracepoint, and NMI, whose tracepoint is each handler's (arch/x86/kernel/irq.c).
+const UNTRACED: [&str; 13] =
+    ["MCP", "ERR", "MIS", "NMI", "PMI", "RTR", "MCE", "HYP", "HRE", "HVS", "PIN", "NPI", "PIW"];
+
 /// Interrupts of a CPU so far by /proc/interrupts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Handled {
-    /// Every row but TLB and those that count no interrupts (MCP, machine check polls; ERR, MIS).
+    /// Every row whose interrupts have a tracepoint at their entry ([`EVENTS`]).
     pub sure: u64,
+    /// What the handlers of shared interrupts are more than these.
+    pub shared: u64,
     /// TLB shootdowns, which are function call interrupts: some kernels count them in that row (CAL) too, others take them out of it.
     pub shootdowns: u64,
 }
@@ -158,7 +236,8 @@ impl Handled {
     /// What came since an earlier reading.
     pub fn since(self, earlier: Handled) -> Handled {
         let shootdowns = self.shootdowns.saturating_sub(earlier.shootdowns);
-        Handled { sure: self.sure.saturating_sub(earlier.sure), shootdowns }
+        let shared = self.shared.saturating_sub(earlier.shared);
+        Handled { sure: self.sure.saturating_sub(earlier.sure), shared, shootdowns }
     }
 }
 
@@ -173,9 +252,13 @@ fn column(text: &str, cpu: usize) -> Option<Handled> {
             continue;
         };
         match row.trim() {
-            "MCP" | "ERR" | "MIS" => {}
+            name if UNTRACED.contains(&name) => {}
             "TLB" => handled.shootdowns += count,
-            _ => handled.sure += count,
+            _ => {
+                handled.sure += count;
+                // The names of the handlers stand at the end, separated by commas.
+                handled.shared += count * counts.matches(", ").count() as u64;
+            }
         }
     }
     Some(handled)
@@ -186,8 +269,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_gap_that_a_tick_follows_is_divided() {
+        let counts = Counts { softirqs: 1, interrupts: 1, ..Counts::default() };
+        let of = |length, interrupt, softirq, task| {
+            let served = Some(Served { interrupt, softirq, task });
+            let parts = Seen { counts, served }.parts(length);
+            assert_eq!(parts.iter().sum::<i64>(), length, "{parts:?}");
+            (parts, largest(&parts))
+        };
+        // 4.2 ms in which the vCPU did not run, and the tick that was due meanwhile.
+        let (parts, cause) = of(4_200_000, 6_000, 9_000, 0);
+        assert_eq!((parts, cause), ([0, 9_000, 6_000, 4_185_000, 0], Cause::Outside));
+        // A tick by itself: its entry and exit are its own.
+        let (parts, cause) = of(21_000, 6_000, 9_000, 0);
+        assert_eq!((parts, cause), ([0, 15_000, 6_000, 0, 0], Cause::Softirq));
+        // A long softirq is one.
+        assert_eq!(of(900_000, 5_000, 890_000, 0).1, Cause::Softirq);
+        // The kernel's stamps may begin before the gap does: no part is longer than the gap.
+        assert_eq!(of(5_000, 6_000, 0, 0).0, [0, 0, 5_000, 0, 0]);
+        let undivided = Seen { counts, served: None }.parts(4_200_000);
+        assert_eq!(largest(&undivided), Cause::Softirq);
+    }
+
+    #[test]
     fn the_deepest_disturbance_names_the_gap() {
-        let counts = |switches, softirqs, interrupts| Counts { switches, softirqs, interrupts }.cause();
+        let counts = |switches, softirqs, interrupts| Counts { switches, softirqs, interrupts, nmis: 0 }.cause();
         assert_eq!(counts(2, 1, 1), Cause::Task);
         assert_eq!(counts(0, 1, 1), Cause::Softirq);
         assert_eq!(counts(0, 0, 3), Cause::Interrupt);
@@ -197,8 +303,9 @@ mod tests {
     #[test]
     fn interrupts_of_a_cpu_are_summed() {
         let text = "           CPU0       CPU2       \n  1:          9          4  IO-APIC 1-edge i8042\nLOC:        100        200   Local \
-                    timer\nMCP:          7          7   polls\nTLB: 5 6 shootdowns\nERR:          3\n";
-        let handled = |sure, shootdowns| Some(Handled { sure, shootdowns });
-        assert_eq!((column(text, 0), column(text, 2), column(text, 1)), (handled(109, 5), handled(204, 6), None));
+                    timer\nMCP:          7          7   polls\nTLB: 5 6 shootdowns\nERR:          3\nNMI: 8 8 NMIs\n 16: 10 20 IO-APIC 16-fasteoi uhci, ehci\n";
+        let handled = |sure, shared, shootdowns| Some(Handled { sure, shared, shootdowns });
+        assert_eq!(column(text, 0), handled(119, 10, 5));
+        assert_eq!((column(text, 2), column(text, 1)), (handled(224, 20, 6), None));
     }
 }

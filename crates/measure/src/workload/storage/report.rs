@@ -3,7 +3,7 @@
 use super::file::{Record, Sheet, words};
 use crate::workload::course::Monotonic;
 use crate::workload::perf::{Counter, Whom};
-use punctual_core::{Fact, Figure, Finding, Notes, Severity, Validation};
+use punctual_core::{Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
 
 /// Records that are written while the kernel counts the calls: few, because forcing may take long.
 const COUNTED: u64 = 8;
@@ -15,13 +15,20 @@ pub fn of(sheet: &mut Sheet, subject: &str, before: Result<u64, String>, after: 
     let bytes = before.and_then(|before| after.map(|after| after.saturating_sub(before)));
     let bytes = if sheet.is_uring() { Err("writes through io_uring are not in wchar".to_owned()) } else { bytes };
     let source = "/proc/thread-self/io: wchar";
-    notes.validations.push(Validation::compare("bytes written", count.bytes, Fact::from(bytes), source, 0));
+    notes.validations.push(Validation::compare(
+        "bytes written",
+        count.bytes,
+        Fact::from(bytes),
+        source,
+        Tolerance::EXACT,
+    ));
     let size = sheet.size().map_err(|why| why.to_string());
     let explanation = match count.restarts {
         0 => "the farthest that was written to".to_owned(),
         restarts => format!("the farthest that was written to; it began again {restarts} times, over what was there"),
     };
-    let size = Validation::compare("size of the file", sheet.end, Fact::from(size), "fstat(2): st_size", 0);
+    let size =
+        Validation::compare("size of the file", sheet.end, Fact::from(size), "fstat(2): st_size", Tolerance::EXACT);
     notes.validations.push(size.explain(explanation));
     for (name, value, title) in [
         ("records", count.records, "records (batches, of the writer) that were tried"),
@@ -91,8 +98,8 @@ pub fn calls(sheet: &mut Sheet, record: &Record) -> Vec<Validation> {
     names
         .iter()
         .map(|call| {
-            Validation::compare(format!("{call} calls"), COUNTED, Fact::from(counted(call)), source(call), 0)
-                .explain(explanation.clone())
+            let (what, counted) = (format!("{call} calls"), Fact::from(counted(call)));
+            Validation::compare(what, COUNTED, counted, source(call), Tolerance::EXACT).explain(explanation.clone())
         })
         .collect()
 }

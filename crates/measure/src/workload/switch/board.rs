@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 pub enum Mode {
     /// Goes through its working set and hands over.
     Run = 0,
-    /// The first task after the leader goes through its working set twice, and says how long the second time took.
-    Alone = 1,
+    /// As `Run`; the first task after the leader goes through its working set a second time, with
+    /// nobody between, and reports how long either took.
+    Twice = 1,
     /// Tells how often the kernel has switched it out so far.
     Count = 2,
     /// Hands over for the last time.
@@ -50,7 +51,9 @@ pub struct Slot {
     pub left: AtomicI64,
     /// When its sleep ends.
     pub due: AtomicI64,
-    /// How long going through the working set took with nobody between.
+    /// Of `Mode::Twice`: how long going through the working set took after the switch.
+    pub after: AtomicI64,
+    /// And the second time, with nobody between.
     pub alone: AtomicI64,
     /// The kernel's ids.
     pub pid: AtomicI32,
@@ -147,7 +150,7 @@ impl Board {
     pub fn mode(&self) -> Mode {
         match self.head().mode.load(Ordering::Acquire) {
             0 => Mode::Run,
-            1 => Mode::Alone,
+            1 => Mode::Twice,
             2 => Mode::Count,
             _ => Mode::End,
         }

@@ -77,6 +77,11 @@ impl Handing {
         matches!(self.mechanism, Mechanism::Sleep | Mechanism::Yield)
     }
 
+    /// Whether a task waits without sleeping.
+    pub fn yields(&self) -> bool {
+        self.mechanism == Mechanism::Yield
+    }
+
     /// What must be so before a task may leave: with `sleep`, the next one's alarm has come.
     #[inline(always)]
     pub fn before(&self, board: &Board, next: usize) {

@@ -140,6 +140,11 @@ impl Drop for Members {
 }
 
 impl Ring {
+    /// Whether all tasks run on the same CPU.
+    pub fn is_on_one_cpu(&self) -> bool {
+        self.places.windows(2).all(|pair| pair[0] == pair[1])
+    }
+
     /// Wakes a task out of its turn, to look at the mode.
     fn call(&self, task: usize) {
         let Ring { board, handing, .. } = self;
@@ -178,13 +183,15 @@ impl Ring {
             slot.arrived.store(now(), Ordering::Release);
             match board.mode() {
                 Mode::Run => board.work(me),
-                Mode::Alone if me == 1 => {
-                    board.work(me);
+                Mode::Twice if me == 1 => {
                     let begin = now();
                     board.work(me);
-                    slot.alone.store(now() - begin, Ordering::Release);
+                    let between = now();
+                    board.work(me);
+                    slot.alone.store(now() - between, Ordering::Relaxed);
+                    slot.after.store(between - begin, Ordering::Release);
                 }
-                Mode::Alone => {}
+                Mode::Twice => board.work(me),
                 Mode::Count => slot.count(),
                 Mode::End => return,
             }

@@ -1,0 +1,142 @@
+//! What keeps a spinning thread from its CPU: how long interrupts, softirqs and other tasks had it,
+//! kept by BPF programs in memory that the thread reads without a system call.
+//!
+//! The totals are of the kernel's own instants. A gap that is longer than they are was lost where
+//! nothing of the operating system ran: hardware, firmware or the hypervisor. It needs BPF with BTF.
+
+use crate::StartError;
+use crate::bpf::page::{Page, page};
+use crate::bpf::{Attach, LoadError, Object};
+use aya_obj::btf::Btf;
+use std::ops::Sub;
+use std::sync::atomic::Ordering;
+
+static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gaps.bpf.o.z"));
+const BACKEND: &str = "BPF (BTF tracepoints)";
+
+/// Tracepoints of handlers without `_entry` and `_exit`, with what stands at both. The vectors are
+/// x86's; `ipi` is everybody else's.
+const SERVED: [(&str, &str); 9] = [
+    ("softirq", "soft"),
+    ("irq_handler", "irq"),
+    ("local_timer", "irq"),
+    ("reschedule", "irq"),
+    ("call_function", "irq"),
+    ("call_function_single", "irq"),
+    ("irq_work", "irq"),
+    ("x86_platform_ipi", "irq"),
+    ("ipi", "irq"),
+];
+/// Those that every kernel has.
+const EVERYWHERE: [&str; 2] = ["softirq", "irq_handler"];
+
+/// Offsets in `struct wire_gaps`; a test compares.
+const HARD: usize = 0;
+const SOFT: usize = 8;
+const TASK: usize = 16;
+
+/// How long something else than the thread ran on its CPU, in ns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Served {
+    /// Interrupt handlers.
+    pub interrupt: i64,
+    /// Softirqs, without interrupts within them.
+    pub softirq: i64,
+    /// Other tasks, without either.
+    pub task: i64,
+}
+
+impl Sub for Served {
+    type Output = Served;
+    fn sub(self, earlier: Served) -> Served {
+        Served {
+            interrupt: self.interrupt - earlier.interrupt,
+            softirq: self.softirq - earlier.softirq,
+            task: self.task - earlier.task,
+        }
+    }
+}
+
+/// The totals of one thread on its one CPU, until it is dropped.
+pub struct Gaps {
+    board: Page,
+    _attached: Vec<Attach>,
+    _object: Object,
+}
+
+impl Gaps {
+    /// Starts to count for a thread, by the kernel's id. The error says what is missing.
+    pub fn start(cpu: u32, tid: u32) -> Result<Gaps, StartError> {
+        Gaps::load(cpu, tid).map_err(|why| StartError::of(BACKEND, &why))
+    }
+
+    fn load(cpu: u32, tid: u32) -> Result<Gaps, LoadError> {
+        let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
+        let (cpu, tid) = (cpu.to_ne_bytes(), tid.to_ne_bytes());
+        let mut object = Object::open(PROGRAMS, &[("want_cpu", &cpu), ("want_tid", &tid)])?;
+        object.prepare(Some(&kernel))?;
+        let board = Page::map(object.map("board")?, 0, libc::PROT_READ)
+            .map_err(|why| LoadError::Map { bytes: page() as u64, why })?;
+        let mut attached = Vec::new();
+        // Ends first: none is seen whose beginning was not.
+        for (name, kind) in SERVED {
+            let one = |end: &str| {
+                object.attach_btf_tracepoint(&kernel, &format!("gap_{kind}_{end}"), &format!("{name}_{end}"))
+            };
+            match one("exit").and_then(|exit| Ok([exit, one("entry")?])) {
+                Ok(both) => attached.extend(both),
+                Err(LoadError::NoTracepoint(_)) if !EVERYWHERE.contains(&name) => {}
+                Err(why) => return Err(why),
+            }
+        }
+        attached.push(object.attach_btf_tracepoint(&kernel, "gap_switched", "sched_switch")?);
+        Ok(Gaps { board, _attached: attached, _object: object })
+    }
+
+    /// So far. Called by the thread itself, on its CPU: nothing changes meanwhile but by an interrupt.
+    #[inline]
+    pub fn served(&self) -> Served {
+        let read = |at| self.board.word(at).load(Ordering::Acquire) as i64;
+        loop {
+            let first = Served { interrupt: read(HARD), softirq: read(SOFT), task: read(TASK) };
+            if read(HARD) == first.interrupt {
+                return first;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::layout;
+
+    #[test]
+    fn the_board_lies_as_the_header_says() {
+        let mut bytes = [0; layout::Gaps::SIZE];
+        let board = layout::Gaps { hard: 1, soft: 2, task: 3, ..layout::Gaps::read(&bytes) };
+        board.write(&mut bytes);
+        assert_eq!([HARD, SOFT, TASK].map(|at| bytes[at]), [1, 2, 3]);
+    }
+
+    #[test]
+    fn time_that_another_task_has_is_the_other_tasks() {
+        // SAFETY: these take nothing; the set is plain integers.
+        let (cpu, tid) = unsafe {
+            let cpu = libc::sched_getcpu();
+            let mut one: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(cpu as usize, &mut one);
+            libc::sched_setaffinity(0, size_of_val(&one), &one);
+            (cpu as u32, libc::gettid() as u32)
+        };
+        let gaps = match Gaps::start(cpu, tid) {
+            Ok(gaps) => gaps,
+            Err(why) => return println!("SKIPPED: gaps are not divided here: {why}"),
+        };
+        let (before, began) = (gaps.served(), std::time::Instant::now());
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        let (served, took) = (gaps.served() - before, began.elapsed().as_nanos() as i64);
+        let all = served.task + served.interrupt + served.softirq;
+        assert!(served.task > 20_000_000 && all <= took, "{served:?} of {took}");
+    }
+}
