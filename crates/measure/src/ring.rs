@@ -4,10 +4,14 @@
 //! ring is full the new sample is dropped and the sequence number goes on, so that the reader counts exactly what was lost.
 
 use punctual_core::{ClockNs, Sample};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const WORDS: usize = 3;
+/// Samples of one ring that wait outside of it for a reader that is away: 48 bytes each, 52 s of one every 100 µs.
+pub const BACKLOG: usize = 1 << 19;
+/// A ring that is full by so much (in hundredths) is relieved.
+const FULL_ENOUGH: u64 = 20;
 /// A missed count that did not fit its 16 bits: the reader recomputes it from latency and period.
 pub const MISSED_MANY: u64 = 0xffff;
 
@@ -43,14 +47,29 @@ pub struct Producer {
     seq: u32,
 }
 
-/// The conducting thread's end.
+/// The controller thread's end.
 pub struct Consumer {
     shared: Arc<Shared>,
-    tail: u64,
-    next_seq: u64,
+    reader: Arc<Mutex<Reader>>,
+    /// What was taken out and is being read; empty between two calls.
+    taken: Vec<Drained>,
 }
 
-/// Looks at samples beside the conducting thread, and takes none out.
+/// What was read so far, and what was taken out of the ring before it was asked for.
+#[derive(Default)]
+struct Reader {
+    tail: u64,
+    next_seq: u64,
+    backlog: Vec<Drained>,
+}
+
+/// Takes samples out of a ring that fills while the controller thread is away, and keeps them for it.
+pub struct Relief {
+    shared: Arc<Shared>,
+    reader: Arc<Mutex<Reader>>,
+}
+
+/// Looks at samples beside the controller thread, and takes none out.
 pub struct Peeker {
     shared: Arc<Shared>,
     at: u64,
@@ -80,7 +99,8 @@ pub fn ring(samples: usize) -> (Producer, Consumer) {
         offered: Padded(AtomicU64::new(0)),
     };
     let shared = Arc::new(shared);
-    (Producer { shared: Arc::clone(&shared), head: 0, tail_seen: 0, seq: 0 }, Consumer { shared, tail: 0, next_seq: 0 })
+    let producer = Producer { shared: Arc::clone(&shared), head: 0, tail_seen: 0, seq: 0 };
+    (producer, Consumer { shared, reader: Arc::default(), taken: Vec::new() })
 }
 
 impl Producer {
@@ -122,24 +142,23 @@ impl Drop for Producer {
     }
 }
 
-impl Consumer {
-    /// A second reader, from what was not read yet.
-    pub fn peeker(&self) -> Peeker {
-        Peeker { shared: Arc::clone(&self.shared), at: self.tail, next_seq: self.next_seq }
-    }
+/// A reader that panicked was between two samples: what it holds is whole.
+fn lock(reader: &Mutex<Reader>) -> MutexGuard<'_, Reader> {
+    reader.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
-    /// Samples dropped after the last one that was read; known when the producer is gone.
-    pub fn dropped_when_ended(&self) -> u64 {
-        self.dropped_at_end(self.shared.offered.0.load(Ordering::Acquire) as u32)
-    }
-
-    /// Hands every sample that is there to `take`; returns how many. Bounded by the capacity of the ring.
-    pub fn drain(&mut self, mut take: impl FnMut(Drained)) -> u64 {
-        let head = self.shared.head.0.load(Ordering::Acquire);
-        let before = self.tail;
-        while self.tail != head {
-            let place = self.shared.place(self.tail);
-            let word = |k: usize| self.shared.slots[place + k].load(Ordering::Relaxed);
+impl Reader {
+    /// Moves what is in the ring to the backlog, as far as there is room; what remains is dropped when the ring is full, and counted.
+    fn pull(&mut self, shared: &Shared) {
+        let head = shared.head.0.load(Ordering::Acquire);
+        let room = BACKLOG.saturating_sub(self.backlog.len());
+        let many = ((head - self.tail) as usize).min(room);
+        if self.backlog.try_reserve(many).is_err() {
+            return;
+        }
+        for _ in 0..many {
+            let place = shared.place(self.tail);
+            let word = |k: usize| shared.slots[place + k].load(Ordering::Relaxed);
             let (due, woke, packed) = (word(0), word(1), word(2));
             let dropped_before = u64::from(((packed >> 32) as u32).wrapping_sub(self.next_seq as u32));
             let seq = self.next_seq + dropped_before;
@@ -147,19 +166,70 @@ impl Consumer {
             self.tail += 1;
             let sample =
                 Sample { seq, due: ClockNs(due as i64), woke: ClockNs(woke as i64), cpu: (packed & 0xffff) as u32 };
-            take(Drained { sample, missed: packed >> 16 & MISSED_MANY, dropped_before });
+            self.backlog.push(Drained { sample, missed: packed >> 16 & MISSED_MANY, dropped_before });
             // Room is given back in steps, so that a writer that is ahead need not wait for a whole drain.
             if self.tail.is_multiple_of(256) {
-                self.shared.tail.0.store(self.tail, Ordering::Release);
+                shared.tail.0.store(self.tail, Ordering::Release);
             }
         }
-        self.shared.tail.0.store(self.tail, Ordering::Release);
-        self.tail - before
+        shared.tail.0.store(self.tail, Ordering::Release);
+    }
+}
+
+impl Consumer {
+    /// A second reader, from what was not read yet.
+    pub fn peeker(&self) -> Peeker {
+        let reader = lock(&self.reader);
+        Peeker { shared: Arc::clone(&self.shared), at: reader.tail, next_seq: reader.next_seq }
+    }
+
+    /// What takes samples out while nobody drains.
+    pub fn relief(&self) -> Relief {
+        Relief { shared: Arc::clone(&self.shared), reader: Arc::clone(&self.reader) }
+    }
+
+    /// Samples dropped after the last one that was read; known when the producer is gone.
+    pub fn dropped_when_ended(&self) -> u64 {
+        self.dropped_at_end(self.shared.offered.0.load(Ordering::Acquire) as u32)
+    }
+
+    /// Hands every sample that is there to `take`; returns how many. Bounded by the capacity of the ring and of the backlog.
+    pub fn drain(&mut self, mut take: impl FnMut(Drained)) -> u64 {
+        let mut count = 0;
+        loop {
+            // Nothing is done with samples while the ring is held: whoever relieves it would wait.
+            let mut reader = lock(&self.reader);
+            reader.pull(&self.shared);
+            std::mem::swap(&mut reader.backlog, &mut self.taken);
+            drop(reader);
+            let many = self.taken.len();
+            count += many as u64;
+            self.taken.drain(..).for_each(&mut take);
+            // What an absence needed is given back.
+            self.taken.shrink_to(self.shared.capacity() as usize);
+            if many < BACKLOG {
+                return count;
+            }
+        }
     }
 
     /// Samples dropped after the last one that was read, once the writer has ended having offered `offered`.
     pub fn dropped_at_end(&self, offered: u32) -> u64 {
-        u64::from(offered.wrapping_sub(self.next_seq as u32))
+        u64::from(offered.wrapping_sub(lock(&self.reader).next_seq as u32))
+    }
+}
+
+impl Relief {
+    /// Takes out what is there, if that is much; how many wait outside of the ring then. Never waits: where the controller thread is at
+    /// it, there is no need.
+    pub fn relieve(&self) -> usize {
+        let (head, tail) = (self.shared.head.0.load(Ordering::Relaxed), self.shared.tail.0.load(Ordering::Relaxed));
+        if head.saturating_sub(tail) * 100 < self.shared.capacity() * FULL_ENOUGH {
+            return 0;
+        }
+        let Ok(mut reader) = self.reader.try_lock() else { return 0 };
+        reader.pull(&self.shared);
+        reader.backlog.len()
     }
 }
 
@@ -225,11 +295,54 @@ mod tests {
     }
 
     #[test]
+    fn a_reader_that_is_away_for_long_loses_nothing_while_the_ring_is_relieved() {
+        let (mut producer, mut consumer) = ring(64);
+        let (relief, mut dropped, mut read) = (consumer.relief(), 0, 0);
+        for k in 0..10_000i64 {
+            producer.push(k, k * 2, 0, 1);
+            if k % 20 == 0 {
+                relief.relieve();
+            }
+        }
+        consumer.drain(|d| {
+            assert_eq!((d.sample.due.ns(), d.sample.seq), (read, read as u64));
+            read += 1;
+            dropped += d.dropped_before;
+        });
+        assert_eq!((read, dropped, consumer.dropped_at_end(producer.offered())), (10_000, 0, 0));
+        assert!(consumer.taken.capacity() <= 64, "the memory of the absence is given back");
+    }
+
+    #[test]
+    fn a_backlog_has_a_bound_and_what_is_beyond_is_counted() {
+        let (mut producer, mut consumer) = ring(1 << 10);
+        let relief = consumer.relief();
+        let all = BACKLOG as i64 + 5_000;
+        for k in 0..all {
+            producer.push(k, k, 0, 1);
+            if k % 200 == 0 {
+                relief.relieve();
+            }
+        }
+        let mut dropped = 0;
+        let read = consumer.drain(|d| dropped += d.dropped_before) as i64;
+        dropped += consumer.dropped_at_end(producer.offered());
+        assert_eq!((read, read + dropped as i64), (BACKLOG as i64 + (1 << 10), all));
+    }
+
+    #[test]
     fn two_threads_agree_on_every_sample() {
         let (mut producer, mut consumer) = ring(64);
         let writer = std::thread::spawn(move || {
             (0..200_000i64).for_each(|k| producer.push(k, k * 2, 0, 1));
             producer.offered()
+        });
+        let relief = consumer.relief();
+        let (ended, is_ended) = std::sync::mpsc::channel::<()>();
+        let relieving = std::thread::spawn(move || {
+            while is_ended.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+                relief.relieve();
+            }
         });
         let (mut read, mut dropped) = (0u64, 0u64);
         let mut check = |d: Drained| {
@@ -241,6 +354,8 @@ mod tests {
         while !writer.is_finished() {
             consumer.drain(&mut check);
         }
+        drop(ended);
+        relieving.join().unwrap();
         consumer.drain(&mut check);
         dropped += consumer.dropped_at_end(writer.join().unwrap());
         assert_eq!(read + dropped, 200_000);

@@ -1,10 +1,10 @@
 //! Where the samples of a series go: a ring that keeps each, or a tally for loops too fast for that.
 
-use crate::ring::{self, Consumer, Peeker, Producer};
+use crate::ring::{self, Consumer, Peeker, Producer, Relief};
 use crate::tally::{self, TallyReader, TallyWriter};
 use punctual_core::{Nanos, SeriesShape};
 
-/// The ring holds what comes in this time, so that a conductor that is kept off the CPU for so long loses nothing.
+/// The ring holds what comes in this time: as long as whoever empties or relieves it may be kept off the CPUs.
 const RING_SPAN: Nanos = Nanos::from_secs(2);
 /// Bounds of the ring in samples (24 bytes each).
 const RING_SAMPLES: std::ops::RangeInclusive<i64> = 1_024..=262_144;
@@ -29,7 +29,7 @@ impl Sink for TallyWriter {
     }
 }
 
-/// The conducting thread's end.
+/// The controller thread's end.
 pub enum Feed {
     /// Samples one by one.
     Ring(Consumer),
@@ -38,10 +38,18 @@ pub enum Feed {
 }
 
 impl Feed {
-    /// A second reader of samples one by one, beside the conducting thread.
+    /// A second reader of samples one by one, beside the controller thread.
     pub fn peeker(&self) -> Option<Peeker> {
         match self {
             Feed::Ring(consumer) => Some(consumer.peeker()),
+            Feed::Tally(_) => None,
+        }
+    }
+
+    /// What takes samples out of a ring while the controller thread is away.
+    pub fn relief(&self) -> Option<Relief> {
+        match self {
+            Feed::Ring(consumer) => Some(consumer.relief()),
             Feed::Tally(_) => None,
         }
     }

@@ -9,6 +9,7 @@ mod measure;
 mod partition;
 mod phase;
 pub mod recording;
+mod relief;
 pub mod request;
 mod series;
 mod wall_clock;

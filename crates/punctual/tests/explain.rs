@@ -17,6 +17,8 @@ mod inversion;
 mod kept;
 #[path = "explain/section.rs"]
 mod section;
+#[path = "explain/slow_disk.rs"]
+mod slow_disk;
 #[path = "explain/storage.rs"]
 mod storage;
 #[path = "explain/throttled.rs"]

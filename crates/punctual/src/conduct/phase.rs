@@ -2,6 +2,7 @@
 
 use super::flight::{Flight, Watched};
 use super::measure::{MeasureRun, PartitionRooms};
+use super::relief::Reliever;
 use super::series::{self, SeriesRun};
 use super::wall_clock::{self, WallClock};
 use super::{Run, mapping};
@@ -16,6 +17,7 @@ use punctual_host::files::Root;
 use punctual_host::task::clock;
 use punctual_measure::load::{Event, OnExit};
 use punctual_measure::preparation;
+use punctual_measure::sink::Feed;
 use punctual_measure::stop::Stop;
 use punctual_plan::PhasePlan;
 use punctual_plan::limits::MAX_SEED_DELAY;
@@ -127,6 +129,8 @@ struct Conductor<'r, 'p, 'w> {
     cpu_load: Option<CpuLoad>,
     /// Of the series that the flight recorder watches, in its order, the places of those whose samples are only counted.
     counted: Vec<Option<usize>>,
+    /// Empties rings while this thread cannot.
+    reliever: Option<Reliever>,
 }
 
 /// An end of the run, or `None` while it goes on; an error fails it.
@@ -148,6 +152,7 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
             times: None,
             cpu_load: None,
             counted: Vec::new(),
+            reliever: None,
         }
     }
 
@@ -176,9 +181,10 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
         self.times = CpuTimes::read(&self.files).ok().map(|times| (times.clone(), times));
         // Last of all: what runs from here on is what stays resident.
         self.hold_resources();
-        let mut watched = Vec::new();
+        let (mut watched, mut rings) = (Vec::new(), Vec::new());
         for measure in &mut current.measures {
             let feeds = measure.start(LEAD);
+            rings.extend(feeds.iter().filter_map(Feed::relief));
             let series = &mut current.series[measure.series.clone()];
             for (place, (series, feed)) in measure.series.clone().zip(series.iter_mut().zip(feeds)) {
                 watched.extend(
@@ -191,6 +197,7 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
                 series.begin(feed, keep);
             }
         }
+        self.reliever = (!rings.is_empty()).then(|| Reliever::start(rings, &self.run.plan.conductor_cpus));
         self.begin_flight(current, watched);
         self.watch(current)
     }
@@ -422,6 +429,7 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
             std::thread::sleep(Duration::from_millis(5));
             current.series.iter_mut().for_each(SeriesRun::drain);
         }
+        self.reliever = None;
         let mut errors = Vec::new();
         for (measure, meta) in current.measures.iter_mut().zip(&mut current.meta.measures) {
             let ended = measure.finish(&self.phase.name, meta);
