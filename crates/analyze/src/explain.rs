@@ -12,6 +12,7 @@ mod parts;
 #[cfg(test)]
 mod properties;
 mod scene;
+mod steal;
 mod subject;
 #[cfg(test)]
 mod tests;
@@ -22,7 +23,7 @@ pub use culprits::{Culprit, Ranking, rank};
 
 use crate::gaps::Gaps;
 use crate::threads::Coverage;
-use punctual_core::event::StackId;
+use punctual_core::event::{Group, StackId};
 use punctual_core::{Event, MonotonicNs, Nanos, Tid};
 use scene::Scene;
 
@@ -91,6 +92,8 @@ pub struct Explanation {
     pub lost: u64,
     /// What of this rests on an incomplete record; empty where nothing does.
     pub doubts: Vec<Doubt>,
+    /// Groups of kernel events that were not recorded and may show what is not explained here.
+    pub not_recorded: Vec<Group>,
 }
 
 /// Why an explanation may be wrong.
@@ -106,6 +109,12 @@ pub enum Doubt {
     MuchUnknown,
     /// The end of page faults, which no kernel records, was taken from what the thread did next, or from how long such a fault takes at most.
     FaultEnds,
+    /// The steal clock, which counts in ticks, names what no event tells: how much, and not when.
+    StealClock,
+    /// An exit from idle took far longer than the idle state declares.
+    LongIdleExit,
+    /// The thread's CPU did nothing for long although an interrupt was due.
+    Silent,
 }
 
 impl Doubt {
@@ -117,6 +126,9 @@ impl Doubt {
             Doubt::BeginsLate => "begins-late",
             Doubt::MuchUnknown => "much-unknown",
             Doubt::FaultEnds => "fault-ends",
+            Doubt::StealClock => "steal-clock",
+            Doubt::LongIdleExit => "long-idle-exit",
+            Doubt::Silent => "silent-cpu",
         }
     }
 
@@ -128,6 +140,13 @@ impl Doubt {
             Doubt::BeginsLate => "The record begins after the sample was due.",
             Doubt::MuchUnknown => "More than a twentieth of it is unknown.",
             Doubt::FaultEnds => "No kernel records the end of a page fault: it is taken from what the thread did next.",
+            Doubt::StealClock => "Steal is taken from the steal clock, which tells how much was taken and not when.",
+            Doubt::LongIdleExit => {
+                "An exit from idle took far longer than the idle state declares: steal is likely, and nothing proves it."
+            }
+            Doubt::Silent => {
+                "The CPU recorded nothing for long while a timer of its own was due: steal is likely, and nothing proves it."
+            }
         }
     }
 }
@@ -183,8 +202,8 @@ impl Explanation {
     /// How far it can be trusted.
     pub fn confidence(&self) -> Confidence {
         let weight = |doubt: &Doubt| match doubt {
-            Doubt::Lost | Doubt::MuchUnknown => Confidence::Low,
-            Doubt::Contradiction | Doubt::BeginsLate | Doubt::FaultEnds => Confidence::Fair,
+            Doubt::Lost | Doubt::MuchUnknown | Doubt::LongIdleExit | Doubt::Silent => Confidence::Low,
+            Doubt::Contradiction | Doubt::BeginsLate | Doubt::FaultEnds | Doubt::StealClock => Confidence::Fair,
         };
         self.doubts.iter().map(weight).min().unwrap_or(Confidence::High)
     }
@@ -194,11 +213,34 @@ impl Explanation {
 /// to `woke`. `coverage` says what was recorded; its instants are not looked at. Events after `woke` are evidence of what ended then, no more.
 pub fn explain(late: Late, events: &[Event], coverage: &Coverage, gaps: &Gaps) -> Explanation {
     let scene = Scene::of(late, events, coverage, gaps);
-    let parts = parts::of(&scene);
-    let mut explanation =
-        Explanation { late, chain: waits::chain(&parts), parts, lost: scene.lost(), doubts: Vec::new() };
+    let (parts, of_steal) = steal::judge(&scene, parts::of(&scene));
+    let (chain, lost) = (waits::chain(&parts), scene.lost());
+    let mut explanation = Explanation { late, chain, parts, lost, doubts: Vec::new(), not_recorded: Vec::new() };
     explanation.doubts = doubts(&scene, &explanation);
+    explanation.doubts.extend(of_steal);
+    explanation.not_recorded = not_recorded(&scene, &explanation);
     explanation
+}
+
+/// What is not explained is worth a word from this share of the latency on, as its inverse.
+const WORTH: i64 = 20;
+
+/// The groups that show such waits, as far as they were not recorded: of what takes a twentieth at least.
+fn not_recorded(scene: &Scene, explanation: &Explanation) -> Vec<Group> {
+    let Some(recorded) = &scene.coverage.groups else { return Vec::new() };
+    let takes = |is: fn(Cause) -> bool| {
+        let parts = explanation.parts.iter().filter(|part| is(part.cause));
+        parts.fold(0, |sum, part| sum + part.span().ns()) * WORTH > explanation.latency().ns()
+    };
+    let mut groups: Vec<Group> = Vec::new();
+    if takes(|cause| matches!(cause, Cause::Sleeping { .. })) {
+        groups.extend([Group::Futex, Group::Lock, Group::Block, Group::Syscall]);
+    }
+    if takes(|cause| matches!(cause, Cause::IdleExit { state: None })) {
+        groups.push(Group::Idle);
+    }
+    groups.retain(|group| !recorded.contains(group));
+    groups
 }
 
 fn doubts(scene: &Scene, explanation: &Explanation) -> Vec<Doubt> {

@@ -99,6 +99,7 @@ impl Explanations {
             lost: explanation.lost,
             confidence: explanation.confidence().word().to_owned(),
             doubts: explanation.doubts.iter().map(|doubt| doubt.word().to_owned()).collect(),
+            not_recorded: explanation.not_recorded.iter().map(|group| group.word().to_owned()).collect(),
             left_out: left_out.iter().map(|cpu| cpu as u16).collect(),
         }
     }

@@ -17,9 +17,11 @@ const LOOKED: usize = 8_192;
 /// A CPU that takes longer to come back has reasons of its own.
 const RETURN: Nanos = Nanos::from_millis(50);
 
-/// A stretch in which nothing ran on any of the recorded CPUs.
+/// A segment in which nothing ran: on any of the recorded CPUs, or on one of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hole {
+    /// The CPU that stood still; `None`: all of them.
+    pub cpu: Option<u16>,
     /// When the first of the timers was due that nobody served, or the last event before, if one came between; the machine may have stood still from a
     /// little before on.
     pub from: MonotonicNs,
@@ -59,7 +61,74 @@ fn hole(events: &[Event], silent_from: MonotonicNs, place: usize) -> Option<Hole
             from = from.min(expires.max(silent_from));
         }
     }
-    (cpus.len() >= 2).then_some(Hole { from, to, evidence })
+    (cpus.len() >= 2).then_some(Hole { cpu: None, from, to, evidence })
+}
+
+/// A timer of a CPU that waited through a silence of that CPU: 1 ms at least.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wait {
+    /// The CPU.
+    pub cpu: u16,
+    /// When the timer was due, or the last event before, if one came between.
+    pub from: MonotonicNs,
+    /// The first event afterwards.
+    pub to: MonotonicNs,
+    /// The timer's expiry, as a place in the events given.
+    pub place: usize,
+}
+
+impl Wait {
+    /// Whether both CPUs stood still for the same reason: their timers waited at one time and were served together, within half of the time that
+    /// they waited, because a hypervisor gives CPUs back one by one. One CPU may have its interrupts off; two that come back together were not
+    /// running. The accounting has the same rule (docs/account.md).
+    pub fn proves(&self, other: &Wait) -> bool {
+        let apart = Nanos((self.to - other.to).ns().abs());
+        self.cpu != other.cpu && apart.ns() * 2 <= (self.to - self.from).min(other.to - other.from).ns()
+    }
+}
+
+/// What is known of a CPU while its events are read.
+#[derive(Clone, Copy)]
+struct Silence {
+    last: MonotonicNs,
+    /// The last silence that no timer was found to have waited through, and how many events came since.
+    silence: Option<(MonotonicNs, MonotonicNs, usize)>,
+}
+
+/// The timers that waited through a silence of their CPU; `events` in the order of time.
+pub fn waits(events: &[Event]) -> Vec<Wait> {
+    let mut cpus = std::collections::HashMap::<u16, Silence>::new();
+    let mut waits = Vec::new();
+    for (place, event) in events.iter().enumerate().filter(|(_, event)| event.cpu != Event::NO_CPU) {
+        let known = cpus.entry(event.cpu).or_insert(Silence { last: event.at, silence: None });
+        known.silence = match known.silence {
+            // A CPU whose events are missing was not silent.
+            _ if matches!(event.what, What::Lost { .. }) => None,
+            _ if event.at - known.last >= LATE => Some((known.last, event.at, 0)),
+            Some((from, to, since)) if since < NEARBY && event.at - to <= RETURN => Some((from, to, since + 1)),
+            _ => None,
+        };
+        known.last = event.at;
+        let What::HrtimerExpireEntry { expires: Some(expires), .. } = event.what else { continue };
+        if let Some((from, to, _)) = known.silence
+            && to - expires.max(from) >= LATE
+        {
+            waits.push(Wait { cpu: event.cpu, from: expires.max(from), to, place });
+            known.silence = None;
+        }
+    }
+    waits
+}
+
+/// When one CPU stood still although others did not: a timer of another CPU waited as well, and was served together with its own.
+pub fn holes_of(cpu: u16, waits: &[Wait]) -> Vec<Hole> {
+    let own = waits.iter().filter(|wait| wait.cpu == cpu);
+    let hole = |own: &Wait| {
+        let other = waits.iter().find(|other| own.proves(other))?;
+        let evidence = vec![own.place.min(other.place), own.place.max(other.place)];
+        Some(Hole { cpu: Some(cpu), from: own.from, to: own.to, evidence })
+    };
+    own.filter_map(hole).collect()
 }
 
 #[cfg(test)]
@@ -86,7 +155,7 @@ mod tests {
             expiry(20_100_000, 1, 3_000_000),
             idle(21_000_000, 0),
         ];
-        let hole = Hole { from: MonotonicNs(1_000_000), to: MonotonicNs(20_000_000), evidence: vec![2, 3] };
+        let hole = Hole { cpu: None, from: MonotonicNs(1_000_000), to: MonotonicNs(20_000_000), evidence: vec![2, 3] };
         assert_eq!(holes(&events), [hole]);
     }
 
@@ -105,6 +174,26 @@ mod tests {
             [idle(0, 0), idle(1_300_000, 1), expiry(20_000_000, 0, 1_000_000), expiry(20_100_000, 1, 3_000_000)];
         let found = holes(&events);
         assert_eq!((found.len(), found[0].from), (1, MonotonicNs(1_300_000)));
+    }
+
+    #[test]
+    fn two_cpus_of_several_that_come_back_together_were_taken_and_one_alone_proves_nothing() {
+        // CPU 2 goes on all the while, so that the machine as a whole is never silent.
+        let mut events: Vec<Event> = (0..50).map(|k| idle(k * 400_000, 2)).collect();
+        events.extend([idle(0, 0), idle(10, 1), expiry(10_000_000, 0, 1_000_000)]);
+        events.sort_by_key(|event| event.at);
+        assert_eq!((holes(&events), waits(&events).len()), (vec![], 1));
+        assert_eq!(holes_of(0, &waits(&events)), []);
+        events.push(expiry(11_000_000, 1, 2_000_000));
+        events.sort_by_key(|event| event.at);
+        let found = holes_of(0, &waits(&events));
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            (found[0].cpu, found[0].from, found[0].to),
+            (Some(0), MonotonicNs(1_000_000), MonotonicNs(10_000_000))
+        );
+        events.push(expiry(19_900_000, 1, 12_000_000));
+        assert_eq!(holes_of(0, &waits(&events)).len(), 1, "who comes back at another time says nothing of this one");
     }
 
     #[test]

@@ -61,6 +61,9 @@ pub struct ExplainedSample {
     pub confidence: String,
     /// Why it may be wrong, a word each; empty where nothing casts doubt on it.
     pub doubts: Vec<String>,
+    /// Groups of kernel events that were not recorded and may show what is not explained.
+    #[serde(default)]
+    pub not_recorded: Vec<String>,
     /// CPUs whose events were recorded and found no room in the window.
     pub left_out: Vec<u16>,
 }

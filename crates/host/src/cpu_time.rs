@@ -1,6 +1,7 @@
 //! How the CPUs spend their time, from /proc/stat (proc(5), in USER_HZ ticks).
 
 use crate::files::{FileError, Files};
+use punctual_core::Nanos;
 use std::collections::BTreeMap;
 
 /// Ticks of one CPU, or of all together, since boot.
@@ -50,6 +51,9 @@ fn parse_line(line: &str) -> Option<(&str, Ticks)> {
 }
 
 impl CpuTimes {
+    /// A tick of USER_HZ, which is 100 on every architecture that Linux still has but Alpha (include/asm-generic/param.h).
+    pub const TICK: Nanos = Nanos::from_millis(10);
+
     /// Reads /proc/stat now.
     pub fn read(files: &dyn Files) -> Result<CpuTimes, FileError> {
         let text = files.read("/proc/stat")?;

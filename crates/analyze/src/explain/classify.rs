@@ -32,13 +32,13 @@ impl Judged {
 
 /// The cause at an instant.
 pub fn cause(scene: &Scene, stretch: &Stretch, at: MonotonicNs) -> Judged {
-    if scene.hole(at).is_some() {
-        return Judged::anywhere(Cause::Stolen);
-    }
     let (doing, cpu) = match doing(scene, stretch, at) {
         doing @ (Doing::Running { cpu } | Doing::Ready { cpu: Some(cpu), .. }) => (doing, cpu),
         doing => (doing, waking_cpu(stretch, at)),
     };
+    if let Some(hole) = scene.hole(Some(cpu), at) {
+        return Judged { cause: Cause::Stolen, cpu: hole.cpu, prio: None };
+    }
     if cpu == Event::NO_CPU && !is_waiting(doing) || scene.is_lost(cpu, at) {
         return Judged::anywhere(Cause::Unknown);
     }

@@ -23,7 +23,7 @@ pub fn of(
     let own = |places: &[u32]| look.around(places, |_| true);
     let here = cpu.map_or(&[][..], |cpu| scene.on(cpu));
     match cause {
-        Cause::Stolen => scene.hole(from).map(|hole| hole.evidence.clone()).unwrap_or_default(),
+        Cause::Stolen => scene.hole(cpu, from).map(|hole| hole.evidence.clone()).unwrap_or_default(),
         Cause::Interrupt(what) => look.around(here, |event| is_about(event, what)),
         Cause::IdleExit { .. } => {
             look.around(here, |event| is_idle(event) || event.tid == Tid::IDLE || switched_to(event) == Some(Tid::IDLE))

@@ -70,7 +70,8 @@ pub fn join(parts: &mut Vec<Part>, part: Part) {
     }
 }
 
-fn tidy(mut part: Part) -> Part {
+/// With its evidence in order, each piece once.
+pub fn tidy(mut part: Part) -> Part {
     part.evidence.sort_unstable();
     part.evidence.dedup();
     part

@@ -3,7 +3,7 @@
 use super::subject::{FAULT, NEXT, Subject};
 use super::{Late, Mode};
 use crate::gaps::Gaps;
-use crate::stolen::{self, Hole};
+use crate::stolen::{self, Hole, Wait};
 use crate::threads::{Coverage, CpuLane, CpuSpan, Interrupt, Lanes, Tracker, Windows};
 use punctual_core::event::{StackId, Tid};
 use punctual_core::{Event, MonotonicNs, What};
@@ -30,8 +30,12 @@ pub struct Scene<'e> {
     pub lanes: Lanes,
     /// The end of what is explained.
     pub until: MonotonicNs,
-    /// When the whole machine stood still.
+    /// When the whole machine stood still, or the sample's CPU.
     pub holes: Vec<Hole>,
+    /// Timers that waited through silences of their CPUs.
+    pub waits: Vec<Wait>,
+    /// What was recorded.
+    pub coverage: Coverage,
     /// By CPU: what was served at each instant, without overlaps.
     interrupts: BTreeMap<u16, Vec<(MonotonicNs, MonotonicNs, Interrupt)>>,
     /// The places of each CPU's events.
@@ -49,10 +53,11 @@ impl<'e> Scene<'e> {
         let until = late.woke.max(late.due);
         let from = began.min(late.due);
         let coverage = Coverage { began: from, ended: until, ..coverage.clone() };
-        let mut tracker = Tracker::new(coverage, gaps.clone(), Windows::new([(from, until)]));
+        let mut tracker = Tracker::new(coverage.clone(), gaps.clone(), Windows::new([(from, until)]));
         events.iter().filter(|event| event.at <= until).for_each(|event| tracker.push(event));
         let (windows, doubts) = tracker.finish();
         let lanes = windows.finish().into_iter().next().unwrap_or_default();
+        let waits = if late.woke - late.due < stolen::SHORTEST { Vec::new() } else { stolen::waits(events) };
         let interrupts = lanes.cpus.iter().map(|(cpu, lane)| (*cpu, flattened(lane))).collect();
         Scene {
             late,
@@ -60,7 +65,9 @@ impl<'e> Scene<'e> {
             contradictions: doubts.contradictions,
             lanes,
             until,
-            holes: holes(late, events),
+            holes: holes(late, events, &waits),
+            waits,
+            coverage,
             interrupts,
             places: places(events),
             began,
@@ -194,9 +201,9 @@ impl<'e> Scene<'e> {
         self.lanes.gaps.iter().any(|gap| gap.cpu == Some(cpu) && gap.from <= at && at < gap.to)
     }
 
-    /// Whether the machine stood still.
-    pub fn hole(&self, at: MonotonicNs) -> Option<&Hole> {
-        covering(&self.holes, at, |hole| (hole.from, hole.to))
+    /// Whether the machine stood still, or this CPU.
+    pub fn hole(&self, cpu: Option<u16>, at: MonotonicNs) -> Option<&Hole> {
+        covering(&self.holes, at, |hole| (hole.from, hole.to)).filter(|hole| hole.cpu.is_none() || hole.cpu == cpu)
     }
 
     /// Whether the thread was taken to another CPU by this task while that ran as it does at this instant.
@@ -232,13 +239,17 @@ impl<'e> Scene<'e> {
     }
 }
 
-/// When the machine stood still within the sample; ends of neighbours do not overlap.
-fn holes(late: Late, events: &[Event]) -> Vec<Hole> {
+/// When the machine or the sample's CPU stood still within the sample; ends of neighbours do not overlap.
+fn holes(late: Late, events: &[Event], waits: &[Wait]) -> Vec<Hole> {
     // Shorter ones are none.
     if late.woke - late.due < stolen::SHORTEST {
         return Vec::new();
     }
     let mut holes: Vec<Hole> = stolen::holes(events);
+    let apart = |hole: &Hole, holes: &[Hole]| holes.iter().all(|other| hole.to <= other.from || other.to <= hole.from);
+    let alone: Vec<Hole> = stolen::holes_of(late.cpu, waits).into_iter().filter(|hole| apart(hole, &holes)).collect();
+    holes.extend(alone);
+    holes.sort_by_key(|hole| hole.from);
     holes.retain(|hole| hole.to > late.due && hole.from < late.woke && hole.from < hole.to);
     holes.dedup_by(|next, last| next.from < last.to);
     holes

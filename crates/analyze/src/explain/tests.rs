@@ -282,3 +282,74 @@ fn a_quota_holds_back_until_it_is_seen_to_hold_no_longer() {
         [(itself, 10), (throttled(5), 30), (throttled(6), 30), (Cause::Runqueue { behind: Tid(5) }, 20), (itself, 5)]
     );
 }
+
+/// An idle CPU whose timer is due at 1 ms and served 9.55 ms later; the thread's sample ends 5 µs after that.
+fn long_exit(steal: Option<Nanos>, more: &[Event]) -> Explanation {
+    let (due, served) = (1_000_000, 10_550_000);
+    let expiry = What::HrtimerExpireEntry { timer: 1, now: None, expires: Some(MonotonicNs(due)) };
+    let mut events = vec![
+        switch(50, 0, (5, LOWER), TaskState::Sleeping, (0, LOWER)),
+        event(60, 0, 0, What::IdleEnter { state: 0 }),
+        event(served, 0, 0, expiry),
+    ];
+    events.extend(timer(served, 0, 0));
+    events.push(switch(served + 20, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN)));
+    events.extend(more.iter().copied());
+    events.sort_by_key(|event| event.at);
+    let gaps = Gaps::of(events.iter().copied());
+    let idle_latencies = [(0, Nanos::ZERO)].into();
+    let coverage = Coverage { steal, idle_latencies, ..Coverage::between(MonotonicNs(0), MonotonicNs(1)) };
+    let explanation = explain(late(due, served + 5_000, Kind::Timer), &events, &coverage, &gaps);
+    assert!(explanation.adds_up());
+    explanation
+}
+
+#[test]
+fn an_exit_from_idle_far_beyond_what_the_state_declares_is_doubted_or_steal() {
+    let (exit, span) = (Cause::IdleExit { state: Some(0) }, 9_550_000);
+    for steal in [None, Some(Nanos::ZERO), Some(Nanos::from_millis(5))] {
+        let unproven = long_exit(steal, &[]);
+        assert_eq!((told(&unproven)[0], unproven.confidence()), ((exit, span), Confidence::Low), "it keeps its name");
+        assert_eq!(unproven.doubts, [Doubt::LongIdleExit]);
+    }
+    let stolen = long_exit(Some(Nanos::from_millis(10)), &[]);
+    assert_eq!((told(&stolen)[0], stolen.confidence()), ((Cause::Stolen, span), Confidence::Fair));
+    assert_eq!((stolen.doubts, stolen.parts[0].cpu), (vec![Doubt::StealClock], Some(0)));
+    // CPU 1 is taken and comes back with it, while CPU 2 goes on: no silence of the whole machine.
+    let expires = Some(MonotonicNs(2_000_000));
+    let mut others: Vec<Event> = (0..30).map(|k| event(k * 400_000, 2, 0, What::IdleEnter { state: 0 })).collect();
+    others.extend([
+        event(70, 1, 0, What::IdleEnter { state: 0 }),
+        event(10_600_000, 1, 0, What::HrtimerExpireEntry { timer: 2, now: None, expires }),
+    ]);
+    let proven = long_exit(None, &others);
+    assert_eq!((told(&proven)[0], proven.doubts.clone()), ((Cause::Stolen, span), vec![]));
+}
+
+#[test]
+fn a_cpu_that_records_nothing_while_its_timer_is_due_did_not_run_the_thread() {
+    let expiry = What::HrtimerExpireEntry { timer: 1, now: None, expires: Some(MonotonicNs(1_000_000)) };
+    let events = [
+        switch(100, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN)),
+        event(9_000_000, 0, THREAD, expiry),
+        event(9_000_100, 0, THREAD, What::VectorEntry { vector: 0xec }),
+    ];
+    let explanation = explained(late(200, 9_000_050, Kind::Interval), &events);
+    assert_eq!(explanation.doubts, [Doubt::Silent]);
+    assert_eq!(explanation.confidence(), Confidence::Low);
+}
+
+#[test]
+fn what_was_not_recorded_and_would_tell_is_named() {
+    let events = [
+        switch(110, 0, (THREAD, LOWER), TaskState::Sleeping, (0, LOWER)),
+        event(190, 1, 5, What::Waking { task: Tid(THREAD), prio: LOWER, target: 0 }),
+        switch(195, 0, (0, LOWER), TaskState::Preempted, (THREAD, LOWER)),
+    ];
+    let not_recorded = |groups: &[Group]| {
+        let coverage = Coverage { groups: Some(groups.to_vec()), ..Coverage::between(MonotonicNs(0), MonotonicNs(1)) };
+        explain(late(100, 200, Kind::Interval), &events, &coverage, &Gaps::default()).not_recorded
+    };
+    assert_eq!(not_recorded(&[Group::Sched]), [Group::Futex, Group::Lock, Group::Block, Group::Syscall]);
+    assert_eq!(not_recorded(&[Group::Sched, Group::Futex, Group::Block]), [Group::Lock, Group::Syscall]);
+}

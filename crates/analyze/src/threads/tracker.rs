@@ -6,7 +6,7 @@ use super::*;
 use crate::gaps::{Gaps, Scope};
 use punctual_core::event::{Group, Recorded, TaskName};
 use punctual_core::{Event, Names, What};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 /// What of time and threads a recording covers.
 #[derive(Clone, Debug)]
@@ -19,12 +19,26 @@ pub struct Coverage {
     pub states: bool,
     /// The threads that switches were limited to; `None`: all.
     pub threads: Option<HashSet<Tid>>,
+    /// The groups of kernel events that were recorded; `None` where nobody says.
+    pub groups: Option<Vec<Group>>,
+    /// The exit latency that each idle state declares.
+    pub idle_latencies: BTreeMap<u32, Nanos>,
+    /// By how much the steal clock of the CPU of interest grew, where it was read.
+    pub steal: Option<Nanos>,
 }
 
 impl Coverage {
     /// Of all threads from one instant to another.
     pub fn between(began: MonotonicNs, ended: MonotonicNs) -> Coverage {
-        Coverage { began, ended: ended.max(began), states: true, threads: None }
+        Coverage {
+            began,
+            ended: ended.max(began),
+            states: true,
+            threads: None,
+            groups: None,
+            idle_latencies: BTreeMap::new(),
+            steal: None,
+        }
     }
 
     /// Of a recording. Where it was limited to processes or to names of tasks, the names of the recording tell their threads.
@@ -39,6 +53,8 @@ impl Coverage {
         Coverage {
             states: recorded.covers(Group::Sched),
             threads: limited.then(|| tids.collect()),
+            groups: Some(recorded.groups.clone()),
+            idle_latencies: names.idle_latencies.clone(),
             ..Coverage::between(recorded.began, recorded.ended)
         }
     }

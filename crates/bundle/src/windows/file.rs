@@ -41,6 +41,10 @@ pub struct WindowHead {
     pub lanes: Vec<Lane>,
     /// CPUs that were recorded and found no room in this window.
     pub left_out: CpuSet,
+    /// By how much the steal clock of the sample's CPU grew (/proc/stat, in ticks) from the look before the sample until its window was
+    /// copied; `None` where that was not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steal: Option<Nanos>,
 }
 
 /// What the begin of a sample is.

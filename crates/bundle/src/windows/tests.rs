@@ -16,6 +16,7 @@ fn head(seq: u64, latency: i64, lanes: &[(u16, u32)]) -> WindowHead {
     let due = seq as i64 * 1_000_000;
     let lane = |(cpu, bytes): &(u16, u32)| Lane { cpu: *cpu, whole_from: MonotonicNs(due), bytes: *bytes };
     WindowHead {
+        steal: None,
         phase: "main".to_owned(),
         series: "timer/cpu1".to_owned(),
         sample: Sample { seq, due: ClockNs(due), woke: ClockNs(due + latency), cpu: 1 },

@@ -91,6 +91,9 @@ pub struct Names {
     pub devices: BTreeMap<u32, String>,
     /// Idle states by number: `C1`.
     pub idle_states: BTreeMap<u32, String>,
+    /// The exit latency that each of them declares (cpuidle/stateN/latency).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub idle_latencies: BTreeMap<u32, Nanos>,
     /// Kernel functions by address, for those addresses that occur.
     pub symbols: BTreeMap<u64, String>,
     /// Kernel stacks, innermost first, as addresses; their place is a [`StackId`].

@@ -8,6 +8,7 @@ mod capture;
 mod keeper;
 mod pacer;
 mod shelf;
+mod steal;
 mod watch;
 
 use crate::exit::Failure;

@@ -38,6 +38,7 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
         match read(window, place(window), &mut trouble) {
             Ok(events) => {
                 let WindowHead { phase, series, left_out, .. } = &window.head;
+                let coverage = Coverage { steal: window.head.steal, ..coverage.clone() };
                 samples.push(explained(phase, series, late(&window.head), events, left_out.clone(), &coverage));
             }
             Err(error) => trouble.unreadable.push(error.to_string()),

@@ -1,5 +1,6 @@
 //! Names of interrupts, system calls, devices and idle states on this machine.
 
+use punctual_core::Nanos;
 use punctual_core::event::Names;
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +14,9 @@ pub(crate) fn name_machine(names: &mut Names) {
     names.vectors = VECTORS.iter().map(|(vector, name)| (*vector, (*name).to_owned())).collect();
     names.irqs = interrupts(&fs::read_to_string("/proc/interrupts").unwrap_or_default());
     names.devices = devices(&fs::read_to_string("/proc/partitions").unwrap_or_default());
-    names.idle_states = idle_states();
+    names.idle_states = idle_states("name").collect();
+    let latency = |text: String| text.parse::<i64>().ok().map(|us| Nanos::from_micros(us));
+    names.idle_latencies = idle_states("latency").filter_map(|(state, text)| Some((state, latency(text)?))).collect();
 }
 
 /// The system call of this name on this architecture.
@@ -71,13 +74,12 @@ fn devices(text: &str) -> BTreeMap<u32, String> {
     text.lines().filter_map(device).collect()
 }
 
-/// The idle states of CPU 0: all CPUs of one kind have the same.
-fn idle_states() -> BTreeMap<u32, String> {
-    let name = |state: u32| {
-        let path = format!("/sys/devices/system/cpu/cpu0/cpuidle/state{state}/name");
+/// What CPU 0 says of each of its idle states (Documentation/ABI/testing/sysfs-devices-system-cpu): all CPUs of one kind have the same.
+fn idle_states(file: &str) -> impl Iterator<Item = (u32, String)> {
+    (0..32).map_while(move |state: u32| {
+        let path = format!("/sys/devices/system/cpu/cpu0/cpuidle/state{state}/{file}");
         Some((state, fs::read_to_string(path).ok()?.trim().to_owned()))
-    };
-    (0..32).map_while(name).collect()
+    })
 }
 
 #[cfg(test)]

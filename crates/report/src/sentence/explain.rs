@@ -72,8 +72,15 @@ pub fn paragraph(explanation: &Explanation, names: &Names, events: &[Event]) -> 
         said.push(format!("The other {} µs are {}.", micros(time), counted(rest.len() as u64, "shorter part")));
     }
     said.extend(told.iter().find_map(|reason| teller.stack(reason)));
+    said.extend(not_recorded(explanation));
     said.extend(doubts(explanation));
     said.join(" ")
+}
+
+/// The groups of events that may show what is not explained; `None` where all of them were recorded.
+pub fn not_recorded(explanation: &Explanation) -> Option<String> {
+    let groups: Vec<&str> = explanation.not_recorded.iter().map(|group| group.word()).collect();
+    (!groups.is_empty()).then(|| format!("Not recorded, and may show why: {}.", groups.join(", ")))
 }
 
 /// What lowers the confidence; `None` where nothing does.
@@ -196,6 +203,7 @@ impl Teller<'_> {
         let task = |tid| task(tid, part.prio, self.names);
         let on = part.cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
         match part.cause {
+            Cause::Stolen if part.cpu.is_some() => format!("the hypervisor had taken {}: {}", part.cpu.map_or(String::new(), |cpu| format!("CPU {cpu}")), self.proof_of_steal(part)),
             Cause::Stolen => "the whole machine stood still (the hypervisor or the firmware had it): timers of several CPUs were overdue when it went on".to_owned(),
             Cause::TimerLate { running, mode } => self.timer_late(&task(running), mode),
             Cause::Interrupt(what) => self.interrupt(what),
@@ -224,6 +232,19 @@ impl Teller<'_> {
             Cause::Itself { mode: Mode::Unknown } => "it ran itself".to_owned(),
             Cause::Itself { mode } => format!("it ran itself{}", place(mode, self.names)),
             Cause::Unknown => "no event tells what happened".to_owned(),
+        }
+    }
+
+    /// What shows that one CPU was taken: timers of two CPUs among the evidence, else the steal clock.
+    fn proof_of_steal(&self, part: &Part) -> &'static str {
+        let expiries = part.evidence.iter().filter_map(|place| self.events.get(*place));
+        let cpus: std::collections::BTreeSet<u16> = expiries
+            .filter(|event| matches!(event.what, What::HrtimerExpireEntry { .. }))
+            .map(|event| event.cpu)
+            .collect();
+        match cpus.len() {
+            2.. => "a timer of another CPU was overdue as well, and was served together with its own",
+            _ => "its steal clock grew by as much",
         }
     }
 

@@ -1,6 +1,7 @@
 //! Copying what happened around a sample out of the kernel's buffers.
 
 use super::shelf::Window;
+use super::steal::StealClock;
 use super::{Watched, Whose};
 use punctual_bundle::windows::{KeptRule, Lane, WindowHead};
 use punctual_core::event::{Event, Tid, What};
@@ -38,6 +39,7 @@ pub fn window(
     of: &Watched,
     sample: &Sample,
     rule: &KeptRule,
+    steal: &StealClock,
 ) -> Option<Window> {
     let (due, woke) = on_monotonic(of.clock, sample)?;
     let own = u16::try_from(sample.cpu).ok()?;
@@ -72,7 +74,8 @@ pub fn window(
         records.push(around.records);
     }
     let (phase, series, waited) = (of.phase.clone(), of.series.clone(), of.waited);
-    let head = WindowHead { phase, series, sample: *sample, due, woke, tid, waited, lanes, left_out };
+    let steal = steal.grown(own, due);
+    let head = WindowHead { phase, series, sample: *sample, due, woke, tid, waited, lanes, left_out, steal };
     Some(Window { head, records, tids })
 }
 

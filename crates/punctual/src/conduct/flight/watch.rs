@@ -3,6 +3,7 @@
 use super::keeper::{Keeper, Kept};
 use super::pacer::Pacer;
 use super::shelf::Shelf;
+use super::steal::StealClock;
 use super::{Watched, capture};
 use punctual_bundle::windows::{KeptRule, SeriesWindows};
 use punctual_core::event::{Names, Recorded};
@@ -45,6 +46,7 @@ pub struct Watch {
     /// Bytes of all windows that are kept.
     bytes: u64,
     pacer: Option<Pacer>,
+    steal: StealClock,
 }
 
 impl Watch {
@@ -52,7 +54,8 @@ impl Watch {
     pub fn new(recorder: Recorder, rule: KeptRule, shelf: Arc<Mutex<Shelf>>) -> Watch {
         let cpus = recorder.recorded().cpus;
         let pacer = recorder.pace().map(Pacer::new);
-        Watch { recorder, cpus, rule, shelf, watched: Vec::new(), ended: Vec::new(), next: 0, bytes: 0, pacer }
+        let (watched, ended, steal) = (Vec::new(), Vec::new(), StealClock::new());
+        Watch { recorder, cpus, rule, shelf, watched, ended, next: 0, bytes: 0, pacer, steal }
     }
 
     /// Looks until it is told to stop; what was recorded, and names.
@@ -110,6 +113,7 @@ impl Watch {
             keeper.counts.unseen += unseen;
             self.capture(place, found);
         }
+        self.steal.look_ended();
         self.count();
     }
 
@@ -128,11 +132,13 @@ impl Watch {
         let any = !samples.is_empty();
         if samples.iter().any(|sample| sample.latency() >= capture::LONG) {
             std::thread::sleep(AFTERWARDS);
+            self.steal.read();
         }
         for sample in samples {
             let Some((of, keeper)) = self.watched.get_mut(place) else { return };
             let Ok(replaced) = keeper.place(sample.latency()) else { continue };
-            let Some(window) = capture::window(&mut self.recorder, &self.cpus, of, &sample, &self.rule) else {
+            let Some(window) = capture::window(&mut self.recorder, &self.cpus, of, &sample, &self.rule, &self.steal)
+            else {
                 keeper.counts.missed_overwritten += 1;
                 continue;
             };
