@@ -49,13 +49,18 @@ pub fn open(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
         let known: Vec<&str> = known.iter().map(|(_, series)| *series).collect();
         return Err(Failure::refused(format!("there is no series `{name}`; known are {}", known.join(", "))));
     }
-    let mut explanations = if wanted.pairs.is_empty() {
-        windows::explain(bundle, wanted)
+    // A recording beside no measurement has no samples: its pairs, scopes and calls are what may have taken long.
+    let has_samples = bundle.windows.is_some() || bundle.series().next().is_some();
+    let mut explanations = match wanted.pairs.is_empty() {
+        true if has_samples => windows::explain(bundle, wanted)
             .or_else(|| recording::explain(bundle, wanted))
-            .ok_or_else(|| nothing(bundle))?
-    } else {
-        intervals::explain(bundle, wanted)?
+            .ok_or_else(|| nothing(bundle))?,
+        true if bundle.recording.is_none() => return Err(nothing(bundle)),
+        _ => intervals::explain(bundle, wanted)?,
     };
+    if explanations.samples.is_empty() && !has_samples && wanted.pairs.is_empty() {
+        return Err(Failure::refused(no_interval(bundle)));
+    }
     let contradiction = explanations.contradiction();
     explanations.findings.extend(contradiction);
     Ok(explanations)
@@ -67,6 +72,14 @@ fn nothing(bundle: &Bundle) -> Failure {
          `punctual measure --explain` (or an [explain] section), which keep what happened around the worst samples; `--trace` records everything",
         bundle.directory.display()
     ))
+}
+
+fn no_interval(bundle: &Bundle) -> String {
+    format!(
+        "{} holds no interval to explain: no test point and no probed function was passed twice while it recorded.\nName any two events with \
+         --pair 'A->B' (`punctual pairs` explains how), or record test points or probed functions",
+        bundle.directory.display()
+    )
 }
 
 /// One sample, explained by the events around it, which come in the order of time. `gaps`: what of the record is missing where the events do not tell.

@@ -102,6 +102,45 @@ fn the_command_ends_it_and_its_exit_code_is_passed_on() {
 }
 
 #[test]
+fn who_may_not_record_is_told_in_a_line_and_nothing_is_left() {
+    if !is_root("becoming somebody else") {
+        return;
+    }
+    let place = Place::with("");
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(place.path(), everybody).unwrap();
+    let copy = place.path().join("punctual");
+    std::fs::copy(env!("CARGO_BIN_EXE_punctual"), &copy).unwrap();
+    let mut command = Command::new(&copy);
+    std::os::unix::process::CommandExt::uid(&mut command, 65534);
+    let refused = command.args(["trace", "-o", "bundle", "--", "true"]).current_dir(place.path()).output().unwrap();
+    common::assert_refused(&refused, &place.bundle());
+    let said = text(&refused);
+    assert!(said.trim_end().lines().count() == 1 && said.len() < 200, "{said}");
+    assert!(said.contains("run as root") && said.contains("--events none"), "{said}");
+}
+
+#[test]
+fn a_command_has_its_futexes_and_plus_adds_to_what_is_usual() {
+    if !can_record("groups that are added") {
+        return;
+    }
+    let groups = |arguments: &[&str]| {
+        let place = Place::with("");
+        let done = place.punctual(&[&["trace", "-q", "-o", "bundle"], arguments].concat());
+        assert_eq!(done.status.code(), Some(0), "{}", text(&done));
+        let groups = summary(&place)["groups"].as_array().unwrap().clone();
+        groups.iter().map(|group| group.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let with_command = groups(&["--", "true"]);
+    assert!(with_command.iter().any(|group| group == "futex"), "{with_command:?}");
+    let added = groups(&["--events", "+block", "--", "true"]);
+    assert!(["sched", "futex", "block"].iter().all(|group| added.iter().any(|has| has == group)), "{added:?}");
+    let without = groups(&["--duration", "50ms"]);
+    assert!(!without.iter().any(|group| group == "futex"), "{without:?}");
+}
+
+#[test]
 fn wrong_requests_start_nothing_and_leave_nothing() {
     let place = Place::with("");
     for (arguments, word) in [

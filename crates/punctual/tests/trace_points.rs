@@ -61,6 +61,19 @@ fn every_point_lies_among_the_switches_of_its_thread() {
     let cycle = &pairs["pairs"].as_array().unwrap().iter().find(|pair| pair["name"] == "cycle").expect("the scope");
     assert_eq!((&cycle["count"], &cycle["unmatched_from"]), (&ROUNDS.into(), &0.into()), "{cycle}");
     assert!(cycle["min"].as_i64().unwrap() >= 500_000, "{cycle}");
+    // Nothing was measured, and nothing is named: the longest intervals are what there is to explain.
+    let explained = place.punctual(&["explain", "bundle", "--json"]);
+    assert_eq!(explained.status.code(), Some(0), "{}", text(&explained));
+    let explained: serde_json::Value = serde_json::from_slice(&explained.stdout).expect("JSON");
+    let samples = explained["samples"].as_array().unwrap();
+    let cycles: Vec<_> = samples.iter().filter(|sample| sample["series"] == "cycle").collect();
+    assert!(!cycles.is_empty() && cycles.len() == samples.len(), "{explained:#}");
+    let not_recorded = cycles[0]["not_recorded"].as_array().unwrap();
+    assert!(
+        not_recorded.iter().any(|group| group == "futex"),
+        "it slept, and futexes were not recorded: {}",
+        cycles[0]
+    );
     // Within each cycle the thread slept: it switched away after its begin, and back to it before its end.
     let slept = place.punctual(&["pairs", "bundle", "cycle:begin->sched_switch", "--json"]);
     assert_eq!(slept.status.code(), Some(0), "{}", text(&slept));

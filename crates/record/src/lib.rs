@@ -20,3 +20,4 @@ pub mod wire;
 
 pub use names::{kernel_symbols, syscall_number};
 pub use recorder::{Backend, Mode, Pace, Recorder, Request, StartError, Stopped, Window};
+pub use rights::missing_rights;

@@ -27,6 +27,12 @@ pub(crate) fn lacking() -> (String, Option<String>) {
     (why.to_owned(), Some("run outside of the container".to_owned()))
 }
 
+/// The capabilities that this process lacks for recording kernel events; `None` where it has them.
+pub fn missing_rights() -> Option<String> {
+    let missing = missing_capabilities(&fs::read_to_string("/proc/self/status").unwrap_or_default());
+    (!missing.is_empty()).then(|| missing.join(" and "))
+}
+
 fn missing_capabilities(status: &str) -> Vec<&'static str> {
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let mask = line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);

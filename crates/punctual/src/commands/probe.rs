@@ -12,7 +12,7 @@ use crate::exit::{Ending, Exit, Failure};
 use crate::{limits, output};
 use punctual_bundle::BundleWriter;
 use punctual_bundle::recording::Keeps;
-use punctual_core::event::{FunctionName, Names};
+use punctual_core::event::{FunctionName, Group, Names};
 use punctual_core::{CpuSet, Nanos};
 use punctual_host::environment;
 use punctual_host::files::Root;
@@ -156,7 +156,7 @@ fn functions(words: &[String], target: &Target) -> Result<Vec<Function>, Failure
 
 fn wanted(args: &Args, online: CpuSet, probes: WantedProbes) -> Result<Wanted, Failure> {
     Ok(Wanted {
-        groups: recording::groups(&args.events)?,
+        groups: recording::groups(&args.events, &Group::USUAL)?,
         insist: false,
         cpus: online.clone(),
         online,

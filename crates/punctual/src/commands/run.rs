@@ -8,6 +8,7 @@ use crate::conduct::{self, Conducted, recording, request};
 use crate::exit::{Ending, Exit, Failure};
 use crate::{live, output, targets};
 use punctual_bundle::Bundle;
+use punctual_core::event::Group;
 use punctual_core::{CpuSet, Nanos};
 use punctual_host::task::memory;
 use punctual_plan::{ExplainPlan, Plan, RecordPlan, SystressFormat, TargetPlan};
@@ -181,7 +182,7 @@ pub fn overridden(args: &Common, mut plan: Plan, online: &CpuSet) -> Result<Plan
     if !args.trace.is_empty() {
         // Other groups of events than the plan's.
         let planned = plan.record.take().unwrap_or_else(|| RecordPlan::usual(online.clone()));
-        plan.record = Some(RecordPlan { events: recording::groups(&args.trace)?, ..planned });
+        plan.record = Some(RecordPlan { events: recording::groups(&args.trace, &Group::USUAL)?, ..planned });
     }
     if args.explain {
         plan.explain.get_or_insert_with(|| ExplainPlan::usual_of(&plan.phases));

@@ -1,9 +1,9 @@
 //! `punctual show`: a bundle in the terminal.
 
 use crate::cli::colored;
+use crate::commands::occupancy;
 use crate::exit::{Ending, Exit, Failure};
 use crate::{output, recorded};
-use punctual_analyze::Tally;
 use punctual_bundle::Bundle;
 use punctual_report::terminal::{self, ShowOptions};
 use std::io;
@@ -64,8 +64,8 @@ fn published(paths: &[PathBuf]) -> Ending {
 /// What the recording of a bundle holds, where it has one.
 pub fn recording(bundle: &Bundle) -> String {
     let Some(opened) = recorded::open(bundle) else { return String::new() };
-    let tally = Tally::of(opened.events());
-    terminal::recording(&opened.recorded, &tally, &show_options_of(bundle))
+    let (tally, occupancy) = occupancy::tallied(&opened);
+    terminal::recording(&opened.recorded, &tally, occupancy.contradictions, &show_options_of(bundle))
 }
 
 /// Opens a bundle; that there is none is a wrong request.

@@ -35,8 +35,8 @@ use std::time::Duration;
                   started; 4 recorded, but more than 1 % of the events were lost."
 )]
 pub struct Args {
-    /// Groups of kernel events, separated by commas; `all`, `none`, or `list`, which explains them and says which can be had here
-    /// [default: sched,irq,vectors,softirq,ipi]
+    /// Groups of kernel events, separated by commas; `+futex` adds to the default ones; `all`, `none`, or `list`, which explains them and
+    /// shows which are available here [default: sched,irq,vectors,softirq,ipi, and futex with a command]
     #[arg(long, short, value_name = "GROUPS", value_delimiter = ',')]
     events: Vec<String>,
     /// Kernel events on these CPUs alone [default: all that are online]
@@ -160,7 +160,9 @@ fn wanted(args: &Args) -> Result<Wanted, Failure> {
         let absent = cpus.difference(&online);
         return Err(Failure::refused(format!("CPU {absent} is not online here; online are {online}")));
     }
-    let mut groups = recording::groups(&args.events)?;
+    // With them a wait for a mutex of the command has its holder (docs/explain.md); of the whole system they are many.
+    let futex: &[Group] = if args.command.is_empty() { &[] } else { &[Group::Futex] };
+    let mut groups = recording::groups(&args.events, &[&Group::USUAL, futex].concat())?;
     if !args.syscalls.is_empty() && !groups.contains(&Group::Syscall) {
         groups.push(Group::Syscall);
     }
@@ -172,7 +174,7 @@ fn wanted(args: &Args) -> Result<Wanted, Failure> {
         return Err(Failure::refused(format!("--max-size {}: a recording takes {LEAST} at least", args.max_size)));
     }
     Ok(Wanted {
-        insist: !args.events.is_empty() || !args.syscalls.is_empty(),
+        insist: true,
         groups,
         thread_cpus: online.difference(&cpus),
         online,

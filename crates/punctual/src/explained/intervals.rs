@@ -12,13 +12,17 @@ use punctual_bundle::Bundle;
 /// So many of each are explained unless something else is asked for.
 const USUAL: usize = 20;
 
-/// Explains the longest intervals of the pairs and functions that are wanted.
+/// Where no pair is named: so many of each are explained, of so many pairs, scopes and functions, those with the longest interval.
+const UNNAMED: (usize, usize) = (3, 8);
+
+/// Explains the longest intervals of the pairs and functions that are wanted; of all that `punctual pairs` finds where none is named.
 pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
     let opened = pairs::recording(bundle)?;
     let names = opened.names();
     let requests = wanted.pairs.iter().map(|text| Request::find(text, names, None, None));
     let requests: Vec<Request> = requests.collect::<Result<_, _>>().map_err(Failure::refused)?;
-    let options = PairingOptions { everything: false, requests: requests.clone() };
+    let everything = requests.is_empty();
+    let options = PairingOptions { everything, requests: requests.clone() };
     let prepared = match Prepared::is_needed(&opened.recorded, &requests) {
         true => Prepared::of(opened.events(), &requests),
         false => Prepared::default(),
@@ -27,7 +31,10 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure
     opened.events().for_each(|event| pairing.push(&event, |_| {}));
     let results = pairing.finish(names);
     let asked = |id| {
-        requests.iter().any(|r| matches!(&r.subject, Subject::Function { functions, .. } if functions.contains(id)))
+        everything
+            || requests
+                .iter()
+                .any(|r| matches!(&r.subject, Subject::Function { functions, .. } if functions.contains(id)))
     };
     let functions = results.functions.iter().filter(|(id, _)| asked(*id)).map(|(id, function)| {
         let name =
@@ -35,13 +42,20 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure
         (name, &function.calls)
     });
     let of_pairs = results.pairs.iter().map(|pair| (pair.name.clone(), &pair.figures));
-    let all: Vec<(String, &Figures)> = of_pairs.chain(functions).collect();
+    let mut all: Vec<(String, &Figures)> = of_pairs.chain(functions).collect();
+    let mut most = wanted.worst.unwrap_or(USUAL);
+    if everything {
+        all.retain(|(_, figures)| !figures.worst.is_empty());
+        all.sort_by_key(|(_, figures)| std::cmp::Reverse(figures.data.max));
+        all.truncate(UNNAMED.1);
+        most = wanted.worst.unwrap_or(UNNAMED.0);
+    }
 
     let around = Around::of(&opened);
     let mut samples = Vec::new();
     for (name, figures) in &all {
         let long = figures.worst.iter().filter(|interval| interval.span() >= wanted.min_latency);
-        for interval in long.take(wanted.worst.unwrap_or(USUAL)) {
+        for interval in long.take(most) {
             samples.push(around.explain("", name, late_of(interval)));
         }
     }

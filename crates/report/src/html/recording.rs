@@ -20,7 +20,7 @@ use punctual_analyze::occupancy::Occupancy;
 use punctual_analyze::pairs::{self, Detail, Pairing, PairingOptions, Prepared, Request};
 use punctual_analyze::threads::{Coverage, Lanes, Tracker, Windows};
 use punctual_bundle::intervals::{OccupancyDocument, PairsDocument};
-use punctual_core::event::{Recorded, Source};
+use punctual_core::event::{Group, Recorded, Source};
 use punctual_core::{Event, Finding, MonotonicNs, Names, Nanos, Severity};
 
 /// Of each pair and function so many of the worst are named, and of so many of those is told what ran.
@@ -96,6 +96,13 @@ impl Digest {
             Finding::new("events-lost", Severity::Warning, &source.name, message).evidence(evidence)
         };
         all.extend(lossy.map(finding));
+        if self.occupancy.contradictions > 0 {
+            let message =
+                "events contradict what was known before: the time between is not known, and marked as unknown";
+            let evidence =
+                format!("{} of {}", count(self.occupancy.contradictions), count(self.tally.group(Group::Sched)));
+            all.push(Finding::new("events-contradict", Severity::Warning, "recording", message).evidence(evidence));
+        }
         all
     }
 

@@ -37,7 +37,7 @@ pub fn explanations(all: &Explanations, told: usize, rules: &Rules, options: &Sh
         }
     }
     if all.samples.is_empty() {
-        out.paragraph("", "", Tone::Plain, "There is no such late sample.");
+        out.paragraph("", "", Tone::Plain, "There is no sample or interval like this.");
     }
     let ranking = rank(all.samples.iter().map(|one| &one.explanation), &all.names, Nanos::ZERO);
     culprits(&mut out, &ranking, &all.names);

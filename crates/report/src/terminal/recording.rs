@@ -7,7 +7,7 @@ use crate::format;
 use punctual_analyze::Tally;
 use punctual_bundle::intervals::{OccupancyDocument, ProcessOccupancy};
 use punctual_core::Nanos;
-use punctual_core::event::{Recorded, Source};
+use punctual_core::event::{Group, Recorded, Source};
 
 /// Sources with losses that are named; the rest is counted.
 const SOURCES_NAMED: usize = 16;
@@ -19,8 +19,8 @@ const KINDS_NAMED: usize = 3;
 const PROCESSES_NAMED: usize = 5;
 const NAME_WIDTH: usize = 24;
 
-/// What was recorded, by group, and what was lost, by source.
-pub fn recording(recorded: &Recorded, tally: &Tally, options: &ShowOptions) -> String {
+/// What was recorded, by group, what was lost, by source, and how many events contradict what was known before.
+pub fn recording(recorded: &Recorded, tally: &Tally, contradictions: u64, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     let span = recorded.ended - recorded.began;
     let on = if recorded.cpus.is_empty() { String::new() } else { format!(" on CPU {}", recorded.cpus) };
@@ -41,6 +41,14 @@ pub fn recording(recorded: &Recorded, tally: &Tally, options: &ShowOptions) -> S
         table::write(&mut out, columns.into_iter().chain([Column::left("of these", 2)]).collect(), rows);
     }
     losses(&mut out, recorded);
+    if contradictions > 0 {
+        let all = format::counted(tally.group(Group::Sched), "event");
+        let text = format!(
+            "{} of {all} of group sched contradict what was known before: the time between is unknown",
+            format::count(contradictions)
+        );
+        out.paragraph("  ", "  ", Tone::Doubtful, &text);
+    }
     out.finish()
 }
 
@@ -127,7 +135,7 @@ fn losses(out: &mut Page, recorded: &Recorded) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_core::event::{Event, Group, Tid, What};
+    use punctual_core::event::{Event, Tid, What};
     use punctual_core::{CpuSet, MonotonicNs};
 
     #[test]
@@ -148,12 +156,14 @@ mod tests {
         let event = |what| Event { at: MonotonicNs(1), cpu: 0, tid: Tid(1), what };
         let waking = event(What::Waking { task: Tid(2), prio: 120, target: 0 });
         let tally = Tally::of(std::iter::repeat_n(waking, 4_900).chain([event(What::Exec)]));
-        insta::assert_snapshot!(recording(&recorded, &tally, &ShowOptions::default()), @r"
+        insta::assert_snapshot!(recording(&recorded, &tally, 3_449, &ShowOptions::default()), @r"
         recording: 2.0 s by BPF (BTF tracepoints) on CPU 0-1
           events  count  a second  of these
           sched   4,901     2,451  sched_waking 4,900 · sched_process_exec 1
           irq         0         0
           cpu 1: 100 events lost, 10.0 % of its events
+          3,449 of 4,901 events of group sched contradict what was known before: the
+          time between is unknown
         ");
     }
 }

@@ -7,7 +7,6 @@ use crate::conduct::recording::Done;
 use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::{limits, output, recorded};
-use punctual_analyze::Tally;
 use punctual_analyze::summary::LIMITS;
 use punctual_bundle::summary::VerdictWord;
 use punctual_bundle::{Bundle, BundleWriter, Outcome};
@@ -78,10 +77,10 @@ pub fn close(writer: BundleWriter, done: Done, outcome: Outcome, limits: &[Strin
 /// What the recording holds, who was busiest, and what can be asked of it next.
 fn sum_up(bundle: &Bundle) {
     let Some(opened) = recorded::open(bundle) else { return };
-    let (tally, options) = (Tally::of(opened.events()), show::show_options());
-    output::say(&terminal::recording(&opened.recorded, &tally, &options));
+    let ((tally, occupancy), options) = (occupancy::tallied(&opened), show::show_options());
+    output::say(&terminal::recording(&opened.recorded, &tally, occupancy.contradictions, &options));
     if opened.recorded.covers(Group::Sched) {
-        output::say(&terminal::busiest(&occupancy::document(&opened), &options));
+        output::say(&terminal::busiest(&occupancy, &options));
     }
     let directory = shown(&bundle.directory);
     let next = [

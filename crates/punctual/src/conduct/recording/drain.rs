@@ -171,7 +171,12 @@ fn kernel_recorder(wanted: &Wanted) -> Result<(Option<Recorder>, Option<Finding>
     match Recorder::start(request) {
         Ok(recorder) => Ok((Some(recorder), None)),
         Err(why @ StartError::Request(_)) => Err(Failure::refused(why)),
-        Err(why) if wanted.insist || !wanted.points => Err(Failure::refused(why)),
+        Err(why) if wanted.insist || !wanted.points => Err(Failure::refused(match punctual_record::missing_rights() {
+            Some(missing) => format!(
+                "kernel events cannot be recorded without {missing}: run as root, or record test points alone (--events none)"
+            ),
+            None => why.to_string(),
+        })),
         Err(why) => {
             let message = "kernel events cannot be recorded here: only test points are";
             let finding = Finding::new("no-kernel-events", Severity::Warning, "recording", message);

@@ -81,15 +81,18 @@ impl Wanted {
     }
 }
 
-/// The groups of these words: `all`, `none`, or their names; the usual ones where there are no words.
-pub fn groups(words: &[String]) -> Result<Vec<Group>, Failure> {
+/// The groups of these words: `all`, `none`, or their names; where the first begins with `+`, they are added to the usual ones. The usual ones
+/// where there are no words.
+pub fn groups(words: &[String], usual: &[Group]) -> Result<Vec<Group>, Failure> {
     match words {
-        [] => Ok(Group::USUAL.to_vec()),
+        [] => Ok(usual.to_vec()),
         [word] if word == "all" => Ok(Group::ALL.to_vec()),
         [word] if word == "none" => Ok(Vec::new()),
         words => {
-            let mut groups = Vec::new();
+            let added = words[0].starts_with('+');
+            let mut groups = if added { usual.to_vec() } else { Vec::new() };
             for word in words {
+                let word = word.strip_prefix('+').filter(|_| added).unwrap_or(word);
                 let group = Group::from_word(word).ok_or_else(|| unknown_group(word))?;
                 if !groups.contains(&group) {
                     groups.push(group);
