@@ -72,7 +72,7 @@ fn a_disk_that_answers_nobody_costs_no_sample() {
         .as_array()
         .expect("series")
         .iter()
-        .map(|series| series["losses"]["dropped"].as_u64().unwrap_or_else(|| panic!("{series}")))
+        .map(|series| series["lost"].as_u64().unwrap_or_else(|| panic!("{series}")))
         .collect();
     assert!(!losses.is_empty() && losses.iter().all(|lost| *lost == 0), "lost {losses:?}: {}", text(&ended));
 }
