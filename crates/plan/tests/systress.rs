@@ -53,7 +53,7 @@ program[7] {
         "in order of the index"
     );
     let file = first.systress.as_ref().unwrap();
-    assert_eq!((file.path.as_path(), file.index), (Path::new("timer_thread01.txt"), 1));
+    assert_eq!((file.path.as_path(), file.index), (Path::new("timer_thread01.csv"), 1));
     assert_eq!((first.length, first.threads[0].scheduling.policy()), (Length::UntilInterrupted, Policy::Other));
     let file = second.systress.as_ref().unwrap();
     assert_eq!((file.path.as_path(), file.format), (Path::new("results/my file.csv"), SystressFormat::Csv));
@@ -154,7 +154,7 @@ fn wrong_values_are_refused() {
 fn the_shape_is_checked() {
     insta::assert_snapshot!(cfg_problems("main\n memlock\n}\ntimer_thread[0] {\n memlock\ntimer_thread[1] {\n"), @r"
     1:1: error: `main` is not followed by `{`; a stanza is `NAME` or `NAME[INDEX]`, then `{`, a property on each line, and `}` on a line of its own
-    5:2: error: `memlock` is not known in `timer_thread`; known are sched.policy, sched.priority, cpu_affinity, lifetime.duration, stats.histo_size, stats.filename
+    5:2: error: `memlock` is not known in `timer_thread`; known are sched.policy, sched.priority, cpu_affinity, lifetime.duration, stats.histo_size, stats.filename, period, cgroup
     6:1: error: the stanza `timer_thread` is not closed before the next one; write `}` on a line of its own before this one
     6:1: error: the stanza `timer_thread` is not closed at the end of the file; a stanza is `NAME` or `NAME[INDEX]`, then `{`, a property on each line, and `}` on a line of its own
     ");
@@ -194,4 +194,15 @@ fn a_file_is_known_by_its_extension_or_its_content() {
     ] {
         assert_eq!(resolved(path, text).is_ok(), right, "{path}: {text:?}");
     }
+}
+
+#[test]
+fn a_timer_has_a_period_and_a_cgroup_follows_from_the_cpus() {
+    let cfg = "timer_thread[0] {\n period 250 us\n cgroup rt\n lifetime.duration 1 s\n}\n\
+               program[0] {\n cmdline true\n cgroup nrt\n}\n";
+    let resolved = resolved("test.cfg", cfg).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(resolved.plan.phases[0].measures[0].workload.period(), Some(Nanos::from_micros(250)));
+    let warnings = resolved.warnings.to_string();
+    assert_eq!(warnings.matches("`cgroup` does not choose the cgroup").count(), 2, "{warnings}");
+    assert!(cfg_problems("timer_thread[0] {\n period 1 ns\n}\n").contains("too short"));
 }

@@ -73,7 +73,11 @@ pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Resul
     let made = plan.partition.as_ref().map(partition::Held::make).transpose();
     // Where nothing is started, nothing is left. A partition is undone when it is dropped, at any early return.
     let discard = |_: &Failure| drop(std::fs::remove_dir_all(writer.directory()));
-    let (partition, found) = made.inspect_err(discard)?.unzip();
+    let (made, found) = made.inspect_err(discard)?.unzip();
+    let partition = match made {
+        Some(made) => Some(made),
+        None => partition::Held::join(plan).inspect_err(discard)?,
+    };
     writer.write_experiment(loaded.kept_as(), &loaded.bytes).map_err(Failure::failed)?;
     writer.write_plan(&plan.to_toml()).map_err(Failure::failed)?;
     plan.published.iter().try_for_each(|published| writer.write_published(published)).map_err(Failure::failed)?;

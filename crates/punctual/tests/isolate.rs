@@ -221,9 +221,23 @@ fn a_partition_is_made_used_and_taken_back_by_hand() {
     assert!(!in_force.is_empty() && in_force.iter().all(|one| one["in_force"] == true), "{in_force:#?}");
     assert!(status["visits"]["known"]["cpus"][0]["timer_interrupts"].is_object(), "{status}");
 
+    measures_in(&cpu);
+
     let undone = text(&expect(0, &["isolate", "undo"]));
     assert!(undone.contains("settings restored"), "{undone}");
     assert_same(&before, &snapshot(&paths, &bystanders), "after undo");
+}
+
+/// An experiment without a partition of its own measures on the CPU of the one that stands, and leaves it standing.
+fn measures_in(cpu: &str) {
+    let place = Place::with("");
+    let cfg = format!("timer_thread[0] {{\n cpu_affinity {cpu}\n lifetime.duration 100 ms\n}}\n");
+    place.write("inside.cfg", cfg.as_bytes());
+    let ran = place.punctual(&["run", "-q", "inside.cfg", "-o", "bundle"]);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    assert_eq!(place.summary()["phases"][0]["series"][0]["cpus"], cpu);
+    let listed = text(&expect(0, &["isolate", "list", "--quiet"]));
+    assert!(listed.contains("Name: fast"), "{listed}");
 }
 
 /// Commands in the partition `fast`: on its CPU, scheduled as asked, with their own exit codes.

@@ -255,6 +255,12 @@ fn systress_files_run_unchanged_and_leave_the_same_files() {
     assert_eq!(rows.len(), 5_001, "0 to 5000 µs");
     let counted: u64 = rows.iter().map(|row| row.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()).sum();
     assert!(counted > 0 && file.contains("# SUMMARY"), "{file}");
+    // On the screen it closes as systress does, and a layout of commas is in a file called so.
+    place
+        .write("csv.cfg", cfg.replace("stats.period 500 ms", "stats.format csv").replace("400 ms", "50 ms").as_bytes());
+    let ran = text(&place.punctual(&["run", "csv.cfg", "-o", "second"]));
+    assert!(ran.contains("\nStatistics for timer_thread00 in 'timer_thread00.csv'\nTotal elapsed time: "), "{ran}");
+    assert!(std::fs::read_to_string(place.path().join("timer_thread00.csv")).unwrap().starts_with("0,"));
     // Converted, it means the same.
     let toml = place.punctual(&["convert", "stress.cfg"]);
     place.write("stress.toml", &toml.stdout);

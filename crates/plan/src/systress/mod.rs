@@ -7,12 +7,14 @@ mod scan;
 
 use crate::context::LoadOptions;
 use crate::experiment::{Experiment, LoadSpec, MeasureSpec, Settings, SystressSpec, TimerSpec, WorkloadSpec};
-use crate::limits::{MAX_DURATION, MAX_LATENCY, MAX_REFRESH, MAX_SECTIONS, MAX_SYSTRESS_INDEX, MIN_REFRESH};
+use crate::limits::{
+    MAX_DURATION, MAX_LATENCY, MAX_PERIOD, MAX_REFRESH, MAX_SECTIONS, MAX_SYSTRESS_INDEX, MIN_PERIOD, MIN_REFRESH,
+};
 use crate::notes::Notes;
 use crate::problem::{Problem, ProblemKind, Problems};
 use crate::text::{At, Setting, SourceFormat, SourceText, Span};
 use crate::values::{self, Read, Wrong};
-use crate::words::{CpuChoice, OnExit, Output, Placement, SystressFormat};
+use crate::words::{CpuChoice, OnExit, Output, Placement, SystressFormat, Word};
 use properties::Properties;
 use punctual_core::{Nanos, Policy, Priority};
 use scan::{STANZAS, Stanza, stanzas};
@@ -119,12 +121,15 @@ fn timer_thread(index: u32, stanza: &Stanza, format: At<SystressFormat>, notes: 
     let duration = p.take(notes, "lifetime.duration", |v| values::duration(v, Nanos::MICRO, MAX_DURATION));
     let range = p.take(notes, "stats.histo_size", |v| values::duration(v, Nanos::MICRO, MAX_LATENCY));
     let file = p.take(notes, "stats.filename", values::path);
+    let period = p.take(notes, "period", |v| values::duration(v, MIN_PERIOD, MAX_PERIOD));
+    cgroup(&mut p, notes);
     p.finish(notes);
-    let file = file.unwrap_or_else(|| At::new(span, format!("timer_thread{index:02}.txt")));
+    let ending = format.value.word();
+    let file = file.unwrap_or_else(|| At::new(span, format!("timer_thread{index:02}.{ending}")));
     MeasureSpec {
         span,
         name: Some(At::new(span, format!("timer_thread{index:02}"))),
-        workload: WorkloadSpec::Timer(TimerSpec::default()),
+        workload: WorkloadSpec::Timer(TimerSpec { period, ..TimerSpec::default() }),
         cpus,
         threads: Some(At::new(span, Placement::Shared(1))),
         policy: Some(policy.unwrap_or(At::new(span, Policy::Other))),
@@ -164,6 +169,7 @@ fn program(stanza: &Stanza, notes: &mut Notes) -> LoadSpec {
         on_failure: on_exit(&mut p, stanza, "termination.ko", notes),
         start_delay: None,
     };
+    cgroup(&mut p, notes);
     if !p.has("cmdline") {
         notes.missing(stanza.span, "this program has no command", "write `cmdline` and the command");
     }
@@ -174,6 +180,18 @@ fn program(stanza: &Stanza, notes: &mut Notes) -> LoadSpec {
 fn scheduling(p: &mut Properties, notes: &mut Notes) -> (Setting<Policy>, Setting<Priority>) {
     let policy = p.take(notes, "sched.policy", values::policy);
     (policy, p.take(notes, "sched.priority", |v| number(v).and_then(values::priority)))
+}
+
+/// Which cgroup a task is in follows from its CPUs: `punctual run` puts it where they are.
+fn cgroup(p: &mut Properties, notes: &mut Notes) {
+    if let Some(named) = p.take(notes, "cgroup", values::path) {
+        let message =
+            "`cgroup` does not choose the cgroup: a task whose CPUs are a standing partition's runs in that partition";
+        let problem = Problem::error(ProblemKind::Value, Some(named.span), message).warning();
+        notes.problems.push(
+            problem.help("make the partition with `punctual isolate create`, and name its CPUs in `cpu_affinity`"),
+        );
+    }
 }
 
 /// What to do at the end of a program. Where the file says nothing, nothing is done.

@@ -14,6 +14,7 @@ use punctual_host::task::memory;
 use punctual_plan::{ExplainPlan, Plan, RecordPlan, SystressFormat, TargetPlan};
 use punctual_report::export::systress::{self, Layout};
 use punctual_report::export::{self, Format};
+use punctual_report::format::plain;
 use punctual_report::terminal;
 use std::path::{Path, PathBuf};
 
@@ -233,7 +234,18 @@ pub fn show_returned(args: &Common, directory: &Path) -> Result<(), Failure> {
 fn write_beside(args: &Common, plan: &Plan, conducted: &Conducted) -> Result<(), Failure> {
     let bundle = Bundle::open(&conducted.directory).map_err(Failure::failed)?;
     write_exports(args, &bundle)?;
-    systress_files(plan, &bundle)
+    let written = systress_files(plan, &bundle)?;
+    match written.is_empty() || args.quiet || args.json {
+        true => Ok(()),
+        false => output::print(&systress_closing(&written, &bundle)),
+    }
+}
+
+/// The last lines that systress prints, for who reads them: where each thread's statistics are, and how long it took.
+fn systress_closing(written: &[(String, String)], bundle: &Bundle) -> String {
+    let lines = written.iter().map(|(name, file)| format!("Statistics for {name} in '{file}'\n"));
+    let elapsed: i64 = bundle.phases.iter().filter_map(|phase| phase.meta.duration).map(Nanos::ns).sum();
+    format!("\n{}Total elapsed time: {:.3} s\n", lines.collect::<String>(), elapsed as f64 / 1e9)
 }
 
 fn write_exports(args: &Common, bundle: &Bundle) -> Result<(), Failure> {
@@ -254,8 +266,9 @@ fn write_export(bundle: &Bundle, format: Format, path: &Path) -> Result<(), Fail
     output::write_to(Some(path), &bytes)
 }
 
-/// The files that systress would have left, in the current directory.
-fn systress_files(plan: &Plan, bundle: &Bundle) -> Result<(), Failure> {
+/// The files that systress would have left, in the current directory: of which thread, and their names.
+fn systress_files(plan: &Plan, bundle: &Bundle) -> Result<Vec<(String, String)>, Failure> {
+    let mut written = Vec::new();
     for (planned, measured) in plan.phases.iter().zip(&bundle.phases) {
         let wanted = planned.measures.iter().flat_map(|m| m.threads.iter().map(move |t| (t, m.systress.as_ref())));
         for (thread, file) in wanted {
@@ -268,8 +281,9 @@ fn systress_files(plan: &Plan, bundle: &Bundle) -> Result<(), Failure> {
                 let mut bytes = Vec::new();
                 systress::write_series(file.index as usize, series, bundle.timebase(), layout, &mut bytes)?;
                 output::write_to(Some(&file.path), &bytes)?;
+                written.push((plain(&thread.name), request::shown(&file.path)));
             }
         }
     }
-    Ok(())
+    Ok(written)
 }

@@ -1,4 +1,5 @@
-//! The partition that an experiment asks for: made before anything else, undone after the last phase.
+//! The partition that an experiment asks for: made before anything else, undone after the last phase. Or the one that stands already
+//! (`punctual isolate create`), where the experiment measures on its CPUs: it is entered, and left as it is.
 
 use crate::exit::Failure;
 use crate::output;
@@ -8,12 +9,14 @@ use punctual_host::isolate::{self, CreateError, Entry, Membership, Request, Targ
 use punctual_host::journal::record::{CgroupVersion, PartitionNote};
 use punctual_host::journal::{Directory, IfChanged};
 use punctual_host::task::attributes;
-use punctual_plan::PartitionPlan;
+use punctual_plan::{PartitionPlan, Plan};
 use std::path::{Path, PathBuf};
 
-/// A partition that stands as long as this lives. After kill -9 the next command tells of it, and `punctual isolate undo` undoes it.
+/// A partition. One that was made here stands as long as this lives; after kill -9 the next command reports it, and
+/// `punctual isolate undo` undoes it.
 pub struct Held {
     note: PartitionNote,
+    /// Whether it is to be undone.
     standing: bool,
 }
 
@@ -43,6 +46,23 @@ impl Held {
         let held = Held { note: made.note, standing: true };
         held.enter_housekeeping().map_err(Failure::failed)?;
         Ok((held, findings))
+    }
+
+    /// The partition that stands already, if something of the plan runs on CPUs of it that this process is kept off.
+    pub fn join(plan: &Plan) -> Result<Option<Held>, Failure> {
+        // Who may not read the journal did not make one, and could not enter.
+        let Ok(Some(status)) = isolate::status(&Root::system(), &Directory::system()) else { return Ok(None) };
+        let mine = attributes::affinity(0).unwrap_or_default();
+        let held = Held { note: status.note, standing: false };
+        let phases = || plan.phases.iter();
+        let measured = phases().flat_map(|phase| &phase.measures).flat_map(|m| &m.threads).map(|thread| &thread.cpus);
+        let loaded = phases().flat_map(|phase| &phase.loads).map(|load| &load.cpus);
+        let enters = |cpus: &CpuSet| !cpus.is_empty() && held.has(cpus) && !cpus.is_subset(&mine);
+        if !measured.chain(loaded).any(enters) {
+            return Ok(None);
+        }
+        held.enter_housekeeping().map_err(Failure::refused)?;
+        Ok(Some(held))
     }
 
     /// Version 1 has moved this process there with all others. Version 2 leaves each in the cgroup of its service, from where a
