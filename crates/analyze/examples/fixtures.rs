@@ -202,6 +202,7 @@ fn phase(maker: &Maker, name: &str, index: i64, busy: f64, loads: Vec<LoadMeta>)
         duration: Some(Nanos::from_secs(4)),
         loads,
         measures: Vec::new(),
+        evidence: Fact::NotAsked,
         cpu_load: Fact::Known(CpuLoad { all: shares(busy), cpus }),
     }
 }

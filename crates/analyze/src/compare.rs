@@ -14,10 +14,11 @@ pub mod run;
 pub mod series;
 pub mod whole;
 
+use crate::Validity;
 use gate::{Gate, Kind};
 use punctual_bundle::comparison::{self, Comparison, GateResult, SeriesComparison};
 use punctual_bundle::summary::VerdictWord;
-use punctual_bundle::{Bundle, BundleError, Phase, Series, Timebase};
+use punctual_bundle::{Bundle, BundleError, Completeness, Phase, Series, Timebase};
 use punctual_core::{Finding, Severity};
 use run::{Run, Side};
 use series::{ERROR, Pair};
@@ -86,7 +87,12 @@ pub fn compare(sides: &[SideInput], options: &Options) -> Result<Comparison, Com
         let pair = Pair { a: side(first, &name)?, b: side(&sides[number], &partner)? };
         let compared = pair.compare(number, &name, &partner);
         findings.extend(doubts::of_pair(&pair, &compared));
-        gates.extend(options.gates.iter().map(|gate| judge(gate, &pair, &compared, tested)));
+        let unequal = unequal(first, &name).or_else(|| unequal(&sides[number], &partner));
+        findings.extend(unequal.iter().map(|why| doubts::unequal(&name, why)));
+        gates.extend(options.gates.iter().map(|gate| match &unequal {
+            None => judge(gate, &pair, &compared, tested),
+            Some(why) => undecided(gate, &name, number, why),
+        }));
         series.push(compared);
     }
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
@@ -97,7 +103,7 @@ pub fn compare(sides: &[SideInput], options: &Options) -> Result<Comparison, Com
         error_rate: ERROR,
         tests: multiple::settle(&mut series),
         series,
-        verdict: overall(&gates),
+        verdict: VerdictWord::gravest(gates.iter().map(|gate| gate.verdict)),
         gates,
         findings,
     })
@@ -127,20 +133,33 @@ fn judge(gate: &Gate, pair: &Pair, compared: &SeriesComparison, tested: usize) -
 
 /// What was required of a series that is not on both sides cannot be answered.
 fn unanswered<'a>(gates: &'a [Gate], name: &'a str, side: usize) -> impl Iterator<Item = GateResult> + 'a {
-    gates.iter().map(move |gate| GateResult {
+    gates.iter().map(move |gate| undecided(gate, name, side, "the series is on one side only"))
+}
+
+fn undecided(gate: &Gate, name: &str, side: usize, reason: &str) -> GateResult {
+    GateResult {
         gate: gate.to_string(),
         series: name.to_owned(),
         side,
         verdict: VerdictWord::Undecided,
         bound: None,
         margin: None,
-        reason: "the series is on one side only".to_owned(),
-    })
+        reason: reason.to_owned(),
+    }
 }
 
-fn overall(gates: &[GateResult]) -> Option<VerdictWord> {
-    let any = |word: VerdictWord| gates.iter().any(|gate| gate.verdict == word).then_some(word);
-    any(VerdictWord::NotMet).or(any(VerdictWord::Undecided)).or(any(VerdictWord::Met))
+/// Why a side's series cannot be compared with another as its equal: which side, which run, and which of its proofs.
+fn unequal(side: &SideInput, name: &str) -> Option<String> {
+    side.runs.iter().find_map(|(run, bundle)| {
+        let named = |why: &str| format!("side {}, {run}: {why}", side.label);
+        if bundle.completeness == Completeness::CutOff {
+            return Some(named("it was cut off"));
+        }
+        let (phase, series) = find(bundle, name)?;
+        let validity = Validity::of_bundle(bundle);
+        let proof = validity.against_comparing(&phase.meta.name, &series.meta.name)?;
+        Some(named(&format!("{} of {}: {}", proof.proof.word(), proof.subject, proof.why)))
+    })
 }
 
 /// `phase/series`.

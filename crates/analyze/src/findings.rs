@@ -4,12 +4,14 @@
 
 mod run;
 mod series;
+mod validity;
 
 pub use run::{of_absent, of_phase, of_run};
 pub use series::{is_of_thread, of_series};
+pub use validity::of_validity;
 
 /// Every finding that figures can raise, with one line on what it means; docs/json.md lists the same.
-pub const IDS: [(&str, &str); 22] = [
+pub const IDS: [(&str, &str); 31] = [
     ("cut-off", "the run never said how it ended"),
     ("ended-early", "the run was interrupted or stopped before its end"),
     ("bundle-damaged", "a part of the bundle could not be read"),
@@ -32,4 +34,13 @@ pub const IDS: [(&str, &str); 22] = [
     ("involuntary-switches", "the measuring thread was preempted"),
     ("coarse-resolution", "latencies come in coarse steps"),
     ("samples-not-kept", "not every sample was kept one by one"),
+    ("scheduling-changed", "the policy or priority of a measuring thread changed while it measured"),
+    ("affinity-changed", "the affinity of a measuring thread changed while it measured"),
+    ("clock-unusable", "the clock source changed, or resolves no better than the kernel's tick"),
+    ("partition-not-in-force", "the partition was not in force from begin to end"),
+    ("load-not-working", "a load died or idled"),
+    ("measured-by-others", "another punctual measured on the same CPU"),
+    ("samples-missing", "there are fewer samples than were due"),
+    ("throttled", "tasks or CPUs were throttled"),
+    ("kernel-not-as-asked", "another kernel ran than was asked for"),
 ];

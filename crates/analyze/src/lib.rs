@@ -27,6 +27,7 @@ pub mod tally;
 mod testing;
 pub mod threads;
 pub mod timeline;
+pub mod validity;
 pub mod values;
 
 pub use distribution::Distribution;
@@ -34,3 +35,4 @@ pub use explained::{Explained, Explanations};
 pub use summary::{PhaseView, SeriesView, summarize, summarize_run, summarize_series, views};
 pub use tally::Tally;
 pub use timeline::{Bucket, Timeline};
+pub use validity::Validity;

@@ -15,7 +15,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-pub use document::{Detail, document, windows};
+pub use document::{Detail, document, gate, windows};
 pub use endpoint::{Endpoint, EndpointError, Seen};
 pub use figures::{Doubtful, Figures, Interval};
 pub use matcher::Matcher;

@@ -2,8 +2,8 @@
 //!
 //! What was lost could have been anything. So each figure is known as a range: a point where all is known, wider where samples were
 //! lost, where the count is too small for the percentile, or where the run was cut off. A requirement is met when it holds at both
-//! ends of the range, not met when it fails at both, and undecided otherwise. So `max < 60us` met makes `p99.999 < 60us` met, with
-//! however few samples: all of them are below.
+//! ends of the range, not met when it fails at both, and undecided otherwise. A percentile that the count does not support is in no
+//! table ([`percentiles`]) and decides no requirement either.
 
 use crate::Distribution;
 use crate::percentiles;
@@ -182,37 +182,16 @@ fn percentile(percentile: f64, of: &Distribution, evidence: &Evidence) -> Result
     if evidence.completeness == Completeness::CutOff {
         return Ok(Range::wide(f64::NEG_INFINITY, f64::INFINITY, missing(evidence).unwrap_or_default()));
     }
-    let (low_rank, high_rank, mut why) = ranks(percentile, n.saturating_add(dropped), data.count());
-    if dropped > 0 {
-        why = missing(evidence).unwrap_or(why);
-    }
-    // The lost ones may all have been shorter than any other, or all longer.
-    let low = low_rank.checked_sub(dropped).filter(|rank| *rank > 0).and_then(|rank| of.at_rank(rank));
-    let high = of.at_rank(high_rank);
-    let low = low.map_or(f64::NEG_INFINITY, |(low, _)| low.ns() as f64);
-    let high = high.map_or(f64::INFINITY, |(_, high)| high.ns() as f64);
-    Ok(Range::wide(low, high, why))
-}
-
-/// The ranks between which the percentile lies among `n` samples; one and the same where the `measured` ones support it.
-///
-/// Percentiles rise with their number: one that is not supported lies beyond the outermost that is (the rank with
-/// [`percentiles::BEYOND`] samples beyond it), and within minimum and maximum.
-fn ranks(percentile: f64, n: u64, measured: u64) -> (u64, u64, String) {
-    let rank = percentiles::rank(percentile, n);
     let needed = percentiles::needed(percentile);
-    if measured >= needed {
-        return (rank, rank, String::new());
+    if data.count() < needed {
+        return Err(format!("p{percentile} needs {needed} samples and there are {}", data.count()));
     }
-    let why = format!("p{percentile} needs {needed} samples and there are {measured}");
-    let beyond = percentiles::BEYOND;
-    if percentile > 50.0 {
-        let supported = if measured > 2 * beyond { n.saturating_sub(beyond).min(rank) } else { 1 };
-        (supported.max(1), n, why)
-    } else {
-        let supported = if measured > 2 * beyond { (beyond + 1).max(rank) } else { n };
-        (1, supported.min(n), why)
-    }
+    let rank = percentiles::rank(percentile, n.saturating_add(dropped));
+    // The lost ones may all have been shorter than any other, or all longer.
+    let low = rank.checked_sub(dropped).filter(|rank| *rank > 0).and_then(|rank| of.at_rank(rank));
+    let low = low.map_or(f64::NEG_INFINITY, |(low, _)| low.ns() as f64);
+    let high = of.at_rank(rank).map_or(f64::INFINITY, |(_, high)| high.ns() as f64);
+    Ok(Range::wide(low, high, missing(evidence).unwrap_or_default()))
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
 //! The summary of a run from what its bundle, or the run itself, holds.
 
 use crate::requirements::{self, Evidence};
-use crate::{Distribution, account, findings, percentiles, published};
+use crate::validity::Gated;
+use crate::{Distribution, Validity, account, findings, percentiles, published};
 use punctual_bundle::state::State;
 use punctual_bundle::summary::{
     CorrectedSummary, MechanismSummary, PhaseSummary, RequirementSummary, SCHEMA, SeriesSummary, Summary,
     TESTPOINT_COST, VerdictWord, WorstSample,
 };
 use punctual_bundle::{Bundle, Completeness, Manifest, Outcome, Phase, PhaseMeta, Series, SeriesAccount, SeriesMeta};
+use punctual_core::event::Recorded;
 use punctual_core::{Fact, Finding, Nanos};
 use std::collections::BTreeMap;
 
@@ -48,7 +50,8 @@ pub fn summarize(bundle: &Bundle) -> Summary {
     let mut found = bundle.findings.clone();
     let recorded = bundle.recording.iter().flat_map(|recording| recording.recorded().findings);
     found.extend(recorded.filter(|finding| !bundle.findings.contains(finding)));
-    summarize_run(&bundle.manifest, &views(bundle), &found, &bundle.damage)
+    let recorded = bundle.recording.as_ref().map(|recording| recording.recorded());
+    summarize_run(&bundle.manifest, &views(bundle), &found, &bundle.damage, recorded.as_ref())
 }
 
 /// The phases of a bundle, borrowed.
@@ -57,8 +60,15 @@ pub fn views(bundle: &Bundle) -> Vec<PhaseView<'_>> {
 }
 
 /// The summary of a run from its parts: `manifest` with its ending when it has ended, what was found while it ran, and what of its
-/// bundle could not be read.
-pub fn summarize_run(manifest: &Manifest, phases: &[PhaseView], found: &[Finding], damage: &[String]) -> Summary {
+/// bundle could not be read, and what was recorded.
+pub fn summarize_run(
+    manifest: &Manifest,
+    phases: &[PhaseView],
+    found: &[Finding],
+    damage: &[String],
+    recorded: Option<&Recorded>,
+) -> Summary {
+    let validity = Validity::of(manifest, phases, recorded);
     let mut born = findings::of_run(manifest, damage);
     let mut summaries = Vec::new();
     for phase in phases {
@@ -69,7 +79,8 @@ pub fn summarize_run(manifest: &Manifest, phases: &[PhaseView], found: &[Finding
         let completeness = if ended { Completeness::Whole } else { Completeness::CutOff };
         let (mut series, mut threads) = (Vec::new(), Vec::new());
         for view in &phase.series {
-            let summary = summarize_as(view, completeness);
+            let mut summary = summarize_as(view, completeness);
+            summary.requirements.iter_mut().for_each(|held| gate(held, &validity, name, &view.meta.name));
             match absent(phase.meta, &view.meta.name).filter(|_| summary.count == 0) {
                 Some(why) => born.push(findings::of_absent(name, &view.meta.name, why)),
                 None => {
@@ -87,6 +98,8 @@ pub fn summarize_run(manifest: &Manifest, phases: &[PhaseView], found: &[Finding
         let (cpu_load, measures) = (phase.meta.cpu_load.clone(), phase.meta.measures.clone());
         summaries.push(PhaseSummary { name: name.clone(), duration, cpu_load, series, measures });
     }
+    let more = findings::of_validity(&validity, found.iter().chain(&born));
+    born.extend(more);
     let whole = manifest.ending.is_some() && damage.is_empty() && !failed(manifest);
     let requirements = summaries.iter().flat_map(|phase| &phase.series).flat_map(|series| &series.requirements);
     Summary {
@@ -96,13 +109,21 @@ pub fn summarize_run(manifest: &Manifest, phases: &[PhaseView], found: &[Finding
         target: manifest.target.clone(),
         digest: digest(&summaries),
         ending: manifest.ending.clone(),
-        verdict: overall(requirements, found, whole),
+        verdict: overall(requirements, found, whole, &validity),
+        validity: Some(validity.summary()),
         mechanisms: mechanisms(&summaries),
         published: manifest.published.as_ref().map(|published| published::compare(published, &summaries)),
         phases: summaries,
         findings: merge(found, born),
         recording: None,
     }
+}
+
+/// What a requirement became when the run was judged.
+fn gate(held: &mut RequirementSummary, validity: &Validity, phase: &str, series: &str) {
+    let Gated { verdict, reason } = validity.gate(held.verdict, phase, series);
+    held.verdict = verdict;
+    held.reason = reason.or(held.reason.take());
 }
 
 /// Why a series could not be measured on that system, where its measure says so.
@@ -150,16 +171,13 @@ fn overall<'a>(
     requirements: impl Iterator<Item = &'a RequirementSummary>,
     found: &[Finding],
     whole: bool,
+    validity: &Validity,
 ) -> Option<VerdictWord> {
-    let badness = |verdict: VerdictWord| match verdict {
-        VerdictWord::Met => 0,
-        VerdictWord::Undecided => 1,
-        VerdictWord::NotMet => 2,
-    };
     let limits = found.iter().filter_map(|finding| LIMITS.iter().find(|(id, _)| finding.id == *id));
-    let all = requirements.map(|r| r.verdict).chain(limits.map(|(_, verdict)| *verdict));
-    let worst = all.max_by_key(|verdict| badness(*verdict))?;
-    Some(if worst == VerdictWord::Met && !whole { VerdictWord::Undecided } else { worst })
+    let limits = limits.map(|(_, verdict)| validity.gate_recording(*verdict).verdict);
+    let worst = VerdictWord::gravest(requirements.map(|r| r.verdict).chain(limits))?;
+    let worst = if worst == VerdictWord::Met && !whole { VerdictWord::Undecided } else { worst };
+    Some(validity.gate_run(worst).verdict)
 }
 
 /// What the figures say and a run knows better, by what the run calls it: it has the kernel's answer.

@@ -15,10 +15,12 @@ mod testdata;
 #[cfg(test)]
 mod tests;
 
+use crate::Validity;
 use crate::compare::run::Run;
 use crate::explained::{Explained, Explanations};
 use causes::Known;
-use punctual_bundle::tail::{SCHEMA, SeriesTail, Tails};
+use punctual_bundle::summary::Proof;
+use punctual_bundle::tail::{Gate, Model, SCHEMA, SeriesTail, Tails};
 use punctual_bundle::{Bundle, BundleError};
 use punctual_core::{Finding, Severity};
 
@@ -59,6 +61,7 @@ pub fn of_bundle(
 ) -> Result<Tails, TailError> {
     let full = |phase: &str, series: &str| format!("{phase}/{series}");
     let is_wanted = |phase: &str, series: &str| wanted.is_none_or(|w| w == series || w == full(phase, series));
+    let validity = Validity::of_bundle(bundle);
     let mut series = Vec::new();
     for phase in &bundle.phases {
         for one in phase.series.iter().filter(|one| is_wanted(&phase.meta.name, &one.meta.name)) {
@@ -66,7 +69,11 @@ pub fn of_bundle(
             let is_its = |sample: &&Explained| sample.phase == phase.meta.name && sample.series == one.meta.name;
             let its: Option<Vec<&Explained>> = explained.map(|all| all.samples.iter().filter(is_its).collect());
             let known = Known::of(its.as_deref().zip(explained.map(|all| &all.names)), &one.account);
-            series.push(of_run(full(&phase.meta.name, &one.meta.name), &run, &known));
+            let mut tail = of_run(full(&phase.meta.name, &one.meta.name), &run, &known);
+            if let Some(proof) = validity.against_comparing(&phase.meta.name, &one.meta.name) {
+                refuse(&mut tail.model, proof);
+            }
+            series.push(tail);
         }
     }
     if let (Some(wanted), true) = (wanted, series.is_empty()) {
@@ -83,6 +90,16 @@ pub fn of_bundle(
         series,
         findings,
     })
+}
+
+/// Of what was not measured as asked no model says what comes.
+fn refuse(model: &mut Model, proof: &Proof) {
+    let refusal = format!("it was not measured as asked ({} of {}): {}", proof.proof.word(), proof.subject, proof.why);
+    let what = "it was measured as asked".to_owned();
+    model.accepted = false;
+    model.levels.clear();
+    model.gates.insert(0, Gate { id: "valid".to_owned(), what, open: false, statistic: None, p: None });
+    model.refusals.insert(0, refusal);
 }
 
 /// The tail of one run of a series.

@@ -63,5 +63,6 @@ pub fn phase() -> PhaseMeta {
         loads: Vec::new(),
         measures: Vec::new(),
         cpu_load: Fact::NotAsked,
+        evidence: Fact::NotAsked,
     }
 }

@@ -1,5 +1,6 @@
 //! What a phase and a series are, known before their first sample.
 
+use crate::evidence::Evidence;
 use crate::load::CpuLoad;
 use punctual_core::{Clock, CpuSet, Fact, Nanos, Notes};
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,9 @@ pub struct PhaseMeta {
     /// Its measures, with what they say beside their samples; empty in bundles that were written before there were others than timers.
     #[serde(default)]
     pub measures: Vec<MeasureMeta>,
+    /// What shows that it was measured as asked; not asked in bundles of versions that did not collect it, and in imports.
+    #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
+    pub evidence: Fact<Evidence>,
 }
 
 /// A measure of a phase.

@@ -247,6 +247,7 @@ mod tests {
             loads: Vec::new(),
             measures: Vec::new(),
             cpu_load: Fact::NotAsked,
+            evidence: Fact::NotAsked,
         };
         writer.write_phase(0, &phase).unwrap();
         let meta = SeriesMeta {

@@ -37,8 +37,11 @@ pub struct Summary {
     pub mechanisms: Vec<MechanismSummary>,
     /// What makes figures doubtful.
     pub findings: Vec<Finding>,
-    /// All requirements together: `met`, `not-met`, `undecided`, or `null` where none was stated.
+    /// All requirements together: `met`, `not-met`, `undecided`, `invalid`, or `null` where none was stated.
     pub verdict: Option<VerdictWord>,
+    /// Whether it was measured as asked, proof by proof; absent in what was written before that was judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validity: Option<ValiditySummary>,
     /// What was published of the experiment, with the same figures here; absent where the experiment says nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedSummary>,
@@ -306,7 +309,7 @@ pub struct RequirementSummary {
     pub verdict: VerdictWord,
     /// The figure that was compared, in ns or as a count.
     pub figure: Option<f64>,
-    /// Why it is undecided.
+    /// Why it is undecided or invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -321,4 +324,123 @@ pub enum VerdictWord {
     NotMet,
     /// The evidence does not decide.
     Undecided,
+    /// What was measured is not what was asked for: a proof of validity fails.
+    Invalid,
+}
+
+impl VerdictWord {
+    /// Several verdicts together are the gravest of them. What is invalid outweighs all: of it nothing is known. What is not met
+    /// outweighs what is undecided, because it is known for sure.
+    pub fn gravest(all: impl IntoIterator<Item = VerdictWord>) -> Option<VerdictWord> {
+        all.into_iter().max_by_key(|verdict| verdict.gravity())
+    }
+    /// Its place in that order.
+    pub fn gravity(self) -> u8 {
+        match self {
+            VerdictWord::Met => 0,
+            VerdictWord::Undecided => 1,
+            VerdictWord::NotMet => 2,
+            VerdictWord::Invalid => 3,
+        }
+    }
+}
+
+/// Whether a run was measured as asked.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ValiditySummary {
+    /// All proofs together.
+    pub verdict: ValidityWord,
+    /// Each proof, those of the run first, then phase by phase.
+    pub proofs: Vec<Proof>,
+}
+
+/// All proofs together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ValidityWord {
+    /// Every proof holds, or was waived.
+    Valid,
+    /// No proof fails and one cannot be known.
+    Undecided,
+    /// A proof fails.
+    Invalid,
+    /// The bundle holds no evidence: an older version wrote it, or it is an import.
+    NotRecorded,
+}
+
+/// One proof.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Proof {
+    /// What is to be proved.
+    pub proof: ProofWord,
+    /// What it is about: `run`, a phase, `phase/series`, `phase/load`.
+    pub subject: String,
+    /// What became of it.
+    pub outcome: ProofOutcome,
+    /// What shows that, in a sentence.
+    pub why: String,
+}
+
+/// What is proved of a measurement. docs/validity.md says how each proof is had.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProofWord {
+    /// The kernel is the one that was asked for.
+    Kernel,
+    /// The recording lost nothing.
+    Recorder,
+    /// Policy and priority are those asked for, before, during and after.
+    Scheduling,
+    /// So is the affinity.
+    Affinity,
+    /// Memory is locked.
+    Memory,
+    /// The clocks can be used.
+    Clock,
+    /// The partition stood as asked.
+    Isolation,
+    /// A load was there and worked.
+    Load,
+    /// Nobody else measured there.
+    Others,
+    /// There are as many samples as were due.
+    Samples,
+    /// Nothing was throttled.
+    Throttling,
+}
+
+impl ProofWord {
+    /// As it is written in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            ProofWord::Kernel => "kernel",
+            ProofWord::Recorder => "recorder",
+            ProofWord::Scheduling => "scheduling",
+            ProofWord::Affinity => "affinity",
+            ProofWord::Memory => "memory",
+            ProofWord::Clock => "clock",
+            ProofWord::Isolation => "isolation",
+            ProofWord::Load => "load",
+            ProofWord::Others => "others",
+            ProofWord::Samples => "samples",
+            ProofWord::Throttling => "throttling",
+        }
+    }
+}
+
+/// What became of a proof.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProofOutcome {
+    /// It holds.
+    Holds,
+    /// It fails: the run is invalid.
+    Fails,
+    /// It cannot be known: no requirement is met by it.
+    Unknown,
+    /// It fails, and the experiment can do without: it states no requirement and does not insist. Two runs of which one lacks it are
+    /// not compared as equals.
+    Waived,
+    /// The bundle does not hold the evidence.
+    NotRecorded,
 }

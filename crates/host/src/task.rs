@@ -6,6 +6,7 @@ pub mod clock;
 pub mod gate;
 pub mod memory;
 pub mod power;
+pub mod progress;
 pub mod rights;
 pub mod signals;
 pub mod usage;

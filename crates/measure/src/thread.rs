@@ -72,6 +72,8 @@ pub struct Ended {
     pub error: Option<io::Error>,
     /// What it has to say.
     pub notes: Notes,
+    /// Scheduling and affinity directly after the last sample, read by the thread itself.
+    pub after: io::Result<(Scheduling, CpuSet)>,
 }
 
 /// A thread that is prepared and waits for the start.
@@ -147,7 +149,8 @@ impl Running {
 }
 
 fn nothing(error: Option<io::Error>) -> Ended {
-    Ended { usage: Usage::default(), error, notes: Notes::default() }
+    let after = Err(io::Error::other("the thread did not come to its end"));
+    Ended { usage: Usage::default(), error, notes: Notes::default(), after }
 }
 
 fn life(
@@ -170,8 +173,9 @@ fn life(
     let before = Usage::of_this_thread();
     let error = task.run((start + plan.offset.ns()).max(earliest)).err();
     let usage = Usage::of_this_thread().since(before);
+    let after = attributes::scheduling(0).and_then(|scheduling| Ok((scheduling, attributes::affinity(0)?)));
     let notes = task.notes();
-    Ended { usage, error, notes }
+    Ended { usage, error, notes, after }
 }
 
 /// Affinity, memory, scheduling, and the loop for nothing: the same code and the same calls as later.

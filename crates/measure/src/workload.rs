@@ -27,6 +27,7 @@ use crate::sink::Feed;
 use crate::stop::Stop;
 use crate::thread::{self, Prepared, Task, ThreadError, ThreadPlan};
 use punctual_core::{Clock, CpuSet, Fact, Nanos, Notes, SeriesShape};
+use punctual_host::task::attributes::Scheduling;
 use punctual_host::task::clock;
 use punctual_host::task::usage::Usage;
 use punctual_plan::Workload;
@@ -136,6 +137,8 @@ pub struct Ended {
     pub usages: Vec<Usage>,
     /// Why threads ended early.
     pub errors: Vec<io::Error>,
+    /// Scheduling and affinity of each thread directly after its last sample.
+    pub after: Vec<io::Result<(Scheduling, CpuSet)>>,
     /// What it has to say.
     pub notes: Notes,
 }
@@ -203,11 +206,12 @@ impl Running {
 
     /// Waits for the end.
     pub fn join(mut self) -> Ended {
-        let mut all = Ended { usages: Vec::new(), errors: Vec::new(), notes: Notes::default() };
+        let mut all = Ended { usages: Vec::new(), errors: Vec::new(), after: Vec::new(), notes: Notes::default() };
         for thread in self.threads {
             let ended = thread.join();
             all.usages.push(ended.usage);
             all.errors.extend(ended.error);
+            all.after.push(ended.after);
             merge(&mut all.notes, ended.notes);
         }
         merge(&mut all.notes, self.outside.after());

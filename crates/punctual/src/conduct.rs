@@ -2,6 +2,7 @@
 
 mod accounting;
 mod ending;
+mod evidence;
 mod flight;
 pub mod interrupt;
 mod mapping;
@@ -14,7 +15,7 @@ pub mod request;
 mod series;
 mod wall_clock;
 
-pub use ending::Conducted;
+pub use ending::{Conducted, exit_of};
 pub use phase::{LoadTally, PhaseRun};
 pub use series::SeriesRun;
 

@@ -95,7 +95,9 @@ fn of(document: &PairsDocument) -> Vec<Finding> {
             let written = format!("{name} {}", limit.limit);
             match limit.verdict {
                 VerdictWord::Met => None,
-                VerdictWord::Undecided => Some(not_decided(&written, limit.reason.as_deref().unwrap_or_default())),
+                VerdictWord::Undecided | VerdictWord::Invalid => {
+                    Some(not_decided(&written, limit.reason.as_deref().unwrap_or_default()))
+                }
                 VerdictWord::NotMet => {
                     let message = format!(
                         "`{written}` does not hold: {} of {} beyond it",

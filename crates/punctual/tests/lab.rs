@@ -44,7 +44,7 @@ fn a_plan_lists_the_cells_and_starts_nothing() {
 fn cells_are_run_once_and_the_rest_when_asked_for() {
     let place = Place::with("");
     place.write("lab.toml", LAB.as_bytes());
-    let run = |more: &[&str]| place.punctual(&[&["lab", "run", "lab.toml", "-o", "small"], more].concat());
+    let run = |more: &[&str]| place.alone(&[&["lab", "run", "lab.toml", "-o", "small"], more].concat());
     let first = run(&["--junit", "lab.xml"]);
     assert_eq!(first.status.code(), Some(0), "{}", text(&first));
     let lab = document(&place, "small");

@@ -300,6 +300,7 @@ fn nanoseconds_on_demand() {
 fn in_virtual_time(name: &str) -> Bundle {
     let mut bundle = bundle(name);
     bundle.manifest.target = Some(punctual_bundle::RanOn {
+        kernel: None,
         kind: "vm".into(),
         name: "the kernel 6.1, virtual time".into(),
         started: bundle.manifest.created,

@@ -32,6 +32,14 @@ pub fn of_side(side: &SideInput) -> Vec<Finding> {
     findings
 }
 
+/// A side that was not measured as it should have been: its differences decide nothing.
+pub fn unequal(name: &str, why: &str) -> Finding {
+    let message = "a side was not measured as asked: what differs may be that, and no requirement is decided";
+    Finding::new("unequal-sides", Severity::Bad, name, message)
+        .evidence(why)
+        .remedy("measure that side again; `punctual show` says what it lacks (docs/validity.md)")
+}
+
 /// A series that is not in every run of both sides.
 pub fn no_partner(name: &str, first: &SideInput, other: &SideInput) -> Finding {
     let message = format!("it is not in every run of both {} and {}, and is not compared", first.label, other.label);

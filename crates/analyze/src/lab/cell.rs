@@ -77,16 +77,8 @@ pub fn cell(seeds: &[SeedRuns]) -> Measured {
     Measured {
         series: series.collect(),
         worst,
-        verdict: verdicts.clone().flatten().max_by_key(|verdict| badness(*verdict)),
+        verdict: VerdictWord::gravest(verdicts.clone().flatten()),
         seeds: by_seed.into_iter().zip(verdicts).collect(),
-    }
-}
-
-fn badness(verdict: VerdictWord) -> u8 {
-    match verdict {
-        VerdictWord::Met => 0,
-        VerdictWord::Undecided => 1,
-        VerdictWord::NotMet => 2,
     }
 }
 
@@ -112,7 +104,7 @@ fn over_seeds(
     let mut requirements: Vec<RequirementSummary> = Vec::new();
     for requirement in summaries.iter().flat_map(each) {
         match requirements.iter_mut().find(|known| known.requirement == requirement.requirement) {
-            Some(known) if badness(requirement.verdict) > badness(known.verdict) => *known = requirement,
+            Some(known) if requirement.verdict.gravity() > known.verdict.gravity() => *known = requirement,
             Some(known) if requirement.verdict == known.verdict && requirement.figure > known.figure => {
                 *known = requirement
             }

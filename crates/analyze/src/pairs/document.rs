@@ -5,6 +5,7 @@ use crate::functions::FunctionFigures;
 use crate::probes;
 use crate::summary::{figures, supported};
 use crate::threads::Lanes;
+use crate::validity::{Gated, Validity};
 use crate::{Distribution, values::Curve};
 use punctual_bundle::intervals::{
     Covered, DoubtfulSummary, FunctionSummary, IntervalFigures, LimitSummary, PAIRS_SCHEMA, PairSummary, PairsDocument,
@@ -53,20 +54,12 @@ pub fn document(
             lost: recorded.lost(),
             untracked: results.untracked,
         },
-        verdict: overall(limits.flatten().map(|limit| limit.verdict)),
+        verdict: VerdictWord::gravest(limits.flatten().map(|limit| limit.verdict)),
         pairs,
         functions,
         values: results.curves.iter().map(|curve| values(curve, names)).collect(),
         findings: recorded.findings.iter().cloned().chain(probes::findings(names, &results.functions)).collect(),
     }
-}
-
-fn overall(verdicts: impl Iterator<Item = VerdictWord>) -> Option<VerdictWord> {
-    verdicts.max_by_key(|verdict| match verdict {
-        VerdictWord::Met => 0,
-        VerdictWord::Undecided => 1,
-        VerdictWord::NotMet => 2,
-    })
 }
 
 struct Writer<'a> {
@@ -154,6 +147,20 @@ fn histogram(data: &SeriesData) -> Vec<(i64, u64)> {
         (edge.ns(), count)
     };
     curve.curve().map(bucket).collect()
+}
+
+/// Has the run that was recorded judged too: what was not measured as asked decides no limit.
+pub fn gate(document: &mut PairsDocument, validity: &Validity) {
+    let of_pairs = document.pairs.iter_mut().filter_map(|pair| pair.limit.as_mut());
+    let of_functions = document.functions.iter_mut().filter_map(|function| function.limit.as_mut());
+    let mut verdicts = Vec::new();
+    for limit in of_pairs.chain(of_functions) {
+        let Gated { verdict, reason } = validity.gate_recording(limit.verdict);
+        limit.verdict = verdict;
+        limit.reason = reason.or(limit.reason.take());
+        verdicts.push(verdict);
+    }
+    document.verdict = VerdictWord::gravest(verdicts);
 }
 
 /// What became of a limit. One violation beyond doubt decides; that there is none is known only where nothing is missing.

@@ -32,6 +32,7 @@ pub fn write(
         loads: Vec::new(),
         measures: Vec::new(),
         cpu_load: Fact::NotAsked,
+        evidence: Fact::NotAsked,
     };
     writer.write_phase(0, &phase)?;
     for (index, thread) in recorded.threads.iter().enumerate() {

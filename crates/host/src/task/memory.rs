@@ -23,6 +23,14 @@ pub fn unlock_all() {
     unsafe { libc::munlockall() };
 }
 
+/// How much of the process is locked, in KiB (`VmLck` of proc_pid_status(5)).
+pub fn locked_kib() -> io::Result<u64> {
+    let text = std::fs::read_to_string("/proc/self/status")?;
+    let locked =
+        text.lines().find_map(|line| line.strip_prefix("VmLck:")?.trim().strip_suffix(" kB")?.trim().parse().ok());
+    locked.ok_or_else(|| io::Error::other("/proc/self/status has no VmLck"))
+}
+
 /// Makes the pages of a slice resident and locked. Fails as [`lock_all`].
 pub fn lock<T>(memory: &[T]) -> io::Result<()> {
     // SAFETY: the range is one live slice.

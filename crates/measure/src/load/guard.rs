@@ -145,7 +145,7 @@ impl Guard {
             let event = match spawn(&load.spec, first) {
                 Ok(pid) => {
                     load.running = Some((pid, now));
-                    Event::Started { load: number }
+                    Event::Started { load: number, pid }
                 }
                 Err(why) => Event::NotStarted { load: number, why: why.to_string() },
             };

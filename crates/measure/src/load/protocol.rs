@@ -64,6 +64,8 @@ pub enum Event {
     Started {
         /// Its number.
         load: usize,
+        /// Its process.
+        pid: i32,
     },
     /// A load could not be started.
     NotStarted {

@@ -74,7 +74,7 @@ pub fn run(args: Args) -> Ending {
     write(&args, &comparison)?;
     Ok(match comparison.verdict {
         Some(VerdictWord::NotMet) => Exit::NotMet,
-        Some(VerdictWord::Undecided) => Exit::NoEvidence,
+        Some(VerdictWord::Undecided | VerdictWord::Invalid) => Exit::NoEvidence,
         Some(VerdictWord::Met) | None => Exit::Done,
     })
 }

@@ -39,7 +39,7 @@ pub fn run(args: Args) -> Ending {
     let own_loads = common.target.is_none() && find_program("stress-ng").is_err();
     let text = if own_loads { with_own_loads()? } else { EXPERIMENT.to_owned() };
     if own_loads {
-        eprintln!("stress-ng is not installed: punctual's own loads, which are simpler, take its place");
+        output::say("stress-ng is not installed: punctual's own loads, which are simpler, take its place\n");
     }
     let asked = Asked::of_text(Path::new("quickstart.toml"), text.into_bytes(), &common);
     let bundle = common.output.get_or_insert_with(|| PathBuf::from(format!("punctual-demo-{}", asked.stamp)));

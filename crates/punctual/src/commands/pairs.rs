@@ -4,8 +4,10 @@ use super::show::{open, show_options_of};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use crate::recorded::{self, Opened};
+use punctual_analyze::Validity;
 use punctual_analyze::pairs::{
-    By, Detail, Found, Pair, Pairing, PairingOptions, Prepared, Request, Results, Rule, Subject, document, windows,
+    By, Detail, Found, Pair, Pairing, PairingOptions, Prepared, Request, Results, Rule, Subject, document, gate,
+    windows,
 };
 use punctual_analyze::threads::{Coverage, Lanes, Tracker, Windows};
 use punctual_bundle::summary::VerdictWord;
@@ -94,7 +96,8 @@ pub fn run(args: Args) -> Ending {
     let kept = if args.json { args.worst.max(EXPLAINED) } else { args.worst };
     let detail = Detail { worst: kept, explained: EXPLAINED };
     let lanes = look(&opened, gaps, &windows(&results, detail));
-    let document = document(&results, detail, &lanes, names, &opened.recorded);
+    let mut document = document(&results, detail, &lanes, names, &opened.recorded);
+    gate(&mut document, &Validity::of_bundle(&bundle));
     if args.json {
         output::print_figures(&document, bundle.timebase())?;
     } else {
@@ -103,7 +106,7 @@ pub fn run(args: Args) -> Ending {
     }
     Ok(match document.verdict {
         Some(VerdictWord::NotMet) => Exit::NotMet,
-        Some(VerdictWord::Undecided) => Exit::NoEvidence,
+        Some(VerdictWord::Undecided | VerdictWord::Invalid) => Exit::NoEvidence,
         _ => Exit::Done,
     })
 }

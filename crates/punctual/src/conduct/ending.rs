@@ -3,13 +3,10 @@
 use super::{PhaseRun, Run, views};
 use crate::exit::{Exit, Failure};
 use crate::limits::{self, Judged};
-use punctual_bundle::summary::{Summary, VerdictWord};
+use punctual_bundle::summary::{Summary, ValidityWord, VerdictWord};
 use punctual_bundle::{Bundle, Ending, Outcome};
 use punctual_core::Finding;
 use std::path::PathBuf;
-
-/// When more than this share of what was expected was lost, the figures are no evidence.
-const TOO_MUCH_LOST: f64 = 0.01;
 
 /// What a run left.
 pub struct Conducted {
@@ -33,14 +30,16 @@ pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome) -> Conducted {
     manifest.ending = Some(ending.clone());
     let limits = held_limits(&run);
     let findings: Vec<Finding> = run.findings.iter().chain(&limits.findings).cloned().collect();
-    let mut summary = punctual_analyze::summarize_run(&manifest, &views(&phases), &findings, &[]);
+    let recording = Bundle::open(run.writer.directory()).ok().and_then(|bundle| bundle.recording);
+    let recorded = recording.map(|recording| recording.recorded());
+    let mut summary = punctual_analyze::summarize_run(&manifest, &views(&phases), &findings, &[], recorded.as_ref());
     if summary.verdict == Some(VerdictWord::Met)
         && phases.len() < run.plan.phases.len()
         && later_require(&run, phases.len())
     {
         summary.verdict = Some(VerdictWord::Undecided);
     }
-    let exit = exit_of(&ending.outcome, &summary, run.plan.require_real_time);
+    let exit = exit_of(&ending.outcome, &summary);
     let incomplete = summary.findings.iter().find(|finding| finding.id == "bundle-incomplete");
     if let (Outcome::Completed, Some(finding)) = (&ending.outcome, incomplete) {
         let why = finding.evidence.clone().unwrap_or_else(|| finding.message.clone());
@@ -69,17 +68,14 @@ fn later_require(run: &Run, begun: usize) -> bool {
 }
 
 /// The exit code, the gravest reason first.
-fn exit_of(outcome: &Outcome, summary: &Summary, require_real_time: bool) -> Exit {
-    let series = || summary.phases.iter().flat_map(|phase| &phase.series);
-    let lost =
-        series().any(|s| s.lost.zip(s.expected).is_some_and(|(lost, all)| lost as f64 > TOO_MUCH_LOST * all as f64));
-    let time_shared = require_real_time && series().any(|s| !s.real_time);
+pub fn exit_of(outcome: &Outcome, summary: &Summary) -> Exit {
+    let invalid = summary.validity.as_ref().is_some_and(|validity| validity.verdict == ValidityWord::Invalid);
     match (outcome, summary.verdict) {
         (Outcome::Failed { .. }, _) => Exit::Failed,
         (Outcome::StoppedByLoad { how, .. }, _) if !how.contains("success") => Exit::Failed,
         (Outcome::StoppedAbove { .. }, _) | (_, Some(VerdictWord::NotMet)) => Exit::NotMet,
-        _ if time_shared || lost => Exit::NoEvidence,
-        (_, Some(VerdictWord::Undecided)) => Exit::NoEvidence,
+        _ if invalid => Exit::NoEvidence,
+        (_, Some(VerdictWord::Undecided | VerdictWord::Invalid)) => Exit::NoEvidence,
         _ if summary.findings.iter().any(|finding| finding.id == "bundle-incomplete") => Exit::Failed,
         _ => Exit::Done,
     }

@@ -1,5 +1,6 @@
 //! One measure of a phase: its threads together, from prepared to ended. Its series are in [`super::series`].
 
+use super::evidence::AfterEnd;
 use super::partition;
 use punctual_bundle::meta::MeasureMeta;
 use punctual_core::{CpuSet, Finding, Nanos};
@@ -26,6 +27,8 @@ enum State {
 pub struct MeasureEnd {
     /// One for each thread; empty where nothing was started.
     pub usages: Vec<Usage>,
+    /// What each thread read directly after its last sample.
+    pub after: Vec<AfterEnd>,
     /// Why it did not reach its end.
     pub errors: Vec<std::io::Error>,
     /// What its reader must know.
@@ -86,10 +89,10 @@ impl MeasureRun {
         }
     }
 
-    /// Whether the thread of its `nth` series has ended.
-    pub fn has_ended(&self, nth: usize) -> bool {
+    /// Whether its thread of this number has ended.
+    pub fn thread_has_ended(&self, thread: usize) -> bool {
         match &self.state {
-            State::Running(running) => self.threads.get(nth).is_none_or(|thread| running.has_ended(*thread)),
+            State::Running(running) => running.has_ended(thread),
             State::Waiting(_) | State::Ended => true,
         }
     }
@@ -104,12 +107,12 @@ impl MeasureRun {
     /// Waits for its threads, which must have been told to stop or be at their end. What it has to say goes into `meta`.
     pub fn finish(&mut self, phase: &str, meta: &mut MeasureMeta) -> MeasureEnd {
         let State::Running(running) = std::mem::replace(&mut self.state, State::Ended) else {
-            return MeasureEnd { usages: Vec::new(), errors: Vec::new(), findings: Vec::new() };
+            return MeasureEnd { usages: Vec::new(), after: Vec::new(), errors: Vec::new(), findings: Vec::new() };
         };
         let mut ended = running.join();
         let mut findings = std::mem::take(&mut ended.notes.findings);
         findings.iter_mut().for_each(|finding| finding.subject = format!("{phase}/{}", finding.subject));
         meta.notes = ended.notes;
-        MeasureEnd { usages: ended.usages, errors: ended.errors, findings }
+        MeasureEnd { usages: ended.usages, after: ended.after, errors: ended.errors, findings }
     }
 }

@@ -99,6 +99,19 @@ impl Held {
         Ok(done)
     }
 
+    /// What of it is not in force now.
+    pub fn missing(&self) -> Result<Vec<String>, String> {
+        let status = isolate::status(&Root::system(), &Directory::system()).map_err(|why| why.to_string())?;
+        let Some(status) = status else { return Ok(vec!["it is gone".to_owned()]) };
+        let kind = status.kind.known().filter(|kind| !["root", "isolated"].contains(&kind.as_str()));
+        let kind = kind.map(|kind| format!("cpuset.cpus.partition is {kind}"));
+        let changed = status.in_force.iter().filter(|setting| !setting.in_force).map(|setting| {
+            let holds = setting.holds.known().map_or("nothing that can be read", String::as_str);
+            format!("{} was set to {} and holds {holds}", setting.path, setting.set_to)
+        });
+        Ok(kind.into_iter().chain(changed).collect())
+    }
+
     /// Takes it back and says what could not be.
     pub fn undo(mut self) -> Option<Finding> {
         self.take_back()

@@ -1,5 +1,6 @@
 //! One phase: threads prepared, loads started, measured to the end, loads ended.
 
+use super::evidence::{self, Collecting};
 use super::flight::{Flight, Watched};
 use super::measure::{MeasureRun, PartitionRooms};
 use super::relief::Reliever;
@@ -110,6 +111,7 @@ fn begin(phase: &PhasePlan) -> PhaseMeta {
         duration: None,
         loads: loads.collect(),
         cpu_load: Fact::NotAsked,
+        evidence: Fact::NotAsked,
         measures: phase.measures.iter().map(mapping::measure_meta).collect(),
     }
 }
@@ -121,6 +123,8 @@ struct Conductor<'r, 'p, 'w> {
     phase: &'p PhasePlan,
     watcher: &'w mut dyn Watcher,
     stop: Arc<Stop>,
+    /// What shows that it is measured as asked.
+    evidence: Collecting,
     tallies: Vec<LoadTally>,
     files: Root,
     /// At the begin of the phase, and at the last refresh.
@@ -141,7 +145,9 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
         let name = |load: &punctual_plan::LoadPlan| LoadTally { name: load.name.clone(), ..LoadTally::default() };
         let tallies = phase.loads.iter().map(name).collect();
         let stop = Arc::default();
+        let evidence = Collecting::new(run.plan, phase);
         Conductor {
+            evidence,
             run,
             index,
             phase,
@@ -159,7 +165,13 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
     /// The whole phase; whatever happens in it, its threads and loads have ended afterwards and its files are written.
     fn run(mut self, current: &mut PhaseRun) -> Step {
         let outcome = self.measure(current);
+        self.evidence.before_stop(&self.files, &current.measures);
         let stopped = self.stop_threads(current);
+        // The last events are not judged any more, but say whether the loads were there.
+        let _ = self.load_events();
+        let partition = self.run.partition.as_ref();
+        let collected = std::mem::replace(&mut self.evidence, Collecting::new(self.run.plan, self.phase));
+        current.meta.evidence = Fact::Known(collected.end(&self.files, partition));
         let ended = self.end_loads();
         current.meta.duration = Some(Nanos(clock::monotonic().ns() - current.meta.started_monotonic));
         self.close(current);
@@ -179,6 +191,7 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
         current.meta.started_monotonic = clock::monotonic().ns();
         self.write_phase(current)?;
         self.times = CpuTimes::read(&self.files).ok().map(|times| (times.clone(), times));
+        self.evidence.begin(&self.files, self.run.partition.as_ref(), &current.series);
         // Last of all: what runs from here on is what stays resident.
         self.hold_resources();
         let (mut watched, mut rings) = (Vec::new(), Vec::new());
@@ -216,6 +229,8 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
             let (mut prepared, waiting) =
                 MeasureRun::prepare(&order, &rooms, first..first + order.series.len()).map_err(Halt::Missing)?;
             let threads: Vec<_> = waiting.prepared().collect();
+            self.evidence
+                .add_threads(evidence::watch_of(current.measures.len(), measure, &order, &threads).into_iter());
             for (planned, thread) in measure.threads.iter().zip(&threads) {
                 let subject = format!("{}/{}", self.phase.name, planned.name);
                 self.run.findings.extend(series::findings(&subject, planned, thread));
@@ -241,6 +256,8 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
     fn hold_resources(&mut self) {
         let (plan, last) = (self.run.plan, self.run.preparation.take());
         let preparation = preparation::prepare(plan.memory_lock, plan.dma_latency, last);
+        let refused = preparation.findings.iter().find(|finding| finding.id == "memory-not-locked");
+        refused.into_iter().for_each(|f| self.evidence.memory_refused(f.evidence.clone().unwrap_or_default()));
         self.run.findings.extend(preparation.findings.iter().cloned());
         self.run.preparation = Some(preparation);
     }
@@ -277,8 +294,9 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
         let Some(guard) = self.run.guard.as_mut() else { return Ok(None) };
         let mut outcome = None;
         for event in guard.events().map_err(|why| why.to_string())? {
+            self.evidence.load_event(&event);
             match event {
-                Event::Started { load } => {
+                Event::Started { load, .. } => {
                     self.tallies.get_mut(load).into_iter().for_each(|tally| tally.starts += 1);
                 }
                 Event::NotStarted { load, why } => {
@@ -309,6 +327,7 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
             std::thread::sleep(tick);
             if let Some(step) = wall.as_mut().and_then(WallClock::stepped) {
                 self.run.findings.push(wall_clock::finding(&self.phase.name, step));
+                self.evidence.clock_stepped(step);
                 wall = None; // said once a phase
             }
             // In this order: what a thread wrote before it ended is drained after its end was seen.
@@ -322,7 +341,7 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
                 current.series.iter_mut().for_each(SeriesRun::checkpoint);
                 current.series.iter_mut().for_each(SeriesRun::save_account);
                 self.run.flight.iter_mut().for_each(Flight::save);
-                self.look_for_strays(current);
+                self.evidence.look(&self.files, &current.measures);
                 next_checkpoint = now + CHECKPOINT;
             }
             if now >= next_refresh && self.watcher.watches() {
@@ -357,21 +376,6 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
             if let Some(series) = place.and_then(|place| current.series.get_mut(place)) {
                 flight.late(number, series.take_worst());
             }
-        }
-    }
-
-    /// A thread that runs elsewhere than planned measures something else.
-    fn look_for_strays(&mut self, current: &mut PhaseRun) {
-        let ended: Vec<bool> =
-            current.measures.iter().flat_map(|m| (0..m.series.len()).map(|nth| m.has_ended(nth))).collect();
-        for (series, _) in current.series.iter_mut().zip(ended).filter(|(_, ended)| !ended) {
-            let Some(now) = series.strayed() else { continue };
-            let subject = format!("{}/{}", self.phase.name, series.meta.name);
-            let message = format!("its CPU {} went away while it measured; it went on elsewhere", series.meta.cpus);
-            let finding = Finding::new("cpu-vanished", Severity::Bad, subject, message)
-                .evidence(format!("the thread may now run on CPU {now} (sched_getaffinity)"))
-                .remedy("keep CPUs online and cpusets as they are while measuring, and run again");
-            self.run.findings.push(finding);
         }
     }
 
@@ -431,8 +435,9 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
         }
         self.reliever = None;
         let mut errors = Vec::new();
-        for (measure, meta) in current.measures.iter_mut().zip(&mut current.meta.measures) {
+        for (number, (measure, meta)) in current.measures.iter_mut().zip(&mut current.meta.measures).enumerate() {
             let ended = measure.finish(&self.phase.name, meta);
+            self.evidence.after_end(number, ended.after);
             errors.extend(ended.errors.iter().map(|why| format!("{} ended early: {why}", meta.name)));
             self.run.findings.extend(ended.findings);
             for (series, thread) in current.series[measure.series.clone()].iter_mut().zip(&measure.threads) {
@@ -453,8 +458,6 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
         if self.phase.loads.is_empty() {
             return Ok(());
         }
-        // The last events are not judged any more: the phase is over.
-        let _ = self.load_events();
         let Some(guard) = self.run.guard.as_mut() else { return Ok(()) };
         guard.end_loads().map(drop).map_err(|why| why.to_string())
     }

@@ -7,8 +7,7 @@ use punctual_analyze::SeriesView;
 use punctual_bundle::state::{State, ThreadUsage};
 use punctual_bundle::windows::Waited;
 use punctual_bundle::{BundleError, SeriesAccount, SeriesMeta, SeriesWriter};
-use punctual_core::{CpuSet, Fact, Finding, Sample, SeriesShape, Severity, Tid};
-use punctual_host::task::attributes;
+use punctual_core::{Fact, Finding, Sample, SeriesShape, Severity, Tid};
 use punctual_host::task::usage::Usage;
 use punctual_measure::collect::{Collector, Recent};
 use punctual_measure::sink::Feed;
@@ -25,8 +24,6 @@ pub struct SeriesRun {
     pub recent: Option<Recent>,
     collector: Option<Collector>,
     writer: SeriesWriter,
-    /// Whether its affinity is still looked at.
-    watched: bool,
     /// The first thing that went wrong with its files.
     pub trouble: Option<BundleError>,
     /// Where the time of its samples goes.
@@ -45,7 +42,6 @@ impl SeriesRun {
             recent: None,
             collector: None,
             writer,
-            watched: true,
             trouble: None,
             account: Fact::NotAsked,
             saved: Fact::NotAsked,
@@ -93,20 +89,6 @@ impl SeriesRun {
     /// Hands that out.
     pub fn take_worst(&mut self) -> Vec<Sample> {
         self.collector.as_mut().map(Collector::take_worst).unwrap_or_default()
-    }
-
-    /// The CPUs that its thread may run on now, where they are not those that it was put on: the kernel lets a thread whose CPUs have
-    /// all gone offline run elsewhere (kernel/sched/core.c, select_fallback_rq). Told once.
-    pub fn strayed(&mut self) -> Option<CpuSet> {
-        let tid = self.meta.tid.filter(|_| self.watched)?;
-        // SCHED_DEADLINE threads were not put on any.
-        let now = attributes::affinity(tid).ok().filter(|now| *now != self.meta.cpus && !self.is_deadline())?;
-        self.watched = false;
-        Some(now)
-    }
-
-    fn is_deadline(&self) -> bool {
-        self.meta.scheduling.starts_with("SCHED_DEADLINE")
     }
 
     /// Takes in what its thread has measured meanwhile.

@@ -79,11 +79,7 @@ fn published(published: &Published) -> PublishedDocument {
 
 /// The worst of some verdicts.
 fn worst(verdicts: impl Iterator<Item = Option<VerdictWord>>) -> Option<VerdictWord> {
-    verdicts.flatten().max_by_key(|verdict| match verdict {
-        VerdictWord::Met => 0,
-        VerdictWord::Undecided => 1,
-        VerdictWord::NotMet => 2,
-    })
+    VerdictWord::gravest(verdicts.flatten())
 }
 
 fn cell(

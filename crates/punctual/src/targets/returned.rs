@@ -1,6 +1,7 @@
 //! What becomes of a bundle that came back from a target, and of a run from which none did.
 
 use super::Errand;
+use crate::conduct::exit_of as exit_of_run;
 use crate::exit::{Exit, Failure};
 use punctual_bundle::{Bundle, BundleWriter, Ending, Outcome, RanOn, amend};
 use punctual_core::{Finding, Severity};
@@ -18,9 +19,14 @@ pub fn close(
     let failed = trouble.map(|why| Outcome::Failed { why: why.to_owned() });
     let ending = failed.map(|outcome| Ending { at: jiff::Timestamp::now(), outcome, exit_code: Exit::Failed as u8 });
     let bundle = amend::amend(directory, target, &findings, ending).map_err(Failure::failed)?;
-    amend::renew_summary(directory, &punctual_analyze::summarize(&bundle)).map_err(Failure::failed)?;
+    let summary = punctual_analyze::summarize(&bundle);
+    amend::renew_summary(directory, &summary).map_err(Failure::failed)?;
     Ok(match (trouble, &bundle.manifest.ending) {
-        (None, Some(ending)) => exit_of(ending.exit_code),
+        // Which kernel ran there is known only here: what was met there may be invalid.
+        (None, Some(ending)) => match (exit_of(ending.exit_code), exit_of_run(&ending.outcome, &summary)) {
+            (Exit::Done | Exit::NotMet, Exit::NoEvidence) => Exit::NoEvidence,
+            (there, _) => there,
+        },
         _ => Exit::Failed,
     })
 }

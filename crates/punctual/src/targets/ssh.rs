@@ -106,6 +106,7 @@ pub fn conclude(
     let trouble = trouble.or(unfinished);
     let elapsed = started.map(|started| Timestamp::now().duration_since(started).as_nanos());
     let target = RanOn {
+        kernel: None,
         kind: "ssh".to_owned(),
         name: to.to_string(),
         started: started.unwrap_or(bundle.manifest.created),

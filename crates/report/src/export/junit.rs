@@ -1,12 +1,13 @@
-//! Verdicts as JUnit XML: a suite a phase, a case a requirement. Not met is a failure; undecided is an error, as the test could not be
-//! carried out.
+//! Verdicts as JUnit XML: a suite a phase, a case a requirement, and one for each proof of validity that fails. Not met is a failure;
+//! undecided and invalid are errors, as the test could not be carried out.
 
 pub(super) mod document;
 
 use crate::format::micros_f64;
 use document::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
+use punctual_analyze::validity::RUN;
 use punctual_bundle::comparison::{Comparison, GateResult};
-use punctual_bundle::summary::{RequirementSummary, SeriesSummary, VerdictWord};
+use punctual_bundle::summary::{Proof, ProofOutcome, RequirementSummary, SeriesSummary, VerdictWord};
 use punctual_bundle::{Bundle, Timebase};
 use std::io::{self, Write};
 
@@ -14,8 +15,15 @@ use std::io::{self, Write};
 pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     let summary = punctual_analyze::summarize(bundle);
     let mut report = Report::new(summary.experiment.as_str());
-    for phase in &summary.phases {
+    let proofs = summary.validity.iter().flat_map(|validity| &validity.proofs);
+    let failed: Vec<&Proof> = proofs.filter(|proof| proof.outcome == ProofOutcome::Fails).collect();
+    for (number, phase) in summary.phases.iter().enumerate() {
         let mut suite = suite(&phase.name, bundle.timebase());
+        let own = |proof: &&Proof| {
+            let rest = proof.subject.strip_prefix(&phase.name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) || number == 0 && proof.subject == RUN
+        };
+        suite.add_test_cases(failed.iter().copied().filter(own).map(invalid));
         for series in &phase.series {
             suite.add_test_cases(series.requirements.iter().map(|requirement| case(&phase.name, series, requirement)));
         }
@@ -59,6 +67,14 @@ pub fn gate_message(gate: &GateResult) -> String {
     format!("{}{bound}{margin}", gate.reason)
 }
 
+/// A proof that fails: the test could not be carried out as asked.
+fn invalid(proof: &Proof) -> TestCase {
+    let message = format!("{}: {}", proof.subject, proof.why);
+    let mut case = TestCase::new(&format!("valid: {}", proof.proof.word()), of_verdict(VerdictWord::Invalid, &message));
+    case.set_classname(proof.subject.as_str());
+    case
+}
+
 fn case(phase: &str, series: &SeriesSummary, requirement: &RequirementSummary) -> TestCase {
     let figure = super::lava::figure(requirement, "us")
         .map_or(String::new(), |figure| format!("measured {}", figure.trim_end_matches(" count")));
@@ -74,6 +90,7 @@ pub(super) fn of_verdict(verdict: VerdictWord, message: &str) -> TestCaseStatus 
         VerdictWord::Met => TestCaseStatus::success(),
         VerdictWord::NotMet => status(NonSuccessKind::Failure, "not-met", message),
         VerdictWord::Undecided => status(NonSuccessKind::Error, "undecided", message),
+        VerdictWord::Invalid => status(NonSuccessKind::Error, "invalid", message),
     }
 }
 

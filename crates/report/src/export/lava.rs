@@ -1,8 +1,10 @@
 //! Verdicts for LAVA: one line a requirement, `name pass|fail value unit`; `name unknown` where the evidence does not decide, so that
-//! nothing undecided looks like a pass.
+//! nothing undecided looks like a pass. What is invalid is `name fail` without a figure, as is each proof that fails; a line that
+//! begins with `#` says why.
 
+use crate::format::plain;
 use punctual_bundle::Bundle;
-use punctual_bundle::summary::{RequirementSummary, VerdictWord};
+use punctual_bundle::summary::{ProofOutcome, RequirementSummary, VerdictWord};
 use punctual_core::Requirement;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,14 +14,19 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     let mut given: BTreeMap<String, u32> = BTreeMap::new();
     // LAVA's units are one word: `virtual-us`.
     let unit = bundle.timebase().unit("us").replace(' ', "-");
-    for phase in punctual_analyze::summarize(bundle).phases {
+    let summary = punctual_analyze::summarize(bundle);
+    let proofs = summary.validity.iter().flat_map(|validity| &validity.proofs);
+    for proof in proofs.filter(|proof| proof.outcome == ProofOutcome::Fails) {
+        let name = once(&mut given, id(&format!("valid-{}-{}", proof.subject, proof.proof.word())));
+        writeln!(out, "# {name}: {}\n{name} fail", plain(&proof.why))?;
+    }
+    for phase in summary.phases {
         for series in &phase.series {
             for requirement in &series.requirements {
-                let mut name = id(&format!("{}-{}-{}", phase.name, series.name, requirement.requirement));
-                // Of two results with one name LAVA would show one.
-                let times = given.entry(name.clone()).and_modify(|times| *times += 1).or_insert(1);
-                if *times > 1 {
-                    name += &format!("-{times}");
+                let name = once(&mut given, id(&format!("{}-{}-{}", phase.name, series.name, requirement.requirement)));
+                if requirement.verdict == VerdictWord::Invalid {
+                    let why = requirement.reason.as_deref().unwrap_or_default();
+                    writeln!(out, "# {name}: invalid: {}", plain(why))?;
                 }
                 writeln!(out, "{name} {}", result(requirement, &unit))?;
             }
@@ -28,11 +35,19 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
+/// Of two results with one name LAVA would show one.
+fn once(given: &mut BTreeMap<String, u32>, name: String) -> String {
+    let times = given.entry(name.clone()).and_modify(|times| *times += 1).or_insert(1);
+    if *times > 1 { format!("{name}-{times}") } else { name }
+}
+
 fn result(requirement: &RequirementSummary, unit: &str) -> String {
     let word = match requirement.verdict {
         VerdictWord::Met => "pass",
         VerdictWord::NotMet => "fail",
         VerdictWord::Undecided => return "unknown".to_owned(),
+        // What was not measured as asked has no figure.
+        VerdictWord::Invalid => return "fail".to_owned(),
     };
     figure(requirement, unit).map_or(word.to_owned(), |figure| format!("{word} {figure}"))
 }

@@ -123,6 +123,7 @@ fn banner(comparison: &Comparison) -> Option<Banner> {
     let (class, text) = match comparison.verdict? {
         VerdictWord::Met => ("good", "All requirements on the differences are met."),
         VerdictWord::NotMet => ("bad", "A requirement on a difference is not met."),
+        VerdictWord::Invalid => ("bad", "A side was not measured as asked."),
         VerdictWord::Undecided => ("warn", "The data do not decide every requirement."),
     };
     Some(Banner { class, text })
@@ -282,6 +283,7 @@ fn gates(comparison: &Comparison) -> Option<Table> {
                 VerdictWord::Met => ("met", "good"),
                 VerdictWord::NotMet => ("not met", "bad"),
                 VerdictWord::Undecided => ("undecided", "warn"),
+                VerdictWord::Invalid => ("invalid", "bad"),
             };
             let of = comparison.sides.get(gate.side).map_or("?", |side| &side.label);
             vec![

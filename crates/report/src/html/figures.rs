@@ -143,8 +143,7 @@ fn losses(n: Option<u64>) -> Cell {
 fn verdicts(s: &SeriesSummary) -> Cell {
     let number = |word: VerdictWord| s.requirements.iter().filter(|r| r.verdict == word).count();
     let of = s.requirements.len();
-    let worst =
-        [VerdictWord::NotMet, VerdictWord::Undecided, VerdictWord::Met].into_iter().find(|word| number(*word) > 0);
+    let worst = VerdictWord::gravest(s.requirements.iter().map(|r| r.verdict));
     let Some(worst) = worst else { return Cell::missing("none stated") };
     let (word, class) = verdict(worst);
     let many = if number(worst) == of { of.to_string() } else { format!("{} of {of}", number(worst)) };
@@ -156,11 +155,7 @@ fn verdicts(s: &SeriesSummary) -> Cell {
 pub fn requirements(content: &Content<'_>) -> Option<Table> {
     let all = content.lines.iter().flat_map(|line| line.summary.requirements.iter().map(move |r| (line, r)));
     let mut all: Vec<(&Line<'_>, &RequirementSummary)> = all.collect();
-    all.sort_by_key(|(_, r)| match r.verdict {
-        VerdictWord::NotMet => 0,
-        VerdictWord::Undecided => 1,
-        VerdictWord::Met => 2,
-    });
+    all.sort_by_key(|(_, r)| std::cmp::Reverse(r.verdict.gravity()));
     let more = all.len().saturating_sub(MAX_REQUIREMENTS);
     let more = if more > 0 { format!(" {} more are not shown.", count(more as u64)) } else { String::new() };
     let row = |(line, r): &(&Line<'_>, &RequirementSummary)| {
@@ -187,6 +182,7 @@ pub fn verdict(verdict: VerdictWord) -> (&'static str, &'static str) {
         VerdictWord::Met => ("met", "good"),
         VerdictWord::NotMet => ("not met", "bad"),
         VerdictWord::Undecided => ("undecided", "warn"),
+        VerdictWord::Invalid => ("invalid", "bad"),
     }
 }
 
@@ -196,6 +192,7 @@ pub fn mark(verdict: VerdictWord) -> &'static str {
         VerdictWord::Met => "✓",
         VerdictWord::NotMet => "✗",
         VerdictWord::Undecided => "?",
+        VerdictWord::Invalid => "!",
     }
 }
 

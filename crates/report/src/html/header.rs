@@ -7,7 +7,7 @@ use super::gather::{Content, Line};
 use super::table::{Cell, Column, Table};
 use super::text::{clip, instant, name, span};
 use crate::format::{count, duration, micros_f64};
-use punctual_bundle::summary::{RequirementSummary, VerdictWord};
+use punctual_bundle::summary::{Proof, ProofOutcome, RequirementSummary, ValidityWord, VerdictWord};
 use punctual_bundle::{Completeness, Outcome};
 use punctual_core::Nanos;
 use serde::Serialize;
@@ -67,6 +67,9 @@ pub fn header(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Header {
         ],
         _ => vec![("Measured", measured(inputs, content))],
     };
+    if let [only] = inputs {
+        facts.extend(validity(only).map(|lines| ("Valid", lines)));
+    }
     let mut limits: Vec<String> = inputs
         .iter()
         .filter_map(|input| input.summary.target.as_ref())
@@ -153,6 +156,24 @@ fn when(input: &ReportInput<'_>) -> Vec<String> {
         (true, true) => {}
     }
     lines
+}
+
+/// Whether it was measured as asked: each proof that does not hold, else how many do.
+fn validity(input: &ReportInput<'_>) -> Option<Vec<String>> {
+    let validity = input.summary.validity.as_ref()?;
+    let word = match validity.verdict {
+        ValidityWord::Valid => "yes",
+        ValidityWord::Undecided => "not known",
+        ValidityWord::Invalid => "no: it was not measured as asked",
+        ValidityWord::NotRecorded => return Some(vec!["not recorded: the bundle holds no evidence".to_owned()]),
+    };
+    let (hold, open): (Vec<&Proof>, Vec<&Proof>) =
+        validity.proofs.iter().partition(|proof| proof.outcome == ProofOutcome::Holds);
+    let first = format!("{word} ({} of {} proofs hold)", hold.len(), validity.proofs.len());
+    let said = |proof: &&Proof| clip(&format!("{} of {}: {}", proof.proof.word(), proof.subject, proof.why), 300);
+    let more = open.len().saturating_sub(MAX_SENTENCES);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    Some([first].into_iter().chain(open.iter().take(MAX_SENTENCES).map(said)).chain(more).collect())
 }
 
 fn ended(input: &ReportInput<'_>) -> String {
@@ -254,17 +275,14 @@ fn banner(content: &Content<'_>) -> Option<Banner> {
     let number = |word: VerdictWord| all.iter().filter(|(_, r)| r.verdict == word).count();
     let (met, not_met, undecided) =
         (number(VerdictWord::Met), number(VerdictWord::NotMet), number(VerdictWord::Undecided));
-    let worst = match (not_met, undecided) {
-        _ if all.is_empty() => return None,
-        (0, 0) => VerdictWord::Met,
-        (0, _) => VerdictWord::Undecided,
-        _ => VerdictWord::NotMet,
-    };
+    let invalid = number(VerdictWord::Invalid);
+    let worst = VerdictWord::gravest(all.iter().map(|(_, r)| r.verdict))?;
     let of = all.len();
     let headline = match worst {
         VerdictWord::Met if of == 1 => "The requirement is met".to_owned(),
         VerdictWord::Met => format!("All {of} requirements are met"),
         VerdictWord::NotMet => format!("{not_met} of {of} requirements not met"),
+        VerdictWord::Invalid => format!("Invalid: {invalid} of {of} requirements were not measured as asked"),
         VerdictWord::Undecided => format!("{undecided} of {of} requirements cannot be decided, {met} met"),
     };
     let open: Vec<_> = all.iter().filter(|(_, r)| r.verdict != VerdictWord::Met).copied().collect();

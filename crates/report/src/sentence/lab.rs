@@ -63,6 +63,7 @@ pub fn requirement(cell: &CellDocument, series: &CellSeries, requirement: &Requi
         VerdictWord::Met => "met",
         VerdictWord::NotMet => "NOT MET",
         VerdictWord::Undecided => "undecided",
+        VerdictWord::Invalid => "INVALID",
     };
     let time = requirement.requirement.parse::<punctual_core::Requirement>().is_ok_and(|r| r.metric.is_time());
     let figure = requirement.figure.map_or(String::new(), |figure| match time {

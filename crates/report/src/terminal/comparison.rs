@@ -140,6 +140,7 @@ fn gates(out: &mut Page, comparison: &Comparison) {
             VerdictWord::Met => (Tone::Good, out.either("✓ met", "met")),
             VerdictWord::NotMet => (Tone::Bad, out.either("✗ NOT MET", "NOT MET")),
             VerdictWord::Undecided => (Tone::Doubtful, out.either("? undecided", "undecided")),
+            VerdictWord::Invalid => (Tone::Bad, out.either("! INVALID", "INVALID")),
         };
         vec![
             Cell(word.to_owned(), tone),

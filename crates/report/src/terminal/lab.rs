@@ -79,15 +79,11 @@ fn verdict(cell: &CellDocument, series: Option<&CellSeries>) -> Cell {
     if cell.equal == Some(false) {
         return Cell("repetitions differ".to_owned(), Tone::Bad);
     }
-    let worst =
-        series.iter().flat_map(|one| &one.requirements).map(|r| r.verdict).max_by_key(|verdict| match verdict {
-            VerdictWord::Met => 0,
-            VerdictWord::Undecided => 1,
-            VerdictWord::NotMet => 2,
-        });
+    let worst = VerdictWord::gravest(series.iter().flat_map(|one| &one.requirements).map(|r| r.verdict));
     match worst {
         Some(VerdictWord::Met) => Cell("met".to_owned(), Tone::Good),
         Some(VerdictWord::NotMet) => Cell("NOT MET".to_owned(), Tone::Bad),
+        Some(VerdictWord::Invalid) => Cell("INVALID".to_owned(), Tone::Bad),
         Some(VerdictWord::Undecided) => Cell("undecided".to_owned(), Tone::Doubtful),
         None => Cell::plain(""),
     }

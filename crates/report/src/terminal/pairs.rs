@@ -267,6 +267,7 @@ fn write_limits(out: &mut Page, document: &PairsDocument) {
             VerdictWord::Met => (Tone::Good, out.either("✓ met", "met")),
             VerdictWord::NotMet => (Tone::Bad, out.either("✗ NOT MET", "NOT MET")),
             VerdictWord::Undecided => (Tone::Doubtful, out.either("? undecided", "undecided")),
+            VerdictWord::Invalid => (Tone::Bad, out.either("! INVALID", "INVALID")),
         };
         let word = out.paint(tone, word);
         let what = format!("{} {}", name(out, pair), format::plain(&limit.limit));

@@ -3,7 +3,10 @@
 use super::paint::{Page, Tone};
 use crate::format;
 use punctual_bundle::Outcome;
-use punctual_bundle::summary::{Summary, VerdictWord};
+use punctual_bundle::summary::{Proof, ProofOutcome, Summary, ValidityWord, VerdictWord};
+
+/// Proofs beyond this are only counted.
+const PROOFS: usize = 4;
 
 pub fn write(out: &mut Page, summary: &Summary) {
     name(out, summary);
@@ -18,6 +21,9 @@ pub fn write(out: &mut Page, summary: &Summary) {
         out.paragraph("", "", Tone::Plain, &digest_line(summary, digest));
     }
     if let Some((tone, text)) = not_real_time(summary) {
+        out.paragraph("", "", tone, &text);
+    }
+    for (tone, text) in validity(summary) {
         out.paragraph("", "", tone, &text);
     }
     if let Some(verdict) = summary.verdict {
@@ -72,10 +78,31 @@ fn not_real_time(summary: &Summary) -> Option<(Tone, String)> {
     (without > 0).then(|| (tone, format!("NOT REAL-TIME: {which} not known to be those of a real-time thread")))
 }
 
+/// That the run is invalid, and why: each proof that fails, once.
+fn validity(summary: &Summary) -> Vec<(Tone, String)> {
+    let Some(validity) = &summary.validity else { return Vec::new() };
+    let of = |outcome: ProofOutcome| validity.proofs.iter().filter(move |proof| proof.outcome == outcome);
+    let (tone, word, proofs): (_, _, Vec<&Proof>) = match validity.verdict {
+        ValidityWord::Invalid => (Tone::Bad, "INVALID", of(ProofOutcome::Fails).collect()),
+        ValidityWord::Undecided => (Tone::Doubtful, "not known to be valid", of(ProofOutcome::Unknown).collect()),
+        ValidityWord::Valid | ValidityWord::NotRecorded => return Vec::new(),
+    };
+    let said = |proof: &&Proof| {
+        let text = format!("{word}: {} of {}: {}", proof.proof.word(), proof.subject, proof.why);
+        (tone, format::plain(&text))
+    };
+    let mut lines: Vec<(Tone, String)> = proofs.iter().take(PROOFS).map(said).collect();
+    if proofs.len() > PROOFS {
+        lines.push((tone, format!("{word}: and {} more proofs (punctual show --json)", proofs.len() - PROOFS)));
+    }
+    lines
+}
+
 fn overall(verdict: VerdictWord) -> (Tone, &'static str) {
     match verdict {
         VerdictWord::Met => (Tone::Good, "all requirements are met"),
         VerdictWord::NotMet => (Tone::Bad, "A REQUIREMENT IS NOT MET"),
         VerdictWord::Undecided => (Tone::Doubtful, "the evidence does not decide every requirement"),
+        VerdictWord::Invalid => (Tone::Bad, "NO VERDICT: what was required was not measured as asked"),
     }
 }

@@ -29,7 +29,7 @@ pub fn write(out: &mut Page, summary: &Summary) {
     }
     out.heading("requirements");
     let (mut rows, mut reasons) = (Vec::new(), Vec::new());
-    for verdict in [VerdictWord::NotMet, VerdictWord::Undecided, VerdictWord::Met] {
+    for verdict in [VerdictWord::Invalid, VerdictWord::NotMet, VerdictWord::Undecided, VerdictWord::Met] {
         for group in groups(all.iter().filter(|stated| stated.result.verdict == verdict)) {
             rows.extend(group_rows(out, &group, verdict));
             reasons.extend(reason(out, &group));
@@ -90,6 +90,7 @@ fn row(out: &Page, result: &RequirementSummary, series: String, figure: String) 
         VerdictWord::Met => (Tone::Good, out.either("✓ met", "met")),
         VerdictWord::NotMet => (Tone::Bad, out.either("✗ NOT MET", "NOT MET")),
         VerdictWord::Undecided => (Tone::Doubtful, out.either("? undecided", "undecided")),
+        VerdictWord::Invalid => (Tone::Bad, out.either("! INVALID", "INVALID")),
     };
     let requirement = format::clipped(&result.requirement, NAME_WIDTH, out.options.ascii);
     vec![Cell(word.to_owned(), tone), Cell::plain(requirement), Cell::plain(series), Cell::plain(figure)]

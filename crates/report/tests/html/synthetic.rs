@@ -148,6 +148,7 @@ fn phase(writer: &BundleWriter, recipe: &Recipe, number: usize, name: &str, load
         duration: recipe.ends.then_some(recipe.period * recipe.samples as i64),
         loads: if load == Load::Idle { Vec::new() } else { loads.iter().map(load_meta).collect() },
         measures: Vec::new(),
+        evidence: Fact::NotAsked,
         cpu_load: Fact::Known(CpuLoad { all: shares(0), cpus: (0..recipe.cpus).map(|k| (k, shares(k))).collect() }),
     };
     writer.write_phase(number, &meta).unwrap();

@@ -1,6 +1,7 @@
 //! The demo's loads where stress-ng is missing: this program again, under another name, with nothing of the rest in it. They end as all
 //! loads do, by the guard.
 
+use crate::output;
 use std::hint::black_box;
 use std::io::{self, Read, Write};
 use std::process::{Command, ExitCode, Stdio};
@@ -29,7 +30,7 @@ pub fn serve(word: &str) -> ExitCode {
         _ => return ExitCode::from(2),
     };
     let Err(why) = worked;
-    eprintln!("{ARGUMENT} {word}: {why}");
+    output::say(&format!("{ARGUMENT} {word}: {why}\n"));
     ExitCode::FAILURE
 }
 

@@ -11,7 +11,7 @@ pub fn of(document: &LabDocument) -> Exit {
     match document.verdict {
         Some(VerdictWord::NotMet) => Exit::NotMet,
         _ if document.cells.iter().any(failed) || !document.finished => Exit::Failed,
-        Some(VerdictWord::Undecided) => Exit::NoEvidence,
+        Some(VerdictWord::Undecided | VerdictWord::Invalid) => Exit::NoEvidence,
         Some(VerdictWord::Met) | None => Exit::Done,
     }
 }

@@ -55,7 +55,7 @@ pub fn close(writer: BundleWriter, done: Done, outcome: Outcome, limits: &[Strin
     let exit = match (&outcome, limits.verdict) {
         (Outcome::Failed { .. }, _) => Exit::Failed,
         (_, Some(VerdictWord::NotMet)) => Exit::NotMet,
-        (_, Some(VerdictWord::Undecided)) => Exit::NoEvidence,
+        (_, Some(VerdictWord::Undecided | VerdictWord::Invalid)) => Exit::NoEvidence,
         _ if too_much_lost(&done.recorded) => Exit::NoEvidence,
         _ => Exit::Done,
     };
@@ -66,8 +66,8 @@ pub fn close(writer: BundleWriter, done: Done, outcome: Outcome, limits: &[Strin
     let mut manifest = writer.manifest().clone();
     let ending = punctual_bundle::Ending { at: jiff::Timestamp::now(), outcome, exit_code: exit as u8 };
     manifest.ending = Some(ending.clone());
-    let findings = [done.recorded.findings, limits.findings.clone()].concat();
-    let mut summary = punctual_analyze::summarize_run(&manifest, &[], &findings, &[]);
+    let findings = [done.recorded.findings.clone(), limits.findings.clone()].concat();
+    let mut summary = punctual_analyze::summarize_run(&manifest, &[], &findings, &[], Some(&done.recorded));
     summary.recording = recorded::open(&written).map(|opened| opened.summary());
     writer.finish(&summary, ending).map_err(Failure::failed)?;
     let bundle = Bundle::open(&directory).map_err(Failure::failed)?;

@@ -1,7 +1,8 @@
 //! What must be said of a run in a virtual machine beside its limits.
 
+use super::machine::{asked_preemption, preemption_word};
 use punctual_core::{Finding, Severity};
-use punctual_host::environment::{Environment, PreemptionModel};
+use punctual_host::environment::Environment;
 use punctual_lab::{GuestResult, Outcome};
 use punctual_plan::VmPlan;
 
@@ -34,12 +35,9 @@ fn killed_for_memory(result: &GuestResult) -> Option<Finding> {
 
 /// A kernel ignores in silence a model that it does not have.
 fn other_preemption(vm: &VmPlan, environment: Option<&Environment>) -> Option<Finding> {
-    let asked = vm.cmdline.split_whitespace().filter_map(|word| word.strip_prefix("preempt=")).next_back()?;
+    let asked = asked_preemption(&vm.cmdline)?;
     let known = environment?.kernel.preemption.known()?;
-    let in_force = match known.model {
-        PreemptionModel::RealTime => "real-time".to_owned(),
-        other => other.to_string(),
-    };
+    let in_force = preemption_word(known.model);
     if in_force == asked {
         return None;
     }

@@ -3,9 +3,9 @@
 use super::{devices, programs};
 use crate::exit::Failure;
 use crate::targets::{Errand, timebase};
-use punctual_bundle::RanOn;
+use punctual_bundle::{KernelEvidence, RanOn};
 use punctual_core::Nanos;
-use punctual_host::environment::Environment;
+use punctual_host::environment::{Environment, PreemptionModel};
 use punctual_lab::{Accel, Arch, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Source, Wish};
 use punctual_plan::{Acceleration, Architecture, Board, KernelChoice, Plan, VmPlan, Word};
 use std::path::{Path, PathBuf};
@@ -96,6 +96,18 @@ impl Machine {
         guest.run_watched(watch)
     }
 
+    /// What shows that the kernel which ran is the one that was asked for.
+    fn kernel_evidence(&self, result: &GuestResult, environment: Option<&Environment>) -> KernelEvidence {
+        let preemption = environment.and_then(|environment| environment.kernel.preemption.known());
+        KernelEvidence {
+            // Of a kernel given by its path nobody has said what it is.
+            release: self.guest.kernel.release().filter(|_| self.guest.kernel.version.is_some()),
+            booted: result.release.clone(),
+            preemption: asked_preemption(&self.guest.cmdline_extra).map(str::to_owned),
+            preemption_in_force: preemption.map(|known| preemption_word(known.model)),
+        }
+    }
+
     /// Where a run took place, for its bundle.
     pub fn ran_on(
         &self,
@@ -128,9 +140,23 @@ impl Machine {
             started,
             elapsed: Some(elapsed),
             facts,
+            kernel: Some(self.kernel_evidence(result, environment)),
             repeats: Vec::new(),
             limits,
         }
+    }
+}
+
+/// The model that the command line of a kernel asks for.
+pub fn asked_preemption(cmdline: &str) -> Option<&str> {
+    cmdline.split_whitespace().filter_map(|word| word.strip_prefix("preempt=")).next_back()
+}
+
+/// A model in the words of the command line.
+pub fn preemption_word(model: PreemptionModel) -> String {
+    match model {
+        PreemptionModel::RealTime => "real-time".to_owned(),
+        other => other.to_string(),
     }
 }
 

@@ -260,6 +260,7 @@ fn verdict(cell: &CellDocument) -> Cell {
     match cell.verdict {
         Some(VerdictWord::Met) => made.badge("met", "good"),
         Some(VerdictWord::NotMet) => made.badge("not met", "bad"),
+        Some(VerdictWord::Invalid) => made.badge("invalid", "bad"),
         Some(VerdictWord::Undecided) => made.badge("undecided", "warn"),
         None => made,
     }

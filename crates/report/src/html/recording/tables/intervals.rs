@@ -170,6 +170,7 @@ fn limit(limit: Option<&LimitSummary>) -> Cell {
         VerdictWord::Met => cell.badge("✓ met", "good"),
         VerdictWord::NotMet => cell.badge(format!("✗ violated {}", counted(limit.violations, "time")), "bad"),
         VerdictWord::Undecided => cell.badge("? undecided", "warn"),
+        VerdictWord::Invalid => cell.badge("! invalid", "bad"),
     };
     match &limit.reason {
         Some(reason) => cell.sub(name(reason)),

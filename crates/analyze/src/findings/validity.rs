@@ -1,0 +1,92 @@
+//! Findings for proofs that fail, where nothing else says so already.
+
+use crate::Validity;
+use punctual_bundle::summary::{Proof, ProofOutcome, ProofWord};
+use punctual_core::{Finding, Severity};
+
+/// What says the same as a proof that fails, in other words: the run has the kernel's answer, the figures their own.
+const SAID_ALREADY: [(ProofWord, &[&str]); 6] = [
+    (ProofWord::Scheduling, &["scheduling-refused", "not-real-time"]),
+    (ProofWord::Clock, &["clock-set", "clock-stepped", "negative-latency"]),
+    (ProofWord::Samples, &["samples-lost", "no-samples"]),
+    (ProofWord::Memory, &["memory-not-locked"]),
+    (ProofWord::Kernel, &["preemption-not-as-asked"]),
+    (ProofWord::Recorder, &["recording-lossy"]),
+];
+
+/// One for each proof that fails and that none of the findings `known` is about.
+pub fn of_validity<'a>(validity: &Validity, known: impl Iterator<Item = &'a Finding> + Clone) -> Vec<Finding> {
+    let failed = |proof: &&Proof| matches!(proof.outcome, ProofOutcome::Fails | ProofOutcome::Waived);
+    let is_about = |finding: &Finding, proof: &Proof| {
+        let subject = &finding.subject;
+        *subject == proof.subject
+            || subject == "system"
+            || subject.strip_prefix(&proof.subject).is_some_and(|rest| rest.starts_with('/'))
+    };
+    let said = |proof: &Proof| {
+        let ids = SAID_ALREADY.iter().find(|(word, _)| *word == proof.proof).map_or(&[][..], |(_, ids)| ids);
+        known.clone().any(|finding| ids.contains(&finding.id.as_str()) && is_about(finding, proof))
+    };
+    validity.proofs().iter().filter(failed).filter(|proof| !said(proof)).filter_map(of_proof).collect()
+}
+
+fn of_proof(proof: &Proof) -> Option<Finding> {
+    let (id, severity, message, remedy) = match proof.proof {
+        ProofWord::Scheduling => (
+            "scheduling-changed",
+            Severity::Bad,
+            "its policy or priority changed while it measured",
+            "let nobody change it (chrt, a system service) while it measures, and run again",
+        ),
+        ProofWord::Affinity => (
+            "affinity-changed",
+            Severity::Bad,
+            "its affinity changed while it measured",
+            "keep CPUs online, and affinities and cpusets as they are (taskset, a system service), and run again",
+        ),
+        ProofWord::Clock => (
+            "clock-unusable",
+            Severity::Bad,
+            "the clock cannot be used",
+            "see the kernel's log (dmesg) for what it says of its clock source; tsc is the usual one on x86",
+        ),
+        ProofWord::Isolation => (
+            "partition-not-in-force",
+            Severity::Bad,
+            "the partition was not in force as asked",
+            "`punctual isolate status` shows what is in force; let nothing else change cpusets meanwhile",
+        ),
+        ProofWord::Load => (
+            "load-not-working",
+            Severity::Bad,
+            "a load did not load the system: it died or idled",
+            "run its command by itself and see what it does; on_success = \"ignore\" says that it may end",
+        ),
+        ProofWord::Others => (
+            "measured-by-others",
+            Severity::Warning,
+            "another punctual measured on the same CPU: each is in the other's figures",
+            "measure one after the other, or each on CPUs of its own: cpus = …",
+        ),
+        ProofWord::Samples => (
+            "samples-missing",
+            Severity::Bad,
+            "there are fewer samples than were due",
+            "see what else was found; run again",
+        ),
+        ProofWord::Throttling => (
+            "throttled",
+            Severity::Warning,
+            "tasks or CPUs were throttled while it measured",
+            "give the cgroup more CPU time or the processor more cooling, or lift sched_rt_runtime_us",
+        ),
+        ProofWord::Kernel => (
+            "kernel-not-as-asked",
+            Severity::Bad,
+            "another kernel ran than was asked for",
+            "name the kernel that is there, or install the one that was asked for",
+        ),
+        ProofWord::Memory | ProofWord::Recorder => return None,
+    };
+    Some(Finding::new(id, severity, &proof.subject, message).evidence(&*proof.why).remedy(remedy))
+}

@@ -1,0 +1,127 @@
+//! Whether a run was measured as asked. Every verdict anywhere (a requirement, a limit, a comparison, a lab) passes through here.
+//!
+//! Each proof is judged from typed evidence ([`punctual_bundle::evidence`]), proof by proof ([`proofs`]); [`Validity::gate`] says what
+//! that makes of a verdict. docs/validity.md has the table.
+
+mod proofs;
+
+use crate::PhaseView;
+use punctual_bundle::summary::{Proof, ProofOutcome, ProofWord, ValiditySummary, ValidityWord, VerdictWord};
+use punctual_bundle::{Bundle, Manifest};
+use punctual_core::event::Recorded;
+
+/// The subject of proofs about the run as a whole.
+pub const RUN: &str = "run";
+/// When more than this share of what was expected was lost or never measured, figures are no evidence.
+pub const TOO_MUCH_LOST: f64 = 0.01;
+
+/// All proofs of a run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Validity {
+    proofs: Vec<Proof>,
+}
+
+/// What a verdict became, and why where it changed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Gated {
+    /// The verdict.
+    pub verdict: VerdictWord,
+    /// Why it is another one than before.
+    pub reason: Option<String>,
+}
+
+impl Validity {
+    /// Judges a run by its evidence.
+    pub fn of(manifest: &Manifest, phases: &[PhaseView], recorded: Option<&Recorded>) -> Validity {
+        let mut proofs: Vec<Proof> = proofs::of_run(manifest, recorded);
+        phases.iter().for_each(|phase| proofs.extend(proofs::of_phase(manifest, phase)));
+        Validity { proofs }
+    }
+
+    /// Judges an opened bundle.
+    pub fn of_bundle(bundle: &Bundle) -> Validity {
+        let recorded = bundle.recording.as_ref().map(|recording| recording.recorded());
+        Validity::of(&bundle.manifest, &crate::views(bundle), recorded.as_ref())
+    }
+
+    /// What became of each.
+    pub fn proofs(&self) -> &[Proof] {
+        &self.proofs
+    }
+
+    /// All of them together.
+    pub fn word(&self) -> ValidityWord {
+        let any = |outcome: ProofOutcome| self.proofs.iter().any(|proof| proof.outcome == outcome);
+        match () {
+            () if any(ProofOutcome::Fails) => ValidityWord::Invalid,
+            () if any(ProofOutcome::Unknown) => ValidityWord::Undecided,
+            () if any(ProofOutcome::NotRecorded) => ValidityWord::NotRecorded,
+            () => ValidityWord::Valid,
+        }
+    }
+
+    /// What a verdict on a series of a phase becomes: never *met* where a proof fails or cannot be known.
+    pub fn gate(&self, verdict: VerdictWord, phase: &str, series: &str) -> Gated {
+        let about = |proof: &&Proof| concerns(proof, phase, series) && proof.proof != ProofWord::Recorder;
+        gated(verdict, self.proofs.iter().filter(about))
+    }
+
+    /// What the verdict on all of a run becomes: a proof that fails anywhere makes the run invalid.
+    pub fn gate_run(&self, verdict: VerdictWord) -> Gated {
+        gated(verdict, self.proofs.iter().filter(|proof| proof.outcome == ProofOutcome::Fails))
+    }
+
+    /// What a verdict on intervals of a recording becomes. Whether events are missing is judged limit by limit, as is how many
+    /// intervals there were.
+    pub fn gate_recording(&self, verdict: VerdictWord) -> Gated {
+        let about = |proof: &&Proof| !matches!(proof.proof, ProofWord::Recorder | ProofWord::Samples);
+        gated(verdict, self.proofs.iter().filter(about))
+    }
+
+    /// Why a series cannot be compared with others of its kind; `None` where it can. Here counts also what a run by itself may lack.
+    pub fn against_comparing(&self, phase: &str, series: &str) -> Option<&Proof> {
+        self.proofs.iter().find(|proof| {
+            let stands = matches!(proof.outcome, ProofOutcome::Holds | ProofOutcome::NotRecorded);
+            !stands && proof.proof != ProofWord::Recorder && concerns(proof, phase, series)
+        })
+    }
+
+    /// For the summary.
+    pub fn summary(&self) -> ValiditySummary {
+        ValiditySummary { verdict: self.word(), proofs: self.proofs.clone() }
+    }
+}
+
+/// Whether a proof is about this series: about the run, its phase, a load of its phase, or itself.
+fn concerns(proof: &Proof, phase: &str, series: &str) -> bool {
+    match proof.subject.strip_prefix(phase).and_then(|rest| rest.strip_prefix('/')) {
+        _ if proof.subject == RUN || proof.subject == phase => true,
+        Some(_) if proof.proof == ProofWord::Load => true,
+        Some(own) => own == series,
+        None => false,
+    }
+}
+
+/// The rule. A sample that was measured as asked and is too long stays too long, however many others are missing; a sample that was not
+/// measured as asked shows nothing.
+fn gated<'a>(verdict: VerdictWord, proofs: impl Iterator<Item = &'a Proof>) -> Gated {
+    let mut unknown = None;
+    let mut invalid: Option<&Proof> = None;
+    for proof in proofs {
+        let stays = verdict == VerdictWord::NotMet && proof.proof == ProofWord::Samples;
+        match proof.outcome {
+            ProofOutcome::Fails if !stays => invalid = invalid.or(Some(proof)),
+            ProofOutcome::Unknown if verdict == VerdictWord::Met => unknown = unknown.or(Some(proof)),
+            _ => {}
+        }
+    }
+    let said = |proof: &Proof| Some(format!("{}: {}", proof.subject, proof.why));
+    match (invalid, unknown) {
+        (Some(proof), _) => Gated { verdict: VerdictWord::Invalid, reason: said(proof) },
+        (None, Some(proof)) => Gated { verdict: VerdictWord::Undecided, reason: said(proof) },
+        (None, None) => Gated { verdict, reason: None },
+    }
+}
+
+#[cfg(test)]
+mod tests;

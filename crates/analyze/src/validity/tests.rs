@@ -1,0 +1,330 @@
+use super::*;
+use crate::testing::{manifest, meta, phase, state};
+use crate::{SeriesView, summarize_run};
+use punctual_bundle::evidence::{
+    ClockEvidence, Deviation, Evidence, IsolationEvidence, LoadEvidence, LoadProgress, MemoryEvidence,
+    OtherMeasurement, ReadBack, ThreadEvidence,
+};
+use punctual_bundle::meta::ASKED_SCHEDULING;
+use punctual_bundle::state::State;
+use punctual_bundle::summary::Summary;
+use punctual_bundle::{KernelEvidence, Outcome, RanOn, SeriesMeta};
+use punctual_core::{CpuSet, Fact, MonotonicNs, Nanos};
+
+/// A run of which everything is proved, of one series, with a requirement that its samples fulfil.
+struct Case {
+    manifest: Manifest,
+    evidence: Fact<Evidence>,
+    meta: SeriesMeta,
+    state: State,
+    recorded: Option<Recorded>,
+}
+
+fn read_back(asked: &str) -> ReadBack {
+    ReadBack { asked: asked.into(), times: 3, other: None, after: Fact::Known(asked.into()) }
+}
+
+fn proved() -> Case {
+    let progress = LoadProgress { cpu_time: Nanos::SECOND, switches: 900, io_bytes: 0, processes: 2 };
+    let evidence = Evidence {
+        real_time_required: false,
+        threads: vec![ThreadEvidence {
+            tid: 7,
+            series: vec!["cpu0".into()],
+            scheduling: read_back("SCHED_FIFO 80"),
+            refused: None,
+            affinity: Fact::Known(read_back("0")),
+            unlocked: None,
+            due: Some(1_000),
+            has_end: true,
+            reached_end: true,
+        }],
+        memory: MemoryEvidence { asked: true, refused: None, locked_kib: Fact::Known(4_000) },
+        clock: ClockEvidence {
+            resolution: Fact::Known(Nanos(1)),
+            source: Fact::Known("tsc".into()),
+            source_after: Fact::Known("tsc".into()),
+            stepped: None,
+        },
+        isolation: Fact::Known(IsolationEvidence { cpus: CpuSet::single(0), ..Default::default() }),
+        loads: vec![LoadEvidence {
+            name: "busy".into(),
+            due: Nanos::SECOND,
+            alive: Nanos::SECOND,
+            looks: 4,
+            progress: Fact::Known(progress),
+            ..Default::default()
+        }],
+        others: Fact::Known(Vec::new()),
+        throttled: Fact::Known(Vec::new()),
+    };
+    let mut manifest = manifest(Some(Outcome::Completed));
+    manifest.target = Some(RanOn {
+        kind: "vm".into(),
+        name: "6.1-rt".into(),
+        started: jiff::Timestamp::UNIX_EPOCH,
+        elapsed: None,
+        facts: Vec::new(),
+        kernel: Some(KernelEvidence {
+            release: Some("6.1.0-rt".into()),
+            booted: Some("6.1.0-rt".into()),
+            preemption: Some("full".into()),
+            preemption_in_force: Some("full".into()),
+        }),
+        repeats: Vec::new(),
+        limits: Vec::new(),
+    });
+    let mut meta = meta(&["max < 1ms"]);
+    meta.details.insert(ASKED_SCHEDULING.into(), "SCHED_FIFO 80".into());
+    let recorded = Some(Recorded::nothing("BPF", MonotonicNs(0)));
+    Case { manifest, evidence: Fact::Known(evidence), meta, state: state(&[10_000; 1_000]), recorded }
+}
+
+impl Case {
+    fn but(change: impl FnOnce(&mut Evidence)) -> Case {
+        let mut case = proved();
+        if let Fact::Known(evidence) = &mut case.evidence {
+            change(evidence);
+        }
+        case
+    }
+    fn but_all(change: impl FnOnce(&mut Case)) -> Case {
+        let mut case = proved();
+        change(&mut case);
+        case
+    }
+    fn without_requirement(mut self) -> Case {
+        self.meta.requirements.clear();
+        self
+    }
+    fn summary(&self) -> Summary {
+        let mut phase = phase();
+        phase.evidence = self.evidence.clone();
+        let views = [PhaseView {
+            meta: &phase,
+            series: vec![SeriesView { meta: &self.meta, state: &self.state, account: None }],
+        }];
+        summarize_run(&self.manifest, &views, &[], &[], self.recorded.as_ref())
+    }
+    /// Of the requirement, of the run, of all proofs.
+    fn words(&self) -> (VerdictWord, Option<VerdictWord>, ValidityWord) {
+        let summary = self.summary();
+        let of_requirement = summary.phases[0].series[0].requirements[0].verdict;
+        (of_requirement, summary.verdict, summary.validity.unwrap().verdict)
+    }
+}
+
+use VerdictWord::{Invalid, Met, NotMet, Undecided};
+
+#[test]
+fn what_is_proved_is_met() {
+    assert_eq!(proved().words(), (Met, Some(Met), ValidityWord::Valid));
+    let proofs = proved().summary().validity.unwrap().proofs;
+    let mut words: Vec<ProofWord> = proofs.iter().map(|proof| proof.proof).collect();
+    words.sort();
+    use ProofWord::*;
+    let all = [Kernel, Recorder, Scheduling, Affinity, Memory, Clock, Isolation, Load, Others, Samples];
+    assert_eq!(words, all, "{proofs:?}");
+}
+
+fn other(value: &str) -> Option<Deviation> {
+    Some(Deviation { at: Nanos::SECOND, value: value.into() })
+}
+
+#[test]
+fn each_proof_taken_away_makes_the_run_invalid() {
+    type Change = fn(&mut Evidence);
+    let changes: [(&str, Change); 20] = [
+        ("SCHED_FIFO 80 was asked for, and it ran as SCHED_OTHER", |e| {
+            e.threads[0].scheduling.other = other("SCHED_OTHER")
+        }),
+        ("at its end it ran as SCHED_RR 5", |e| e.threads[0].scheduling.after = Fact::Known("SCHED_RR 5".into())),
+        ("was refused (EPERM)", |e| e.threads[0].refused = Some("EPERM".into())),
+        ("it was allowed on CPU 0-1", |e| {
+            e.threads[0].affinity = Fact::Known(ReadBack { other: other("0-1"), ..read_back("0") })
+        }),
+        ("memory could not be locked: ENOMEM", |e| e.memory.refused = Some("ENOMEM".into())),
+        ("memory could not be locked: EAGAIN", |e| e.threads[0].unlocked = Some("EAGAIN".into())),
+        ("nothing was locked", |e| e.memory.locked_kib = Fact::Known(0)),
+        ("left the clock source tsc for hpet", |e| e.clock.source_after = Fact::Known("hpet".into())),
+        ("no clock source better than its tick", |e| e.clock.source = Fact::Known("refined-jiffies".into())),
+        ("no high-resolution timers", |e| e.clock.resolution = Fact::Known(Nanos(4_000_000))),
+        ("the wall clock was set by", |e| e.clock.stepped = Some(Nanos::SECOND)),
+        ("it was there for 40 % of its time: it was killed by signal 9", |e| {
+            e.loads[0].alive = Nanos::from_millis(400);
+            e.loads[0].ended = Some("was killed by signal 9".into());
+        }),
+        ("it idled: in 4 of 4 looks", |e| e.loads[0].idle_looks = 4),
+        ("it never ran", |e| (e.loads[0].alive, e.loads[0].looks) = (Nanos::ZERO, 0)),
+        ("was not as asked: cpuset.cpus.partition is member", |e| {
+            if let Fact::Known(isolation) = &mut e.isolation {
+                isolation.missing_before.push("cpuset.cpus.partition is member".into());
+            }
+        }),
+        ("did not last: cpuset.cpus.partition is member", |e| {
+            if let Fact::Known(isolation) = &mut e.isolation {
+                isolation.missing_after.push("cpuset.cpus.partition is member".into());
+            }
+        }),
+        ("5000 samples were due and there are 1000", |e| e.threads[0].due = Some(5_000)),
+        ("punctual (process 9) measured on CPU 0 too", |e| {
+            e.others = Fact::Known(vec![OtherMeasurement { pid: 9, cpus: CpuSet::single(0) }]);
+        }),
+        ("at its end it was allowed on CPU 1", |e| {
+            e.threads[0].affinity = Fact::Known(ReadBack { after: Fact::Known("1".into()), ..read_back("0") });
+        }),
+        ("no clock source better", |e| e.clock.source = Fact::Known("jiffies".into())),
+    ];
+    for (why, change) in changes {
+        let case = Case::but(change);
+        assert_eq!(case.words(), (Invalid, Some(Invalid), ValidityWord::Invalid), "{why}");
+        let summary = case.summary();
+        let said = summary.phases[0].series[0].requirements[0].reason.clone().unwrap();
+        assert!(said.contains(why), "{why} is not in {said}");
+        let (not_met, _) = (case.meta.requirements.clone(), ());
+        let mut worse = case;
+        worse.meta.requirements = vec!["max < 1us".into()];
+        let expected = if why.contains("were due") { NotMet } else { Invalid };
+        assert_eq!(worse.words().0, expected, "{not_met:?}: {why}");
+    }
+}
+
+#[test]
+fn what_cannot_be_known_is_undecided() {
+    type Change = fn(&mut Evidence);
+    let changes: [Change; 8] = [
+        |e| e.threads[0].scheduling.after = Fact::Unavailable("ESRCH".into()),
+        |e| e.threads[0].affinity = Fact::Unavailable("ESRCH".into()),
+        |e| e.memory.locked_kib = Fact::Unavailable("no /proc".into()),
+        |e| e.clock.source = Fact::Unavailable("no /sys".into()),
+        |e| e.isolation = Fact::Unavailable("no journal".into()),
+        |e| e.loads[0].progress = Fact::Unavailable("hidepid".into()),
+        |e| e.others = Fact::Unavailable("no /proc/net/unix".into()),
+        |e| e.threads[0].reached_end = false,
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let mut case = Case::but(change);
+        assert_eq!(case.words(), (Undecided, Some(Undecided), ValidityWord::Undecided), "{number}");
+        case.meta.requirements = vec!["max < 1us".into()];
+        assert_eq!(case.words().0, NotMet, "what was seen stays: {number}");
+    }
+}
+
+#[test]
+fn the_kernel_is_the_one_that_was_asked_for() {
+    let with = |change: fn(&mut KernelEvidence)| {
+        Case::but_all(|case| change(case.manifest.target.as_mut().unwrap().kernel.as_mut().unwrap())).words()
+    };
+    let invalid = (Invalid, Some(Invalid), ValidityWord::Invalid);
+    assert_eq!(with(|kernel| kernel.booted = Some("6.12".into())), invalid);
+    assert_eq!(with(|kernel| kernel.preemption_in_force = Some("none".into())), invalid);
+    assert_eq!(with(|kernel| kernel.booted = None).1, Some(Undecided));
+}
+
+#[test]
+fn lost_samples_are_undecided_and_too_many_of_them_invalid() {
+    let lost = |n, requirement: &str| {
+        Case::but_all(|case| {
+            case.state.data.losses.dropped = n;
+            case.meta.requirements = vec![requirement.into()];
+        })
+        .words()
+    };
+    assert_eq!(lost(1, "max < 1ms"), (Undecided, Some(Undecided), ValidityWord::Undecided));
+    assert_eq!(lost(1, "count > 5").0, Undecided);
+    assert_eq!(lost(500, "max < 1ms"), (Invalid, Some(Invalid), ValidityWord::Invalid));
+    assert_eq!(
+        lost(500, "max < 1us"),
+        (NotMet, Some(NotMet), ValidityWord::Invalid),
+        "a violation that was seen stays one"
+    );
+}
+
+#[test]
+fn a_recording_that_lost_events_decides_no_limit_by_itself_and_every_requirement() {
+    let case = Case::but_all(|case| {
+        let source = punctual_core::event::Source { name: "cpu 0".into(), cpu: Some(0), recorded: 9, lost: 4, torn: 0 };
+        case.recorded.as_mut().unwrap().sources.push(source);
+    });
+    assert_eq!(case.words(), (Met, Some(Met), ValidityWord::Undecided));
+}
+
+#[test]
+fn an_interrupted_run_is_undecided_unless_it_was_to_be_interrupted() {
+    let interrupted = |has_end| {
+        let mut case = Case::but(|e| {
+            (e.threads[0].reached_end, e.threads[0].has_end) = (false, has_end);
+            e.threads[0].due = None;
+        });
+        case.manifest.ending.as_mut().unwrap().outcome = Outcome::Interrupted;
+        case.words().1
+    };
+    assert_eq!(interrupted(true), Some(Undecided));
+    assert_eq!(interrupted(false), Some(Met));
+}
+
+#[test]
+fn what_a_plain_user_lacks_fails_where_something_is_required() {
+    let lacking =
+        |e: &mut Evidence| (e.threads[0].refused, e.memory.refused) = (Some("EPERM".into()), Some("EPERM".into()));
+    let free = Case::but(lacking).without_requirement().summary();
+    assert_eq!((free.verdict, free.validity.unwrap().verdict), (None, ValidityWord::Valid));
+    let insists = Case::but(|e| {
+        lacking(e);
+        e.real_time_required = true;
+    });
+    assert_eq!(insists.without_requirement().summary().validity.unwrap().verdict, ValidityWord::Invalid);
+}
+
+#[test]
+fn a_load_that_may_end_has_ended_well() {
+    let done = Case::but(|e| {
+        (e.loads[0].alive, e.loads[0].done) = (Nanos::from_millis(1), true);
+        e.loads[0].ended = Some("ended with success".into());
+    });
+    assert_eq!(done.words().1, Some(Met));
+    let later = Case::but(|e| e.loads[0] = LoadEvidence { name: "later".into(), ..Default::default() });
+    assert_eq!(later.words().1, Some(Met), "it was not to start before the end");
+}
+
+#[test]
+fn a_bundle_without_evidence_is_judged_by_what_it_holds() {
+    let mut old = Case { evidence: Fact::NotAsked, ..proved() };
+    old.manifest.target = None;
+    old.recorded = None;
+    assert_eq!(old.words(), (Met, Some(Met), ValidityWord::NotRecorded));
+    old.meta.real_time = false;
+    old.meta.scheduling = "SCHED_OTHER".into();
+    assert_eq!(old.words(), (Invalid, Some(Invalid), ValidityWord::Invalid), "it says so itself");
+    let unavailable = Case { evidence: Fact::Unavailable("no memory".into()), ..proved() };
+    assert_eq!(unavailable.words().1, Some(Undecided));
+}
+
+#[test]
+fn a_proof_about_one_series_is_not_about_another() {
+    let proof = |proof, subject: &str| Proof {
+        proof,
+        subject: subject.into(),
+        outcome: ProofOutcome::Fails,
+        why: String::new(),
+    };
+    let of = |word, subject: &str| Validity { proofs: vec![proof(word, subject)] }.gate(Met, "p", "cpu0").verdict;
+    assert_eq!(of(ProofWord::Affinity, "p/cpu0"), Invalid);
+    assert_eq!(of(ProofWord::Affinity, "p/cpu1"), Met);
+    assert_eq!(of(ProofWord::Affinity, "q/cpu0"), Met);
+    assert_eq!(of(ProofWord::Load, "p/busy"), Invalid);
+    assert_eq!(of(ProofWord::Load, "q/busy"), Met);
+    assert_eq!(of(ProofWord::Clock, "p"), Invalid);
+    assert_eq!(of(ProofWord::Kernel, RUN), Invalid);
+    let elsewhere = Validity { proofs: vec![proof(ProofWord::Affinity, "p/cpu1")] };
+    assert_eq!(elsewhere.gate_run(Met).verdict, Invalid, "the run is invalid all the same");
+}
+
+#[test]
+fn every_finding_of_a_proof_is_born_once() {
+    let ids = |case: &Case| -> Vec<String> { case.summary().findings.into_iter().map(|finding| finding.id).collect() };
+    assert_eq!(ids(&proved()), Vec::<String>::new());
+    assert_eq!(ids(&Case::but(|e| e.loads[0].idle_looks = 4)), ["load-not-working"]);
+    assert_eq!(ids(&Case::but(|e| e.threads[0].scheduling.other = other("SCHED_OTHER"))), ["scheduling-changed"]);
+    assert_eq!(ids(&Case::but(|e| e.throttled = Fact::Known(vec!["CPU 0 was too hot".into()]))), ["throttled"]);
+}

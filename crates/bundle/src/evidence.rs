@@ -1,0 +1,159 @@
+//! What shows that a phase was measured as asked: collected while it runs, kept in `phase.json`, judged by `punctual_analyze::validity`.
+//! docs/validity.md says how each part is had. A part that could not be read is `unavailable`, never a default.
+
+use punctual_core::{CpuSet, Fact, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// The evidence of a phase.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Whether the experiment says that figures without real-time scheduling are worthless (`require_real_time`).
+    #[serde(default)]
+    pub real_time_required: bool,
+    /// The measuring threads.
+    pub threads: Vec<ThreadEvidence>,
+    /// Memory locks.
+    pub memory: MemoryEvidence,
+    /// The clocks.
+    pub clock: ClockEvidence,
+    /// The partition; not asked where the experiment has none.
+    #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
+    pub isolation: Fact<IsolationEvidence>,
+    /// The loads, in the order of the experiment.
+    pub loads: Vec<LoadEvidence>,
+    /// Who else measured on these CPUs meanwhile.
+    pub others: Fact<Vec<OtherMeasurement>>,
+    /// What slowed tasks down on purpose while the phase ran; empty where nothing did.
+    pub throttled: Fact<Vec<String>>,
+}
+
+/// A measuring thread.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ThreadEvidence {
+    /// The kernel's id.
+    pub tid: i32,
+    /// Its series.
+    pub series: Vec<String>,
+    /// Policy and priority.
+    pub scheduling: ReadBack,
+    /// Why the kernel did not give it the scheduling that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// The CPUs that it may run on; not asked under SCHED_DEADLINE, whose threads are bound to none.
+    pub affinity: Fact<ReadBack>,
+    /// Why the memory that it writes to is not locked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unlocked: Option<String>,
+    /// How many samples each of its series was to have, where that follows from period and length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<u64>,
+    /// Whether it has an end of its own; without one it measures until the user ends the run.
+    pub has_end: bool,
+    /// Whether it reached that end.
+    pub reached_end: bool,
+}
+
+/// A property of a thread, read back from the kernel again and again.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ReadBack {
+    /// As it was asked for.
+    pub asked: String,
+    /// How often it was read while the thread measured.
+    pub times: u64,
+    /// The first reading that was something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other: Option<Deviation>,
+    /// What the thread itself read directly after its last sample.
+    pub after: Fact<String>,
+}
+
+/// A reading that is not what was asked for.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Deviation {
+    /// How long after the begin of the phase.
+    pub at: Nanos,
+    /// What was read.
+    pub value: String,
+}
+
+/// Memory locks of the process.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct MemoryEvidence {
+    /// Whether memory was to be locked.
+    pub asked: bool,
+    /// Why the kernel refused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// `VmLck` of /proc/self/status at the end of the phase, in KiB.
+    pub locked_kib: Fact<u64>,
+}
+
+/// The clocks of a phase.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ClockEvidence {
+    /// The coarsest resolution of the clocks of its series (clock_getres(2)).
+    pub resolution: Fact<Nanos>,
+    /// The kernel's clock source when the phase began.
+    pub source: Fact<String>,
+    /// The same at its end: the kernel leaves a source that its watchdog finds unstable.
+    pub source_after: Fact<String>,
+    /// By how much a clock that can be set was set meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stepped: Option<Nanos>,
+}
+
+/// The partition that the experiment asked for.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct IsolationEvidence {
+    /// Its CPUs.
+    pub cpus: CpuSet,
+    /// What was not in force when the phase began.
+    pub missing_before: Vec<String>,
+    /// What was not in force at its end.
+    pub missing_after: Vec<String>,
+}
+
+/// A load.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct LoadEvidence {
+    /// Its name.
+    pub name: String,
+    /// How long it was to run, from its start on.
+    pub due: Nanos,
+    /// How long it did.
+    pub alive: Nanos,
+    /// Whether its last end was a success, after which it was not to be started again.
+    #[serde(default)]
+    pub done: bool,
+    /// How it ended the last time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// How often its processes were looked at while it was alive.
+    pub looks: u64,
+    /// How often nothing had happened in any of them since the look before.
+    pub idle_looks: u64,
+    /// What its processes did, as far as they lived when they were looked at the last time.
+    pub progress: Fact<LoadProgress>,
+}
+
+/// What the processes of a load did while the phase ran.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct LoadProgress {
+    /// CPU time.
+    pub cpu_time: Nanos,
+    /// How often they were given a CPU.
+    pub switches: u64,
+    /// Bytes read and written, whatever from and to.
+    pub io_bytes: u64,
+    /// Processes that were seen.
+    pub processes: u64,
+}
+
+/// Another run of punctual that measured on CPUs of this one.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct OtherMeasurement {
+    /// Its process.
+    pub pid: u32,
+    /// The CPUs that both measured on.
+    pub cpus: CpuSet,
+}

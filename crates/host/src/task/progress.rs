@@ -1,0 +1,117 @@
+//! What processes have done so far: whether a program works can be seen from without (proc(5)).
+
+use crate::files::Files;
+use punctual_core::Nanos;
+
+/// Processes of a tree beyond this are not looked at.
+const MAX_PROCESSES: usize = 4_096;
+/// A tick of USER_HZ.
+const TICK: Nanos = Nanos(10_000_000);
+
+/// What a process has done since it began, all its threads together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Done {
+    /// CPU time.
+    pub cpu_time: Nanos,
+    /// How often its threads were given a CPU.
+    pub switches: u64,
+    /// Bytes read and written, whatever from and to; 0 where that may not be read.
+    pub io_bytes: u64,
+}
+
+/// A process and all its descendants that live now, the process first. `Err` where /proc does not tell.
+pub fn tree(files: &dyn Files, root: i32) -> Result<Vec<i32>, String> {
+    let (mut found, mut next) = (vec![root], 0);
+    while let Some(pid) = found.get(next).copied().filter(|_| found.len() < MAX_PROCESSES) {
+        next += 1;
+        for tid in threads(files, pid) {
+            match files.read(&format!("/proc/{pid}/task/{tid}/children")) {
+                Ok(text) => found.extend(text.split_ascii_whitespace().filter_map(|word| word.parse::<i32>().ok())),
+                // A kernel without CONFIG_PROC_CHILDREN has none of these files; a process that ended has none any more.
+                Err(_) if files.exists("/proc/self/task") && !has_children_files(files) => {
+                    let more = super::children::descendants(root).map_err(|why| why.to_string())?;
+                    return Ok([vec![root], more].concat());
+                }
+                Err(_) => {}
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn has_children_files(files: &dyn Files) -> bool {
+    let me = std::process::id();
+    files.exists(&format!("/proc/{me}/task/{me}/children"))
+}
+
+fn threads(files: &dyn Files, pid: i32) -> Vec<String> {
+    files.list(&format!("/proc/{pid}/task")).unwrap_or_default()
+}
+
+/// What a process has done; `None` where it is gone, or where this user may not know.
+pub fn of_process(files: &dyn Files, pid: i32) -> Option<Done> {
+    let mut done = Done::default();
+    let mut known = false;
+    for tid in threads(files, pid) {
+        // CPU time in ns, time spent waiting, time slices (Documentation/scheduler/sched-stats.rst).
+        let Ok(text) = files.read(&format!("/proc/{pid}/task/{tid}/schedstat")) else { continue };
+        let fields: Vec<u64> = text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
+        if let [time, _, slices] = fields[..] {
+            done.cpu_time = done.cpu_time + Nanos(i64::try_from(time).unwrap_or(i64::MAX));
+            done.switches = done.switches.saturating_add(slices);
+            known = true;
+        }
+    }
+    if !known {
+        done.cpu_time = ticks(&files.read(&format!("/proc/{pid}/stat")).ok()?)?;
+    }
+    let io = files.read(&format!("/proc/{pid}/io")).unwrap_or_default();
+    let bytes = io.lines().filter_map(|line| line.strip_prefix("rchar: ").or(line.strip_prefix("wchar: ")));
+    done.io_bytes = bytes.filter_map(|n| n.trim().parse::<u64>().ok()).fold(0, u64::saturating_add);
+    Some(done)
+}
+
+/// User and system time of a line of /proc/PID/stat.
+fn ticks(stat: &str) -> Option<Nanos> {
+    let fields: Vec<&str> = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().collect();
+    let ticks: i64 = fields.get(11)?.parse::<i64>().ok()?.saturating_add(fields.get(12)?.parse().ok()?);
+    Some(TICK * ticks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::Root;
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_tree_that_works_is_told_from_one_that_sleeps() {
+        let files = Root::system();
+        let mut child = Command::new("sh").args(["-c", "sleep 60 & while :; do :; done"]).spawn().unwrap();
+        let root = child.id() as i32;
+        let until = Instant::now() + Duration::from_secs(30);
+        let (mut all, mut busy) = (Vec::new(), Done::default());
+        while (all.len() < 2 || busy.cpu_time < Nanos::from_millis(50)) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+            all = tree(&files, root).unwrap();
+            busy = of_process(&files, root).unwrap();
+        }
+        let sleeper = all[1];
+        let before = of_process(&files, sleeper).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        let (after, later) = (of_process(&files, sleeper).unwrap(), of_process(&files, root).unwrap());
+        super::super::children::send(sleeper, libc::SIGKILL).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(busy.cpu_time >= Nanos::from_millis(50) && later.cpu_time > busy.cpu_time, "{busy:?} {later:?}");
+        assert!(after.cpu_time - before.cpu_time < Nanos::from_millis(50), "{before:?} {after:?}");
+        assert_eq!(of_process(&files, root), None, "it has ended");
+    }
+
+    #[test]
+    fn ticks_stand_behind_the_name() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 250 50 0 0 20 0 1 0 0 0 0";
+        assert_eq!(ticks(stat), Some(Nanos::from_secs(3)));
+    }
+}

@@ -1,0 +1,186 @@
+//! Each proof of validity that can be taken away on this kernel, taken away: the run is invalid, exit code 4, never met.
+
+mod common;
+
+use common::{Place, eventually, has_program, is_root, kill, text};
+use std::process::{Child, Command, Output, Stdio};
+
+/// A timer whose requirement any run fulfils.
+fn experiment(length: &str, rest: &str) -> String {
+    format!(
+        "[[measure]]\nname = \"timer\"\nkind = \"timer\"\ncpus = \"0\"\nperiod = \"1ms\"\n{length}\n\
+         require = [\"max < 100s\"]\n{rest}"
+    )
+}
+
+/// A run in a network namespace of its own, where that is to be had: what other tests measure is not seen.
+fn start(place: &Place) -> Child {
+    let own = Command::new("unshare").args(["--net", "true"]).stderr(Stdio::null()).status();
+    let own = own.is_ok_and(|status| status.success());
+    let binary = env!("CARGO_BIN_EXE_punctual");
+    let mut command = if own { Command::new("unshare") } else { Command::new(binary) };
+    if own {
+        command.args(["--net", binary]);
+    }
+    command.args(["run", "--quiet", "experiment.toml", "--output", "bundle", "--junit", "j.xml", "--lava", "l"]);
+    command.current_dir(place.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("punctual starts")
+}
+
+/// The measuring thread of a run, once it measures.
+fn measuring(place: &Place) -> String {
+    let meta = place.bundle().join("phases/000/0000.meta.json");
+    eventually("a second checkpoint", || {
+        let log = place.bundle().join("phases/000/0000.log");
+        std::fs::metadata(log).is_ok_and(|log| log.len() > 1_000)
+    });
+    let meta: serde_json::Value = serde_json::from_slice(&std::fs::read(meta).unwrap()).unwrap();
+    meta["tid"].to_string()
+}
+
+fn command(words: &[&str]) {
+    let done = Command::new(words[0]).args(&words[1..]).stdout(Stdio::null()).status();
+    assert!(done.is_ok_and(|status| status.success()), "{words:?}");
+}
+
+/// Ended with exit code 4, the requirement invalid, and the proof with this reason failed, everywhere it is shown.
+fn assert_invalid(place: &Place, ran: &Output, proof: &str, why: &str) {
+    assert_eq!(ran.status.code(), Some(4), "{}", text(ran));
+    assert!(text(ran).contains("INVALID"), "{}", text(ran));
+    let summary = place.summary();
+    assert_eq!(summary["verdict"], "invalid", "{summary}");
+    assert_eq!(summary["validity"]["verdict"], "invalid");
+    let proofs = summary["validity"]["proofs"].as_array().unwrap();
+    let fails = |one: &serde_json::Value| one["proof"] == proof && one["outcome"] == "fails";
+    let failed = proofs.iter().find(|one| fails(one)).unwrap_or_else(|| panic!("{proof} is not in {proofs:#?}"));
+    assert!(failed["why"].as_str().unwrap().contains(why), "{failed}");
+    let junit = std::fs::read_to_string(place.path().join("j.xml")).unwrap();
+    assert!(junit.contains("type=\"invalid\"") && junit.contains(&format!("valid: {proof}")), "{junit}");
+    let lava = std::fs::read_to_string(place.path().join("l")).unwrap();
+    assert!(lava.contains("max-lt-100s fail\n") && lava.contains(why), "{lava}");
+}
+
+fn outcome(summary: &serde_json::Value, proof: &str) -> String {
+    let proofs = summary["validity"]["proofs"].as_array().unwrap().clone();
+    let found = proofs.into_iter().find(|one| one["proof"] == proof);
+    found.map_or("absent".to_owned(), |one| format!("{} {}", one["outcome"].as_str().unwrap(), one["why"]))
+}
+
+#[test]
+fn what_is_proved_is_met_with_a_load_that_works() {
+    if !is_root("what_is_proved_is_met_with_a_load_that_works") {
+        return;
+    }
+    let load = "[[load]]\nname = \"busy\"\ncommand = [\"sh\", \"-c\", \"while :; do sleep 0.01; done\"]\n";
+    let place = Place::with(&experiment("duration = \"2s\"", load));
+    let ran = start(&place).wait_with_output().unwrap();
+    let summary = place.summary();
+    for proof in ["scheduling", "affinity", "memory", "clock", "load"] {
+        assert!(outcome(&summary, proof).starts_with("holds"), "{proof}: {}", outcome(&summary, proof));
+    }
+    let lost = summary["phases"][0]["series"][0]["lost"].as_u64().unwrap();
+    if lost == 0 {
+        assert_eq!((ran.status.code(), &summary["verdict"]), (Some(0), &"met".into()), "{}", text(&ran));
+    }
+}
+
+#[test]
+fn a_load_that_idles_is_no_load() {
+    let place = Place::with(&experiment("duration = \"4s\"", "[[load]]\nname = \"idle\"\ncommand = \"sleep 1000\"\n"));
+    let ran = start(&place).wait_with_output().unwrap();
+    if is_root("a_load_that_idles_is_no_load") {
+        assert_invalid(&place, &ran, "load", "it idled");
+    }
+}
+
+#[test]
+fn a_load_that_died_is_no_load() {
+    if !is_root("a_load_that_died_is_no_load") {
+        return;
+    }
+    let load = "[[load]]\nname = \"dies\"\ncommand = \"sh -c 'sleep 0.3; exit 1'\"\non_failure = \"ignore\"\n";
+    let place = Place::with(&experiment("duration = \"3s\"", load));
+    let ran = start(&place).wait_with_output().unwrap();
+    assert_invalid(&place, &ran, "load", "it ended with status 1");
+}
+
+#[test]
+fn an_affinity_that_somebody_changes_is_not_the_one_asked_for() {
+    let everywhere = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    if !is_root("an_affinity_that_somebody_changes") || !has_program("taskset", "util-linux") {
+        return;
+    }
+    if everywhere.trim() == "0" {
+        println!("SKIPPED: lacks a second CPU");
+        return;
+    }
+    let place = Place::with(&experiment("duration = \"5s\"", ""));
+    let child = start(&place);
+    let tid = measuring(&place);
+    command(&["taskset", "--cpu-list", "-p", everywhere.trim(), &tid]);
+    let ran = child.wait_with_output().unwrap();
+    assert_invalid(&place, &ran, "affinity", "it was allowed on CPU");
+}
+
+#[test]
+fn a_policy_that_somebody_changes_is_not_the_one_asked_for() {
+    if !is_root("a_policy_that_somebody_changes") || !has_program("chrt", "util-linux") {
+        return;
+    }
+    let place = Place::with(&experiment("duration = \"5s\"", ""));
+    let child = start(&place);
+    let tid = measuring(&place);
+    command(&["chrt", "--fifo", "-p", "7", &tid]);
+    std::thread::sleep(std::time::Duration::from_millis(2_000));
+    // Back again before the end: a look between shows it.
+    command(&["chrt", "--fifo", "-p", "80", &tid]);
+    let ran = child.wait_with_output().unwrap();
+    assert_invalid(&place, &ran, "scheduling", "it ran as SCHED_FIFO 7");
+}
+
+#[test]
+fn two_that_measure_one_cpu_are_found_and_decide_nothing() {
+    if !is_root("two_that_measure_one_cpu") {
+        return;
+    }
+    let (one, other) = (experiment("duration = \"6s\"", ""), experiment("duration = \"2s\"", ""));
+    let (one, other) = (Place::with(&one), Place::with(&other));
+    let first = one.start();
+    measuring(&one);
+    let ran = other.punctual(&["run", "-q", "experiment.toml", "-o", "bundle", "--junit", "j.xml", "--lava", "l"]);
+    assert_invalid(&other, &ran, "others", "measured on CPU 0 too");
+    let first = first.wait_with_output().unwrap();
+    assert_eq!(first.status.code(), Some(4), "who was there before sees it too: {}", text(&first));
+    assert!(text(&first).contains("another punctual measured on the same CPU"), "{}", text(&first));
+}
+
+#[test]
+fn an_interrupted_run_decides_no_requirement_that_is_not_violated() {
+    for (require, code) in [("max < 100s", 4), ("max < 1ns", 3)] {
+        let text_of = experiment("duration = \"10min\"", "").replace("max < 100s", require);
+        let place = Place::with(&text_of);
+        // As another user's, `unshare` would stand between: the signal goes to punctual itself.
+        let child = place.start();
+        measuring(&place);
+        kill(child.id(), "INT");
+        let ran = child.wait_with_output().unwrap();
+        let summary = place.summary();
+        assert!(outcome(&summary, "samples").starts_with("unknown"), "{}", outcome(&summary, "samples"));
+        let seen =
+            outcome(&summary, "others").starts_with("holds") && outcome(&summary, "scheduling").starts_with("holds");
+        if seen && outcome(&summary, "memory").starts_with("holds") {
+            assert_eq!(ran.status.code(), Some(code), "{require}: {}", text(&ran));
+        }
+    }
+}
+
+#[test]
+fn what_has_no_end_is_whole_when_it_is_interrupted() {
+    let place = Place::with(&experiment("", ""));
+    let child = place.start();
+    measuring(&place);
+    kill(child.id(), "INT");
+    child.wait_with_output().unwrap();
+    let summary = place.summary();
+    assert!(outcome(&summary, "samples").starts_with("holds"), "{}", outcome(&summary, "samples"));
+}
