@@ -25,6 +25,7 @@ fn no_figures(bundle: &Bundle) -> Summary {
         mechanisms: Vec::new(),
         findings: bundle.findings.clone(),
         verdict: None,
+        validity: None,
         published: None,
         recording: None,
     }

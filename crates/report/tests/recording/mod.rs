@@ -72,6 +72,7 @@ pub fn names() -> Names {
         syscalls: [(230, "clock_nanosleep".to_owned()), (0, "read".to_owned())].into(),
         devices: [(254 << 20, "vda".to_owned())].into(),
         idle_states: [(0, "POLL".to_owned()), (1, "C1".to_owned())].into(),
+        idle_latencies: [(0, punctual_core::Nanos(0)), (1, punctual_core::Nanos(2_000))].into(),
         symbols: [(0xffff_8000, "wb_workfn".to_owned())].into(),
         stacks: vec![vec![0xffff_8000, 0xffff_9000]],
     }
