@@ -45,6 +45,7 @@ pub fn resolution(clock: Clock) -> Nanos {
 }
 
 /// The time as the kernel wants it.
+#[inline]
 pub fn timespec(ns: i64) -> libc::timespec {
     libc::timespec { tv_sec: ns.div_euclid(1_000_000_000), tv_nsec: ns.rem_euclid(1_000_000_000) }
 }
