@@ -109,6 +109,14 @@ pub fn bins(json: &[u8]) -> Result<Vec<(u64, u64)>, String> {
     Ok(bins)
 }
 
+/// Seconds of CPU of all children that have ended, and theirs (fields 16 and 17 of proc_pid_stat(5), in ticks of which Linux shows
+/// programs 100 a second).
+pub fn cpu_of_children() -> Result<f64, String> {
+    let stat = std::fs::read_to_string("/proc/self/stat").map_err(|why| format!("/proc/self/stat: {why}"))?;
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    Ok(fields.skip(13).take(2).filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / 100.0)
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
@@ -116,12 +124,4 @@ mod tests {
         let json = br#"{"thread": {"0": {"histogram": {"10": 3, "9": 1}}}}"#;
         assert_eq!(super::bins(json).unwrap(), [(9, 1), (10, 3)]);
     }
-}
-
-/// Seconds of CPU of all children that have ended, and theirs (fields 16 and 17 of proc_pid_stat(5), in ticks of which Linux shows
-/// programs 100 a second).
-pub fn cpu_of_children() -> Result<f64, String> {
-    let stat = std::fs::read_to_string("/proc/self/stat").map_err(|why| format!("/proc/self/stat: {why}"))?;
-    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-    Ok(fields.skip(13).take(2).filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / 100.0)
 }

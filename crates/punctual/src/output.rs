@@ -117,7 +117,7 @@ pub fn complain(message: &str) {
 
 /// How wide the terminal is that standard output goes to; 100 where it goes elsewhere.
 pub fn width() -> usize {
-    terminal_size(&io::stdout()).map_or(100, |(columns, _)| columns)
+    terminal_size(io::stdout()).map_or(100, |(columns, _)| columns)
 }
 
 /// Columns and rows of the terminal behind a stream, where it is one and knows them.

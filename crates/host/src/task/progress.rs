@@ -57,7 +57,7 @@ pub fn of_process(files: &dyn Files, pid: i32) -> Option<Done> {
         let Ok(text) = files.read(&format!("/proc/{pid}/task/{tid}/schedstat")) else { continue };
         let fields: Vec<u64> = text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
         if let [time, _, slices] = fields[..] {
-            done.cpu_time = done.cpu_time + Nanos(i64::try_from(time).unwrap_or(i64::MAX));
+            done.cpu_time += Nanos(i64::try_from(time).unwrap_or(i64::MAX));
             done.switches = done.switches.saturating_add(slices);
             known = true;
         }

@@ -56,12 +56,12 @@ fn redrawn(height: usize, kept: &[String], lines: &[String]) -> String {
 
 impl Watcher for View {
     fn preparing(&mut self, what: &str) {
-        let (width, _) = output::terminal_size(&io::stderr()).unwrap_or(USUAL_SIZE);
+        let (width, _) = output::terminal_size(io::stderr()).unwrap_or(USUAL_SIZE);
         self.show(vec![clipped(&format!("{what} …"), width, false)], width);
     }
 
     fn refresh(&mut self, snapshot: &Snapshot) {
-        let (width, height) = output::terminal_size(&io::stderr()).unwrap_or(USUAL_SIZE);
+        let (width, height) = output::terminal_size(io::stderr()).unwrap_or(USUAL_SIZE);
         let paper = Paper { width, colored: self.colored };
         // The cursor's line is not the view's.
         self.show(draw::draw(snapshot, paper, height.saturating_sub(1)), width);

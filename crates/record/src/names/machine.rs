@@ -15,7 +15,7 @@ pub(crate) fn name_machine(names: &mut Names) {
     names.irqs = interrupts(&fs::read_to_string("/proc/interrupts").unwrap_or_default());
     names.devices = devices(&fs::read_to_string("/proc/partitions").unwrap_or_default());
     names.idle_states = idle_states("name").collect();
-    let latency = |text: String| text.parse::<i64>().ok().map(|us| Nanos::from_micros(us));
+    let latency = |text: String| text.parse::<i64>().ok().map(Nanos::from_micros);
     names.idle_latencies = idle_states("latency").filter_map(|(state, text)| Some((state, latency(text)?))).collect();
 }
 

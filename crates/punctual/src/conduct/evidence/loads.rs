@@ -58,7 +58,7 @@ impl LoadWatch {
 
     fn add_alive(&mut self, now: MonotonicNs) {
         if let Some(since) = self.since.take() {
-            self.evidence.alive = self.evidence.alive + (now - since);
+            self.evidence.alive += now - since;
         }
     }
 
@@ -76,7 +76,7 @@ impl LoadWatch {
         for pid in tree {
             let Some(done) = progress::of_process(files, pid) else { continue };
             let before = self.last.insert(pid, done).unwrap_or_default();
-            time = time + Nanos((done.cpu_time - before.cpu_time).ns().max(0));
+            time += Nanos((done.cpu_time - before.cpu_time).ns().max(0));
             switches += done.switches.saturating_sub(before.switches);
             bytes += done.io_bytes.saturating_sub(before.io_bytes);
             worked = since.is_some_and(|since| {
@@ -117,7 +117,7 @@ fn whole(files: &Root, pid: i32) -> Fact<LoadProgress> {
     };
     let mut all = LoadProgress::default();
     for done in tree.into_iter().filter_map(|pid| progress::of_process(files, pid)) {
-        all.cpu_time = all.cpu_time + done.cpu_time;
+        all.cpu_time += done.cpu_time;
         all.switches = all.switches.saturating_add(done.switches);
         all.io_bytes = all.io_bytes.saturating_add(done.io_bytes);
         all.processes += 1;

@@ -44,7 +44,7 @@ impl Throttling {
                 found.push(format!("throttled {times} times ({path})"));
             }
         }
-        if self.log.is_some_and(|log| says_throttled(log)) {
+        if self.log.is_some_and(says_throttled) {
             found.push("real-time tasks were throttled (the kernel's log: RT throttling activated)".to_owned());
         }
         Fact::Known(found)
