@@ -4,6 +4,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use punctual_bundle::import::{ImportOptions, import};
+use punctual_bundle::summary::ProofOutcome;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{Bundle, Series};
 use punctual_core::Sample;
@@ -181,6 +182,10 @@ fn python_reads_every_json_and_xml() {
         let count = "import sys; import xml.etree.ElementTree as e; print(len(e.parse(sys.stdin.buffer).findall('.//testcase')))";
         if let Some((success, said)) = run("python3", &["-c", count], &exported(name, Format::Junit)) {
             let stated: usize = open(name).series().map(|(_, series)| series.meta.requirements.len()).sum();
+            // And one for each proof of validity that fails.
+            let validity = punctual_analyze::Validity::of_bundle(&open(name));
+            let failed = validity.proofs().iter().filter(|proof| proof.outcome == ProofOutcome::Fails).count();
+            let stated = stated + failed;
             assert!(success && said.trim() == stated.to_string(), "{name}: {said}");
         }
     }
@@ -285,20 +290,32 @@ fn parquet_is_read_back_exactly() {
 #[test]
 fn verdicts_for_ci() {
     insta::assert_snapshot!(text("lossy", Format::Lava), @r#"
+    # valid-main-dropped-samples: 130 of 2130 samples were lost (6.103 %)
+    valid-main-dropped-samples fail
+    # valid-main-time-sharing-scheduling: SCHED_FIFO 80 was asked for, and it ran as SCHED_OTHER
+    valid-main-time-sharing-scheduling fail
     main-overruns-max-lt-1ms fail 7300.000 us
     main-overruns-p99-lt-100us pass 28.543 us
     main-overruns-overruns-eq-0 fail 10 count
     main-overruns-corrected-p99-lt-100us pass 54.495 us
     main-overruns-p99.999-lt-1ms unknown
-    main-dropped-max-lt-10ms unknown
+    # main-dropped-max-lt-10ms: invalid: main/dropped: 130 of 2130 samples were lost (6.103 %)
+    main-dropped-max-lt-10ms fail
     main-dropped-lost-eq-0 fail 130 count
-    main-time-sharing-max-lt-10ms unknown
+    # main-time-sharing-max-lt-10ms: invalid: main/time-sharing: SCHED_FIFO 80 was asked for, and it ran as SCHED_OTHER
+    main-time-sharing-max-lt-10ms fail
     main-empty-max-lt-1ms unknown
     "#);
     insta::assert_snapshot!(text("lossy", Format::Junit), @r#"
     <?xml version="1.0" encoding="UTF-8"?>
-    <testsuites name="lossy" tests="9" skipped="0" failures="3" errors="4">
-        <testsuite name="main" tests="9" skipped="0" errors="4" failures="3">
+    <testsuites name="lossy" tests="11" skipped="0" errors="6" failures="3">
+        <testsuite name="main" tests="11" skipped="0" errors="6" failures="3">
+            <testcase name="valid: samples" classname="main/dropped">
+                <error message="main/dropped: 130 of 2130 samples were lost (6.103 %)" type="invalid"/>
+            </testcase>
+            <testcase name="valid: scheduling" classname="main/time-sharing">
+                <error message="main/time-sharing: SCHED_FIFO 80 was asked for, and it ran as SCHED_OTHER" type="invalid"/>
+            </testcase>
             <testcase name="max &lt; 1ms" classname="main/overruns">
                 <failure message="measured 7300.000 us" type="not-met"/>
             </testcase>
@@ -311,13 +328,13 @@ fn verdicts_for_ci() {
                 <error message="p99.999 needs 1000000 samples and there are 3000" type="undecided"/>
             </testcase>
             <testcase name="max &lt; 10ms" classname="main/dropped">
-                <error message="130 samples were lost: they could have been anything" type="undecided"/>
+                <error message="main/dropped: 130 of 2130 samples were lost (6.103 %)" type="invalid"/>
             </testcase>
             <testcase name="lost == 0" classname="main/dropped">
                 <failure message="measured 130" type="not-met"/>
             </testcase>
             <testcase name="max &lt; 10ms" classname="main/time-sharing">
-                <error message="it ran as SCHED_OTHER, not with the real-time scheduling asked for" type="undecided"/>
+                <error message="main/time-sharing: SCHED_FIFO 80 was asked for, and it ran as SCHED_OTHER" type="invalid"/>
             </testcase>
             <testcase name="max &lt; 1ms" classname="main/empty">
                 <error message="nothing was measured" type="undecided"/>
@@ -326,5 +343,9 @@ fn verdicts_for_ci() {
     </testsuites>
     "#);
     let hostile = text("hostile", Format::Lava);
-    assert!(hostile.is_ascii() && hostile.lines().all(|line| matches!(line.split(' ').count(), 2 | 4)), "{hostile}");
+    assert!(
+        hostile.is_ascii()
+            && hostile.lines().all(|line| line.starts_with('#') || matches!(line.split(' ').count(), 2 | 4)),
+        "{hostile}"
+    );
 }

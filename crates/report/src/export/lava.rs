@@ -18,7 +18,7 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     let proofs = summary.validity.iter().flat_map(|validity| &validity.proofs);
     for proof in proofs.filter(|proof| proof.outcome == ProofOutcome::Fails) {
         let name = once(&mut given, id(&format!("valid-{}-{}", proof.subject, proof.proof.word())));
-        writeln!(out, "# {name}: {}\n{name} fail", plain(&proof.why))?;
+        writeln!(out, "# {name}: {}\n{name} fail", comment(&proof.why))?;
     }
     for phase in summary.phases {
         for series in &phase.series {
@@ -26,13 +26,18 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
                 let name = once(&mut given, id(&format!("{}-{}-{}", phase.name, series.name, requirement.requirement)));
                 if requirement.verdict == VerdictWord::Invalid {
                     let why = requirement.reason.as_deref().unwrap_or_default();
-                    writeln!(out, "# {name}: invalid: {}", plain(why))?;
+                    writeln!(out, "# {name}: invalid: {}", comment(why))?;
                 }
                 writeln!(out, "{name} {}", result(requirement, &unit))?;
             }
         }
     }
     Ok(())
+}
+
+/// A comment: one line, as simple as the others.
+fn comment(why: &str) -> String {
+    plain(why).replace('µ', "u").chars().map(|c| if c.is_ascii() { c } else { '?' }).collect()
 }
 
 /// Of two results with one name LAVA would show one.
