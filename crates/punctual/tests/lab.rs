@@ -127,7 +127,7 @@ fn ctrl_c_ends_what_runs_and_the_same_command_goes_on() {
     let place = Place::with("");
     let mark = format!("lab-mark-{}", std::process::id());
     let lab = format!(
-        "{}\n[[load]]\nname = 'l'\ncommand = ['sleep', '600']\n",
+        "{}\n[[load]]\nname = 'l'\ncommand = ['sh', '-c', 'while :; do sleep 0.02; done']\n",
         LAB.replace("300ms", "2s").replace("small", &mark)
     );
     place.write("lab.toml", lab.as_bytes());
@@ -145,7 +145,7 @@ fn ctrl_c_ends_what_runs_and_the_same_command_goes_on() {
     assert!(text(&ended).contains("the same command goes on"), "{}", text(&ended));
     assert_eq!(processes_with(&mark), [0i32; 0], "nothing runs on");
     assert_eq!(document(&place, &mark)["finished"], false);
-    let whole = place.punctual(&["lab", "run", "lab.toml", "-o", &mark]);
+    let whole = place.alone(&["lab", "run", "lab.toml", "-o", &mark]);
     assert_eq!(whole.status.code(), Some(0), "{}", text(&whole));
     assert_eq!(document(&place, &mark)["finished"], true);
 }

@@ -248,7 +248,7 @@ fn a_full_disk_costs_samples_but_no_figures() {
 fn systress_files_run_unchanged_and_leave_the_same_files() {
     let place = Place::with("");
     let cfg = "main {\n stats.period 500 ms\n}\ntimer_thread[0] {\n sched.policy FIFO\n sched.priority 80\n cpu_affinity 0\n \
-               lifetime.duration 400 ms\n stats.histo_size 5 ms\n}\nprogram[0] {\n cmdline sleep 100\n termination.ok RESPAWN\n}\n";
+               lifetime.duration 400 ms\n stats.histo_size 5 ms\n}\nprogram[0] {\n cmdline yes\n termination.ok RESPAWN\n}\n";
     place.write("stress.cfg", cfg.as_bytes());
     let ran = place.punctual(&["run", "-q", "stress.cfg", "-o", "bundle"]);
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));

@@ -97,6 +97,11 @@ impl MeasureRun {
         }
     }
 
+    /// Whether it was let go and its thread of this number is at its end.
+    pub fn thread_reached_end(&self, thread: usize) -> bool {
+        matches!(&self.state, State::Running(running) if running.has_ended(thread))
+    }
+
     /// Wakes its threads from a long sleep, to see that they shall stop.
     pub fn wake(&self) {
         if let State::Running(running) = &self.state {

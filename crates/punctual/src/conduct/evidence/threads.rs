@@ -94,7 +94,8 @@ impl ThreadWatch {
 
     /// Whether it came to its own end.
     pub fn before_stop(&mut self, measures: &[MeasureRun]) {
-        self.evidence.reached_end = self.has_ended(measures);
+        self.evidence.reached_end =
+            measures.get(self.measure).is_some_and(|measure| measure.thread_reached_end(self.number));
     }
 
     /// What it read at its end. Where the kernel had refused what was asked for, what it gave instead is what must have stayed.
