@@ -96,7 +96,7 @@ fn a_load_can_be_inside_and_a_second_phase_measures_like_the_first() {
         )
     };
     let load = |name: &str, cpus: &str| {
-        let script = "sh -c 'grep Cpus_allowed_list /proc/self/status; sleep 100'";
+        let script = "sh -c 'grep Cpus_allowed_list /proc/self/status; while :; do sleep 0.02; done'";
         format!("[[load]]\nname = \"{name}\"\ncommand = \"{script}\"\nstdout = \"{name}\"\n{cpus}\n")
     };
     let place = Place::with(&format!(

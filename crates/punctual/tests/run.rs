@@ -229,7 +229,7 @@ fn a_full_disk_costs_samples_but_no_figures() {
     let disk = place.path().join("disk");
     std::fs::create_dir(&disk).unwrap();
     let mount =
-        std::process::Command::new("mount").args(["-t", "tmpfs", "-o", "size=300k", "none"]).arg(&disk).status();
+        std::process::Command::new("mount").args(["-t", "tmpfs", "-o", "size=430k", "none"]).arg(&disk).status();
     if !mount.is_ok_and(|status| status.success()) {
         println!("SKIPPED: cannot mount a small tmpfs (CAP_SYS_ADMIN)");
         return;
