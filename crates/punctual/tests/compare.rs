@@ -108,3 +108,30 @@ fn a_wrong_request_is_refused() {
         assert!(text(&refused).contains(word), "{rest:?}: {}", text(&refused));
     }
 }
+
+#[test]
+fn a_side_that_lost_samples_or_was_cut_off_decides_nothing_and_is_named() {
+    let place = Place::with("");
+    let of = |bundle: &str, series: &str| {
+        let bundle = fixture(bundle);
+        let words = ["compare", &bundle, &bundle, "--fail-if-worse", "p50:1s", "--json"];
+        let compared = place.punctual(&words);
+        assert_eq!(compared.status.code(), Some(4), "{}", text(&compared));
+        let comparison = json(&compared);
+        assert_eq!(comparison["verdict"], "undecided");
+        let findings = comparison["findings"].as_array().unwrap().clone();
+        assert!(findings.iter().any(|one| one["id"] == "unequal-sides" && one["subject"] == series), "{findings:?}");
+        let gates = comparison["gates"].as_array().unwrap().clone();
+        let gate = gates.into_iter().find(|gate| gate["series"] == series).unwrap();
+        assert_eq!(gate["verdict"], "undecided", "{gate}");
+        gate["reason"].as_str().unwrap().to_owned()
+    };
+    let lost = of("lossy", "main/dropped");
+    assert!(lost.starts_with("side A") && lost.contains("130 of 2130 samples were lost"), "{lost}");
+    let shared = of("lossy", "main/time-sharing");
+    assert!(shared.contains("SCHED_FIFO 80 was asked for, and it ran as SCHED_OTHER"), "{shared}");
+    let bundle = fixture("cut-off");
+    let compared = place.punctual(&["compare", &bundle, &bundle, "--require", "p50:1s", "--json"]);
+    assert_eq!(compared.status.code(), Some(4), "{}", text(&compared));
+    assert!(json(&compared)["gates"].to_string().contains("it was cut off"), "{}", text(&compared));
+}
