@@ -16,6 +16,7 @@ use crate::emulator::Emulator;
 use crate::{Arch, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Outcome};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 pub use steal::{Excuse, Steal};
 pub use untold::Untold;
 
@@ -65,11 +66,14 @@ pub fn punctual_guest(binary: impl AsRef<Path>, kernel: &str, cmdline: &str, cpu
 pub fn stripped(program: &Path) -> PathBuf {
     let beside = program.with_extension("stripped");
     let time = |path: &Path| path.metadata().and_then(|meta| meta.modified()).ok();
+    // Several processes may want it at once: each makes its own, and any of them is right. Tests of one process share it: a test that
+    // asks twice has to get the same path, because a lab's runs depend on it.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     // Of the very same build, and so as old as it.
     if time(&beside).is_some() && time(&beside) == time(program) {
         return beside;
     }
-    // Several processes may want it at once: each makes its own, and any of them is right.
     let part = program.with_extension(format!("{}.part", std::process::id()));
     let done = Command::new("strip").arg("--preserve-dates").arg("-o").arg(&part).arg(program).status();
     let made = done.is_ok_and(|status| status.success()) && std::fs::rename(&part, &beside).is_ok();

@@ -31,7 +31,7 @@ fn what_cannot_be_is_refused_in_its_place() {
     "#);
     insta::assert_snapshot!(of("heap", "sizes = 'random'; size = '2MiB'; size_max = '1MiB'; nodes = 3"), @r#"
     4:8: error: the least size (2MiB) is larger than the largest (1MiB); exchange them
-    6:9: error: `nodes` means nothing here: only a list has nodes; leave `nodes` out
+    6:9: error: `nodes` means nothing here: only `sizes = "list"` has a number of nodes; leave `nodes` out
     "#);
     insta::assert_snapshot!(of("storage", "mode = 'forced'; forcing = 'o-direct'; record = 100; batch = 3"), @r#"
     5:10: error: O_DIRECT writes whole blocks; choose a multiple of 512 B (of 4 KiB on most disks)

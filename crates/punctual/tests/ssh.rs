@@ -42,7 +42,7 @@ fn files(below: &Path) -> BTreeSet<String> {
 
 #[test]
 fn a_run_there_leaves_the_bundle_of_a_run_here_and_nothing_there() {
-    let Some(sshd) = Sshd::start("ssh target") else { return };
+    let Some(sshd) = Sshd::start_alone("ssh target") else { return };
     let experiment = format!("{TIMER}samples = 1000\nrequire = [\"max < 1ns\"]\n");
     let ran = sshd.run(&experiment, &["--quiet", "--junit", "j.xml"]);
     // Two that measure one CPU make what is required invalid, and other tests measure too.
@@ -136,7 +136,7 @@ fn hostile_names_are_no_options_and_no_commands() {
 #[test]
 fn a_run_goes_on_when_its_connection_is_cut() {
     let Some(sshd) = Sshd::start("a lost connection") else { return };
-    let mut running = sshd.spawn(&lasting("4s"), &[]);
+    let mut running = sshd.spawn(&lasting("12s"), &[]);
     sshd.measures();
     sshd.cut();
     eventually("it is noticed", || sshd.said().contains("is lost"));
@@ -144,14 +144,16 @@ fn a_run_goes_on_when_its_connection_is_cut() {
     eventually("it is connected again", || {
         sshd.said().split(" again\n").nth(1).is_some_and(|said| said.contains("[main]"))
     });
-    // And once more, this time from this end.
-    let masters = processes_with("punctual-here").into_iter().filter(|pid| parent(*pid) == Some(running.id()));
-    masters.for_each(|pid| kill(pid as u32, "KILL"));
+    // And once more, this time from this end: the process that holds the connection may just be starting.
+    eventually("it is noticed once more", || {
+        let masters = processes_with("punctual-here").into_iter().filter(|pid| parent(*pid) == Some(running.id()));
+        masters.for_each(|pid| kill(pid as u32, "KILL"));
+        sshd.said().matches("is lost").count() >= 2
+    });
     assert_eq!(running.wait().unwrap().code(), Some(0), "{}", sshd.said());
-    assert_eq!(sshd.said().matches("is lost").count(), 2, "{}", sshd.said());
     assert!(sshd.place().summary()["findings"].to_string().contains("connection-lost"));
-    // 4 s without a gap: the thread never noticed.
-    assert!(count(sshd.place()) > 3000);
+    // 12 s without a gap: the thread never noticed.
+    assert!(count(sshd.place()) > 9000);
     sshd.assert_clean();
 }
 

@@ -1,23 +1,44 @@
 //! A real sshd on the loopback interface, with keys, configuration and temporary directory of its own.
 
 use crate::common::{Place, eventually, has_program, is_root, processes_with, punctual, text};
+use punctual_lab::testing;
 use std::fs;
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// What is required of a measurement is invalid where another one takes the same CPU: tests that require something take it alone.
+static CPU: RwLock<()> = RwLock::new(());
+
+/// The tests that this one measures beside, or none of them.
+enum Turn {
+    #[expect(dead_code, reason = "held, not read")]
+    Shared(RwLockReadGuard<'static, ()>),
+    #[expect(dead_code, reason = "held, not read")]
+    Alone(RwLockWriteGuard<'static, ()>),
+}
 
 /// Ends with the test.
 pub struct Sshd {
     place: Place,
     port: u16,
     listener: Child,
+    _turn: Turn,
 }
 
 impl Sshd {
     /// One that lets this user in; `None`, with what is lacking said, where that cannot be.
     pub fn start(test: &str) -> Option<Sshd> {
+        Sshd::start_in(test, Turn::Shared(CPU.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// The same while no other test here measures.
+    pub fn start_alone(test: &str) -> Option<Sshd> {
+        Sshd::start_in(test, Turn::Alone(CPU.write().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    fn start_in(test: &str, turn: Turn) -> Option<Sshd> {
         if !is_root(test) || !has_program("ssh", "openssh-client") || !Path::new("/usr/sbin/sshd").exists() {
             if !Path::new("/usr/sbin/sshd").exists() {
                 println!("SKIPPED: {test} lacks the program sshd (Debian package openssh-server)");
@@ -43,7 +64,7 @@ impl Sshd {
         let log = fs::File::create(place.path().join("sshd.log")).unwrap();
         let mut command = Command::new("/usr/sbin/sshd");
         command.args(["-D", "-e", "-f"]).arg(place.path().join("sshd_config")).stdin(Stdio::null()).stderr(log);
-        let sshd = Sshd { port, listener: command.spawn().expect("sshd"), place };
+        let sshd = Sshd { port, listener: command.spawn().expect("sshd"), place, _turn: turn };
         sshd.know(&sshd.key("host"));
         sshd.lets_in(test).then_some(sshd)
     }
@@ -80,7 +101,11 @@ impl Sshd {
 
     /// What follows `--target`.
     pub fn target(&self) -> String {
-        format!("ssh:{},binary={}", self.address(), small_binary().display())
+        format!(
+            "ssh:{},binary={}",
+            self.address(),
+            testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual"))).display()
+        )
     }
 
     /// The directory that stands for /tmp over there.
@@ -164,22 +189,4 @@ impl Drop for Sshd {
             let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).stderr(Stdio::null()).status();
         });
     }
-}
-
-/// The binary under test without what only debuggers want: it goes through a connection in each test.
-fn small_binary() -> &'static Path {
-    static SMALL: OnceLock<PathBuf> = OnceLock::new();
-    SMALL.get_or_init(|| {
-        let whole = Path::new(env!("CARGO_BIN_EXE_punctual"));
-        // Beside the original and replaced as a whole: nothing is left that was not there after the first time.
-        let small = whole.with_file_name("punctual-stripped");
-        let new = whole.with_file_name(format!("punctual-stripped.{}", std::process::id()));
-        let stripped = Command::new("strip").arg("-o").arg(&new).arg(whole).stderr(Stdio::null()).status();
-        if !stripped.is_ok_and(|status| status.success()) {
-            fs::copy(whole, &new).unwrap();
-        }
-        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
-        fs::rename(&new, &small).unwrap();
-        small
-    })
 }
