@@ -180,7 +180,8 @@ fn kill_9_leaves_no_load_and_a_bundle_that_opens() {
 
 #[test]
 fn loads_are_respawned_ignored_or_end_the_run_as_told() {
-    let load = "[[load]]\nname = \"short\"\ncommand = \"true\"\non_success = \"stop\"";
+    // Long enough for samples, and never idle: else the run is invalid.
+    let load = "[[load]]\nname = \"short\"\ncommand = \"sh -c 'for i in 1 2 3 4 5 6 7 8; do sleep 0.05; done'\"\non_success = \"stop\"";
     let place = Place::with(&experiment("duration = \"10min\"", load));
     let ran = place.run();
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
