@@ -223,8 +223,8 @@ fn an_import() {
                          12.0                           372.2                           11,535 µs
 
     findings
-      warning  cycles lay beyond the histogram and the file tells only the largest of them: all are
-               counted as late as that, so that high percentiles are upper bounds
+      warning  cycles lay beyond the histogram and the file has only the largest of them: all are
+               counted as that, so that high percentiles are upper bounds
                imported/thread 0: 7 of 1000 cycles; percentiles above p99.300
                imported/thread 1: 11 of 1000 cycles; percentiles above p98.900
                → let the tool keep a larger histogram (cyclictest: -h)
