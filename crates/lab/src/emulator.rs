@@ -39,12 +39,12 @@ impl Emulator {
         if let Some(emulator) = found.get(arch.debian_name()) {
             return Ok(emulator.clone());
         }
-        let emulator = Emulator::look_for(arch)?;
+        let emulator = Emulator::look_up(arch)?;
         found.insert(arch.debian_name(), emulator.clone());
         Ok(emulator)
     }
 
-    fn look_for(arch: Arch) -> Result<Emulator, LabError> {
+    fn look_up(arch: Arch) -> Result<Emulator, LabError> {
         let installed = Emulator::installed(arch);
         if let Ok(emulator) = &installed
             && major(&emulator.version).is_some_and(|major| major >= MAJOR_MIN)

@@ -112,7 +112,7 @@ pub struct Progress {
 
 /// What somebody who looks on wishes of a guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wish {
+pub enum Control {
     /// That it goes on.
     GoOn,
     /// That the job ends as by Ctrl-C (SIGINT) and what it has comes back.
@@ -163,11 +163,11 @@ impl Guest {
     /// Only what kept the guest from being run at all or its results from being read; how the guest itself ended is in
     /// [`GuestResult::outcome`].
     pub fn run(&self) -> Result<GuestResult, LabError> {
-        self.run_watched(&mut |_| Wish::GoOn)
+        self.run_watched(&mut |_| Control::GoOn)
     }
 
     /// The same, with somebody who looks on some times a second and may wish it to end.
-    pub fn run_watched(&self, watch: &mut dyn FnMut(Progress) -> Wish) -> Result<GuestResult, LabError> {
+    pub fn run_watched(&self, watch: &mut dyn FnMut(Progress) -> Control) -> Result<GuestResult, LabError> {
         if self.accel == Accel::VirtualTime {
             self.check_virtual_time()?;
         }

@@ -39,7 +39,7 @@ mod tools;
 pub use arch::Arch;
 pub use board::Board;
 pub use error::{LabError, Missing};
-pub use guest::{Accel, Guest, GuestFile, Job, Progress, Source, Wish};
+pub use guest::{Accel, Control, Guest, GuestFile, Job, Progress, Source};
 pub use kernel::Kernel;
 pub use libraries::Libraries;
 pub use outcome::{Outcome, Phase};

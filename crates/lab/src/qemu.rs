@@ -2,7 +2,7 @@
 
 use crate::card;
 use crate::emulator::Emulator;
-use crate::guest::{Accel, Progress, Wish};
+use crate::guest::{Accel, Control, Progress};
 use crate::outcome::Phase;
 use crate::own_time::OwnTime;
 use crate::ports::Status;
@@ -31,7 +31,7 @@ pub const INITRAMFS: &str = "initramfs";
 /// All output of a guest together; its memory bounds the results, but nothing else bounds the console.
 const OUTPUT_BYTES_MAX: u64 = 1 << 30;
 /// How often the guest is looked after, and how often its limits are.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const CHECK_EVERY: Duration = Duration::from_millis(200);
 
 /// In virtual time QEMU records the run, into nothing, for the lock that comes with recording: it keeps
@@ -264,14 +264,14 @@ pub fn run(
     machine: &Machine,
     dir: &Path,
     limits: Limits,
-    watch: &mut dyn FnMut(Progress) -> Wish,
+    watch: &mut dyn FnMut(Progress) -> Control,
 ) -> Result<Ended, LabError> {
     let qemu = Emulator::find(machine.arch)?;
     let said = dir.join(QEMU_STDERR);
     let stderr = fs::File::create(&said).map_err(LabError::io("create", &said))?;
     let mut words = wrappers(machine)?.into_iter().chain(qemu.command).chain(machine.args()?);
     let first = words.next().unwrap_or_default();
-    let mut control = Control::open(dir)?;
+    let mut control = ControlPipe::open(dir)?;
     if machine.board == Board::Raspi3b {
         card::insert(dir)?;
     }
@@ -295,14 +295,14 @@ pub fn run(
             break How::Exited { success: true, description: "halted".to_owned() };
         }
         match watch(Progress { phase, elapsed }) {
-            Wish::GoOn => {}
-            Wish::End => control.end()?,
-            Wish::Kill => break How::Killed,
+            Control::GoOn => {}
+            Control::End => control.end()?,
+            Control::Kill => break How::Killed,
         }
         if written > OUTPUT_BYTES_MAX {
             break How::TooMuchOutput { limit: OUTPUT_BYTES_MAX };
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(POLL_INTERVAL);
     };
     Ok(Ended { how, elapsed: began.elapsed(), emulator: qemu.version })
 }
@@ -324,15 +324,15 @@ fn is_halted(dir: &Path) -> bool {
 }
 
 /// The pipe through which the guest is told to end.
-struct Control {
+struct ControlPipe {
     path: PathBuf,
     pipe: fs::File,
     told: bool,
 }
 
-impl Control {
+impl ControlPipe {
     /// Makes the pipe and opens it for both, so that QEMU, which opens it next, waits for nobody and never sees its end.
-    fn open(dir: &Path) -> Result<Control, LabError> {
+    fn open(dir: &Path) -> Result<ControlPipe, LabError> {
         let path = dir.join(CONTROL);
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         match rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0) {
@@ -341,7 +341,7 @@ impl Control {
             Err(errno) => return Err(LabError::io("make the pipe", &path)(errno.into())),
         }
         let pipe = fs::OpenOptions::new().read(true).write(true).open(&path).map_err(LabError::io("open", &path))?;
-        Ok(Control { path, pipe, told: false })
+        Ok(ControlPipe { path, pipe, told: false })
     }
 
     /// Tells it, once.

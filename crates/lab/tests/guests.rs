@@ -1,6 +1,8 @@
 //! Guests that boot: every test here runs Debian's real kernels in QEMU, and skips with the reason where that cannot be.
 
-use punctual_lab::{Accel, Arch, Board, Guest, GuestFile, GuestResult, Job, Outcome, Phase, Progress, Wish, testing};
+use punctual_lab::{
+    Accel, Arch, Board, Control, Guest, GuestFile, GuestResult, Job, Outcome, Phase, Progress, testing,
+};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -309,8 +311,8 @@ fn a_raspberry_pi_brings_its_results_on_a_card_and_its_virtual_time_repeats() {
 
     // The word to end comes in by the console. What a signal ends has 128 more than its number.
     (guest.cpus, guest.job) = (1, Job::Script("exec sleep 100000".into()));
-    let mut wish = |seen: Progress| if seen.phase == Phase::Job { Wish::End } else { Wish::GoOn };
-    let Some(result) = testing::or_skip(guest.run_watched(&mut wish)) else { return };
+    let mut control = |seen: Progress| if seen.phase == Phase::Job { Control::End } else { Control::GoOn };
+    let Some(result) = testing::or_skip(guest.run_watched(&mut control)) else { return };
     assert_eq!((&result.outcome, result.exit_status), (&Outcome::Finished, Some(130)), "{}", testing::story(&result));
 }
 

@@ -66,7 +66,7 @@ impl Command {
     /// Does it.
     pub fn run(self) -> Ending {
         if self.may_report_leftovers() {
-            commands::isolate::tell_leftovers();
+            commands::isolate::report_leftovers();
         }
         match self {
             Command::Demo(args) => commands::demo::run(args),

@@ -3,7 +3,7 @@
 mod plain;
 mod terminal;
 
-use crate::conduct::{LoadTally, PhaseRun};
+use crate::session::{LoadTally, PhaseRun};
 use punctual_bundle::load::CpuLoad;
 use punctual_core::{Finding, Nanos};
 use std::io::{self, IsTerminal};

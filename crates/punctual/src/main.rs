@@ -5,7 +5,6 @@
 
 mod cli;
 mod commands;
-mod conduct;
 mod exit;
 mod explained;
 mod labs;
@@ -13,12 +12,13 @@ mod limits;
 mod live;
 mod output;
 mod recorded;
+mod session;
 mod targets;
 
 use commands::demo::load;
 use exit::{Exit, Failure};
 use punctual_host::task::signals;
-use punctual_lab::ssh::there;
+use punctual_lab::ssh::agent;
 use punctual_measure::load::guard;
 use punctual_measure::workload::heap;
 use rustix::process::{Resource, getrlimit};
@@ -66,8 +66,8 @@ fn serve() -> ExitCode {
     }
     // So is punctual on another system, with a run that was sent there.
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == there::ARGUMENT) {
-        return ExitCode::from(there::serve(arguments));
+    if arguments.next().is_some_and(|first| first == agent::ARGUMENT) {
+        return ExitCode::from(agent::serve(arguments));
     }
     let ended = cli::parse().command.run();
     let exit = ended.unwrap_or_else(|Failure { exit, message }| {

@@ -9,7 +9,7 @@ use injected::{Arena, arena};
 use punctual_core::{CpuSet, Policy, Priority};
 use punctual_host::task::attributes::{self, Scheduling};
 use punctual_host::task::clock;
-use punctual_lab::testing::Untold;
+use punctual_lab::testing::HiddenSamples;
 use serde_json::Value;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,7 +63,7 @@ fn accounts(arena: &Arena, experiment: &str, untyped: bool) -> Option<Accounts> 
     if untyped {
         command.env(UNTYPED, "1");
     }
-    let hidden = Untold::begin();
+    let hidden = HiddenSamples::begin();
     let ran = command.current_dir(arena.place.path()).output().expect("punctual starts");
     let hidden = hidden.samples(PERIOD);
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran));
@@ -89,12 +89,12 @@ fn number(value: &Value) -> f64 {
 /// their time: what else keeps a busy machine's CPU for long is in the time too.
 fn assert_the_hog_is_blamed(name: &str, account: &Value, hidden: usize) {
     let whole = &account["whole"];
-    let (samples, untold) = (number(&account["samples"]), number(&account["untold"]));
+    let (samples, missing) = (number(&account["samples"]), number(&account["untold"]));
     let longest = |part: &str| number(&whole["longest"][part]);
     let sum: f64 = whole["mean_ns"].as_object().unwrap().values().map(number).sum();
     let unknown = number(&whole["mean_ns"]["unknown"]) / sum;
     let told = format!(
-        "{name}: {} of {samples} samples are the hog's, {} nobody's, {untold} untold; {unknown:.3} of the time is unknown; \
+        "{name}: {} of {samples} samples are the hog's, {} nobody's, {missing} without kernel events; {unknown:.3} of the time is unknown; \
          {hidden} samples may have been kept from BPF programs",
         longest("preempted"),
         longest("unknown")
@@ -103,7 +103,7 @@ fn assert_the_hog_is_blamed(name: &str, account: &Value, hidden: usize) {
     // The hog itself may come late, where the kernel does not switch.
     assert!((30.0..=60.0).contains(&longest("preempted")), "{told} {whole}");
     let hidden = hidden as f64;
-    assert!((untold - hidden) * 20.0 < samples && (longest("unknown") - hidden) * 20.0 < samples, "{told} {whole}");
+    assert!((missing - hidden) * 20.0 < samples && (longest("unknown") - hidden) * 20.0 < samples, "{told} {whole}");
     assert!(unknown < 0.05 + hidden / samples, "{told} {whole}");
 }
 

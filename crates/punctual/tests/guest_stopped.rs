@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Place, kill, text};
-use punctual_lab::{GuestFile, GuestResult, Job, Outcome, Phase, Wish, testing};
+use punctual_lab::{Control, GuestFile, GuestResult, Job, Outcome, Phase, testing};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ fn stopped() -> Option<GuestResult> {
         });
         let result = guest.run_watched(&mut |progress| {
             began.store(matches!(progress.phase, Phase::Job), Ordering::Relaxed);
-            Wish::GoOn
+            Control::GoOn
         });
         ended.store(true, Ordering::Relaxed);
         result

@@ -47,7 +47,7 @@ pub fn choose(named: Option<&Path>, machine: &str) -> Result<Binary, SshError> {
             "the other system is a {machine}: build punctual for it and name the program with `binary`"
         )));
     };
-    let own = std::env::current_exe().map_err(SshError::here("find", Path::new("/proc/self/exe")))?;
+    let own = std::env::current_exe().map_err(SshError::local("find", Path::new("/proc/self/exe")))?;
     let fits = |path: &Path| {
         let binary = read(path).ok()?;
         kind(&binary.bytes).filter(|kind| kind.machine == *number && kind.is_static).map(|_| binary)
@@ -67,11 +67,11 @@ pub fn choose(named: Option<&Path>, machine: &str) -> Result<Binary, SshError> {
 }
 
 fn read(path: &Path) -> Result<Binary, SshError> {
-    let size = fs::metadata(path).map_err(SshError::here("read", path))?.len();
+    let size = fs::metadata(path).map_err(SshError::local("read", path))?.len();
     if size > MAX {
         return Err(SshError::new(Trouble::Request, format!("{} is too large for a program", path.display())));
     }
-    Ok(Binary { path: path.to_owned(), bytes: fs::read(path).map_err(SshError::here("read", path))? })
+    Ok(Binary { path: path.to_owned(), bytes: fs::read(path).map_err(SshError::local("read", path))? })
 }
 
 struct Kind {

@@ -22,9 +22,9 @@ pub enum Trouble {
     /// The run is not on the other system any more.
     Gone,
     /// The other system refuses: no space, no place for programs, not Linux.
-    There,
+    Remote,
     /// This system refuses: no space for the bundle.
-    Here,
+    Local,
 }
 
 /// An error with all that a person needs, in words.
@@ -42,8 +42,8 @@ impl SshError {
         SshError { trouble, message: message.to_string() }
     }
     /// For `map_err`: a file operation on this system.
-    pub(crate) fn here(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SshError {
-        move |why| SshError::new(Trouble::Here, format!("cannot {action} {}: {why}", path.display()))
+    pub(crate) fn local(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SshError {
+        move |why| SshError::new(Trouble::Local, format!("cannot {action} {}: {why}", path.display()))
     }
     /// Whether it may go away by itself.
     pub(crate) fn is_passing(&self) -> bool {

@@ -28,7 +28,7 @@ macro_rules! kinds {
 
 kinds! {
     /// To there: the arguments of the run, each ended by NUL; the experiment follows.
-    Order = b'o',
+    RunRequest = b'o',
     /// To there: the name of the experiment's file, NUL, its bytes. The run begins.
     Experiment = b'e',
     /// To there: end the run as Ctrl-C does.

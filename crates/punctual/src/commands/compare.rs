@@ -1,9 +1,9 @@
 //! `punctual compare`: which differences between runs are real.
 
 use super::show::{open, show_options};
-use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use crate::session::request::shown;
 use punctual_analyze::compare::gate::{Gate, Kind, Limit};
 use punctual_analyze::compare::{self, Options, SideInput};
 use punctual_bundle::Bundle;

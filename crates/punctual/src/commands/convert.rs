@@ -1,8 +1,8 @@
 //! `punctual convert`: the TOML that means the same as a systress file.
 
-use crate::conduct::request;
 use crate::exit::{Ending, Exit};
 use crate::output;
+use crate::session::request;
 use std::path::PathBuf;
 
 /// Print the TOML that means the same as a systress file

@@ -3,9 +3,9 @@
 pub mod load;
 
 use super::run::{self, Common};
-use crate::conduct::request::{Asked, find_program, shown};
 use crate::exit::{Ending, Failure};
 use crate::output;
+use crate::session::request::{Asked, find_program, shown};
 use punctual_host::task::memory;
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,10 @@
 //! `punctual explain`: who made the late samples of a bundle late.
 
 use super::show::{open, show_options_of};
-use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::explained::{self, Wanted};
 use crate::output;
+use crate::session::request::shown;
 use punctual_analyze::Explanations;
 use punctual_bundle::Bundle;
 use punctual_core::Nanos;

@@ -1,9 +1,9 @@
 //! `punctual export`: a bundle in another tool's format.
 
 use super::show::open;
-use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use crate::session::request::shown;
 use punctual_bundle::Bundle;
 use punctual_report::export::{self, ExportError, Format, RecordingInput};
 use std::io::{self, IsTerminal};

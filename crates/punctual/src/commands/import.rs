@@ -1,8 +1,8 @@
 //! `punctual import`: another tool's results into a bundle.
 
-use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use crate::session::request::shown;
 use punctual_bundle::import::{ImportOptions, Tool, import};
 use std::fs::File;
 use std::path::PathBuf;

@@ -68,7 +68,7 @@ fn journal_failure(error: JournalError) -> Failure {
 }
 
 /// Tells the user of another command what a process that was killed has left behind.
-pub fn tell_leftovers() {
+pub fn report_leftovers() {
     leftovers().iter().for_each(|left| output::say(&format!("note: {left}\n")));
 }
 

@@ -1,8 +1,8 @@
 //! `punctual measure`: a quick answer to one question, as an experiment of one measure.
 
 use super::run::{self, Common};
-use crate::conduct::request::Asked;
 use crate::exit::Ending;
+use crate::session::request::Asked;
 use punctual_host::task::memory;
 use punctual_plan::{Word, WorkloadKind};
 use std::path::Path;

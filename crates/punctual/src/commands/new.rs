@@ -1,9 +1,9 @@
 //! `punctual new`: an experiment to begin with, in which every key of its measure stands with the value that it has anyway.
 
 use super::measure;
-use crate::conduct::request::{Asked, find_program, shown};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use crate::session::request::{Asked, find_program, shown};
 use punctual_plan::text::quoted;
 use punctual_plan::{Word, WorkloadKind};
 use std::fs::OpenOptions;

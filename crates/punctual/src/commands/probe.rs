@@ -5,10 +5,10 @@ mod target;
 use super::pairs;
 use super::trace::command::Command;
 use super::trace::{ending, wait, watch};
-use crate::conduct::interrupt::Interrupts;
-use crate::conduct::recording::{self, Recording, Wanted, WantedProbes};
-use crate::conduct::request::{self, shown};
 use crate::exit::{Ending, Exit, Failure};
+use crate::session::interrupt::Interrupts;
+use crate::session::recording::{self, Recording, Wanted, WantedProbes};
+use crate::session::request::{self, shown};
 use crate::{limits, output};
 use punctual_bundle::BundleWriter;
 use punctual_bundle::recording::Keeps;
@@ -105,7 +105,7 @@ pub fn run(args: Args) -> Ending {
     let request = ProbeRequest { whose: process.whose(args.children), argument: args.argument, buffer: 4 << 20 };
     let probes = WantedProbes { functions, request, costs };
     let recording = Recording::start(&directory, wanted(&args, online, probes)?).inspect_err(discard)?;
-    watch::tell_findings(&recording.findings);
+    watch::report_findings(&recording.findings);
     let mut command = match process.release() {
         Ok(command) => command,
         Err(failure) => {

@@ -1,9 +1,9 @@
 //! `punctual report`: one HTML file about one bundle or several.
 
 use super::show::open;
-use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::explained::{self, Wanted};
+use crate::session::request::shown;
 use crate::{output, recorded};
 use punctual_analyze::pairs::Request;
 use punctual_bundle::Bundle;

@@ -3,9 +3,9 @@
 pub mod destinations;
 
 use crate::cli::colored;
-use crate::conduct::request::Asked;
-use crate::conduct::{self, Conducted, recording, request};
 use crate::exit::{Ending, Exit, Failure};
+use crate::session::request::Asked;
+use crate::session::{self, FinishedRun, recording, request};
 use crate::{live, output, targets};
 use punctual_bundle::Bundle;
 use punctual_core::event::Group;
@@ -158,16 +158,16 @@ fn here(args: &Common, asked: &Asked) -> Ending {
     }
     destinations::check(args, &plan)?;
     let mut watcher = live::watcher(args.quiet);
-    let conducted = conduct::conduct(&plan, &loaded, &mut *watcher);
+    let finished = session::run(&plan, &loaded, &mut *watcher);
     watcher.end();
     drop(watcher);
-    let conducted = conducted?;
-    show(&conducted, args.json)?;
-    if let Some(trouble) = conducted.trouble {
+    let finished = finished?;
+    show(&finished, args.json)?;
+    if let Some(trouble) = finished.trouble {
         return Err(trouble);
     }
-    write_beside(args, &plan, &conducted)?;
-    Ok(conducted.exit)
+    write_beside(args, &plan, &finished)?;
+    Ok(finished.exit)
 }
 
 /// The plan with what options of the command put over it, for a system with these CPUs.
@@ -191,16 +191,16 @@ pub fn overridden(args: &Common, mut plan: Plan, online: &CpuSet) -> Result<Plan
     Ok(plan)
 }
 
-fn show(conducted: &Conducted, json: bool) -> Result<(), Failure> {
+fn show(finished: &FinishedRun, json: bool) -> Result<(), Failure> {
     if json {
-        return output::print_json(&conducted.summary);
+        return output::print_json(&finished.summary);
     }
-    let views = conduct::views(&conducted.phases);
-    output::print(&terminal::show(&conducted.summary, &views, &super::show::show_options()))?;
-    if let Ok(bundle) = Bundle::open(&conducted.directory) {
+    let views = session::views(&finished.phases);
+    output::print(&terminal::show(&finished.summary, &views, &super::show::show_options()))?;
+    if let Ok(bundle) = Bundle::open(&finished.directory) {
         output::print(&super::explain::brief(&bundle))?;
     }
-    name_bundle(&conducted.directory)
+    name_bundle(&finished.directory)
 }
 
 /// Says where the bundle is and how to see more of it.
@@ -231,8 +231,8 @@ pub fn show_returned(args: &Common, directory: &Path) -> Result<(), Failure> {
 }
 
 /// The files that were asked for beside the bundle.
-fn write_beside(args: &Common, plan: &Plan, conducted: &Conducted) -> Result<(), Failure> {
-    let bundle = Bundle::open(&conducted.directory).map_err(Failure::failed)?;
+fn write_beside(args: &Common, plan: &Plan, finished: &FinishedRun) -> Result<(), Failure> {
+    let bundle = Bundle::open(&finished.directory).map_err(Failure::failed)?;
     write_exports(args, &bundle)?;
     let written = systress_files(plan, &bundle)?;
     match written.is_empty() || args.quiet || args.json {

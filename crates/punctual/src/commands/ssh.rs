@@ -95,7 +95,7 @@ fn destination(word: &str) -> Result<Destination, Failure> {
     match punctual_plan::target(Path::new("-"), &[], &LoadOptions::default(), Some(&word)) {
         Ok(TargetPlan::Ssh(plan)) => Ok(target::destination(&plan)),
         Ok(_) => Err(Failure::refused(format!("{word} names no other system"))),
-        Err(problems) => Err(crate::conduct::request::rendered(&problems)),
+        Err(problems) => Err(crate::session::request::rendered(&problems)),
     }
 }
 
@@ -113,7 +113,7 @@ fn list(args: &ListArgs) -> Ending {
                 "id": run.id,
                 "experiment": run.experiment,
                 "state": run.state,
-                "alone_for_ns": run.alone_for.map(|time| time.as_nanos() as u64),
+                "alone_for_ns": run.disconnected_for.map(|time| time.as_nanos() as u64),
             })
         });
         output::print_json(&serde_json::json!({ "runs": runs.collect::<Vec<_>>() }))?;
@@ -123,8 +123,9 @@ fn list(args: &ListArgs) -> Ending {
         output::print(&format!("no runs on {}\n", connection.to()))?;
     }
     for run in &found {
-        let seen =
-            run.alone_for.map(|time| format!(", connected {} ago", duration(Nanos::from_secs(time.as_secs() as i64))));
+        let seen = run
+            .disconnected_for
+            .map(|time| format!(", connected {} ago", duration(Nanos::from_secs(time.as_secs() as i64))));
         let (experiment, state) = (plain(&run.experiment), plain(&run.state));
         output::print(&format!("{}  {experiment}  {state}{}\n", run.id, seen.unwrap_or_default()))?;
     }
@@ -137,10 +138,10 @@ fn fetch(args: &FetchArgs) -> Ending {
     let to = destination(&args.to)?;
     let options = Options { resume: None, reconnect_for: args.reconnect_for, keep_for: None };
     let mut watch = Watch::new(args.quiet)?;
-    let brought =
-        ssh::resume(&to, &args.id, &output, options.patience().reconnect, &mut watch).map_err(target::failure)?;
+    let result =
+        ssh::resume(&to, &args.id, &output, options.timeouts().reconnect, &mut watch).map_err(target::failure)?;
     watch.finish();
-    let exit = target::conclude(&to, &brought, None, &output)?;
+    let exit = target::conclude(&to, &result, None, &output)?;
     run::name_bundle(&output)?;
     Ok(exit)
 }

@@ -1,10 +1,10 @@
 //! `punctual tail`: what a run says of latencies longer than those it saw.
 
 use super::show::{open, show_options};
-use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::explained::{self, Wanted};
 use crate::output;
+use crate::session::request::shown;
 use punctual_report::{html, terminal};
 use std::path::PathBuf;
 

@@ -5,11 +5,11 @@ pub(super) mod ending;
 mod listing;
 pub(super) mod watch;
 
-use crate::conduct::interrupt::Interrupts;
-use crate::conduct::recording::{self, Recording, Wanted};
-use crate::conduct::request;
 use crate::exit::{Ending, Failure};
 use crate::limits;
+use crate::session::interrupt::Interrupts;
+use crate::session::recording::{self, Recording, Wanted};
+use crate::session::request;
 use command::Command;
 use punctual_bundle::recording::Keeps;
 use punctual_bundle::{BundleWriter, Outcome};
@@ -102,7 +102,7 @@ pub fn run(args: Args) -> Ending {
     let environment = environment::capture(&Root::system());
     writer.write_document("environment", &environment).map_err(Failure::failed).inspect_err(discard)?;
     let recording = Recording::start(&directory, wanted).inspect_err(discard)?;
-    watch::tell_findings(&recording.findings);
+    watch::report_findings(&recording.findings);
     let mut command = match program.map(|program| Command::start(&program, &args.command)).transpose() {
         Ok(command) => command,
         Err(failure) => {
@@ -115,7 +115,7 @@ pub fn run(args: Args) -> Ending {
     let told = recording.findings.clone();
     let done = recording.stop()?;
     let news: Vec<Finding> = done.recorded.findings.iter().filter(|found| !told.contains(found)).cloned().collect();
-    watch::tell_findings(&news);
+    watch::report_findings(&news);
     ending::end(writer, done, outcome, command.and_then(Command::ended), &args.limit, args.quiet)
 }
 
@@ -142,7 +142,7 @@ pub(super) fn wait(
             return Outcome::Completed;
         }
         let over = duration.is_some_and(|duration| clock::monotonic() - began >= duration);
-        if over || interrupts.asked() {
+        if over || interrupts.end_requested() {
             command.into_iter().for_each(Command::terminate);
             return if over { Outcome::Completed } else { Outcome::Interrupted };
         }

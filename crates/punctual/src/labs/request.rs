@@ -1,7 +1,7 @@
 //! From the file that the user named to cells that can be run.
 
-use crate::conduct::request::{find_program, online_cpus, rendered, shown};
 use crate::exit::Failure;
+use crate::session::request::{find_program, online_cpus, rendered, shown};
 use punctual_core::{CpuSet, Nanos};
 use punctual_plan::lab::{Cell, Lab, Seeds, load_lab};
 use punctual_plan::{LoadOptions, MAX_FILE_BYTES, ResolveContext, TargetPlan};

@@ -4,8 +4,8 @@ use super::directory::{Directory, Stamp, is_whole};
 use super::jobs::{Job, Planned};
 use super::lane::Lane;
 use super::progress::{Progress, nanos};
-use crate::conduct::interrupt::Interrupts;
 use crate::exit::Failure;
+use crate::session::interrupt::Interrupts;
 use punctual_bundle::{Bundle, Outcome};
 use punctual_core::{CpuSet, Nanos};
 use punctual_host::task::attributes::{affinity, set_affinity, tid};
@@ -18,11 +18,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// How often processes are looked after.
-const LOOK_EVERY: Duration = Duration::from_millis(40);
+const POLL_INTERVAL: Duration = Duration::from_millis(40);
 /// How long a run that was asked to end may take for it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const END_TIMEOUT: Duration = Duration::from_secs(30);
 /// What is shown of a run that failed.
-const SAID_BYTES: usize = 600;
+const LOG_TAIL_BYTES: usize = 600;
 
 /// What became of a run.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ pub fn run(
     };
     let done: Vec<Done> = jobs.iter().zip(&inputs).map(finished).collect();
     let there = done.iter().filter(|done| matches!(done, Done::Whole(_))).count();
-    let mut house = House {
+    let mut scheduler = Scheduler {
         planned,
         jobs,
         directory,
@@ -90,13 +90,13 @@ pub fn run(
         done,
         took: Vec::new(),
     };
-    let ended = house.all(&inputs, interrupts);
-    house.progress.end();
+    let ended = scheduler.all(&inputs, interrupts);
+    scheduler.progress.end();
     let interrupted = ended?;
-    Ok(Ran { done: house.done, interrupted })
+    Ok(Ran { done: scheduler.done, interrupted })
 }
 
-struct House<'a> {
+struct Scheduler<'a> {
     planned: &'a Planned,
     jobs: &'a [Job],
     directory: &'a Directory,
@@ -109,16 +109,16 @@ struct House<'a> {
     took: Vec<(Nanos, Option<Nanos>)>,
 }
 
-impl House<'_> {
+impl Scheduler<'_> {
     fn all(&mut self, inputs: &[String], interrupts: &Interrupts) -> Result<bool, Failure> {
         while !(self.pending.is_empty() && self.running.is_empty()) {
-            if interrupts.asked() {
+            if interrupts.end_requested() {
                 self.end_all()?;
                 return Ok(true);
             }
-            self.begin_what_may(inputs)?;
-            std::thread::sleep(LOOK_EVERY);
-            self.look_after()?;
+            self.start_ready(inputs)?;
+            std::thread::sleep(POLL_INTERVAL);
+            self.reap()?;
             let left = self.left();
             let names: Vec<String> = self.running.iter().map(|running| self.name(running.job)).collect();
             self.progress.refresh(&names, left);
@@ -126,7 +126,7 @@ impl House<'_> {
         Ok(false)
     }
 
-    fn begin_what_may(&mut self, inputs: &[String]) -> Result<(), Failure> {
+    fn start_ready(&mut self, inputs: &[String]) -> Result<(), Failure> {
         loop {
             let lanes: Vec<&Lane> = self.running.iter().map(|running| self.lane(running.job)).collect();
             let next = self.pending.iter().position(|k| self.lane(*k).may_begin(&lanes, self.planned.parallel));
@@ -153,7 +153,7 @@ impl House<'_> {
         (0..).find(|slot| self.running.iter().all(|running| running.slot != Some(*slot))).unwrap_or(0)
     }
 
-    fn look_after(&mut self) -> Result<(), Failure> {
+    fn reap(&mut self) -> Result<(), Failure> {
         let mut k = 0;
         while k < self.running.len() {
             match self.running[k].child.try_wait() {
@@ -229,7 +229,7 @@ impl House<'_> {
     /// Asks all runs to end, and waits for it.
     fn end_all(&mut self) -> Result<(), Failure> {
         self.progress.say("interrupted: ending what runs; the same command goes on from here");
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + END_TIMEOUT;
         let mut signal = libc::SIGTERM;
         while !self.running.is_empty() {
             for running in &mut self.running {
@@ -239,8 +239,8 @@ impl House<'_> {
                     running.ended_by_us = true;
                 }
             }
-            std::thread::sleep(LOOK_EVERY);
-            self.look_after()?;
+            std::thread::sleep(POLL_INTERVAL);
+            self.reap()?;
             if Instant::now() > until {
                 signal = libc::SIGKILL;
             }
@@ -306,7 +306,7 @@ fn why(status: ExitStatus, log: &Path) -> String {
     let line =
         said.lines().rev().find(|line| line.contains("error")).or(said.lines().rev().find(|l| !l.trim().is_empty()));
     let mut line = plain(line.unwrap_or("it said nothing").trim());
-    if let Some((end, _)) = line.char_indices().nth(SAID_BYTES) {
+    if let Some((end, _)) = line.char_indices().nth(LOG_TAIL_BYTES) {
         line.truncate(end);
     }
     format!("{status}: {line}")

@@ -64,7 +64,7 @@ unsafe impl Sync for Buffers {}
 
 /// How often a reader looks again for an instant without a writer at work. At a million events a second and 50 ns each, one
 /// look in twenty meets a writer.
-const LOOKS: usize = 200;
+const POLLS: usize = 200;
 
 impl Buffers {
     /// Maps the first `count` values of the map.
@@ -132,7 +132,7 @@ impl Buffers {
 
     /// A position before which every record is whole; `None` when writers were at work each time.
     fn settled(&self, slot: u32) -> Option<u64> {
-        for _ in 0..LOOKS {
+        for _ in 0..POLLS {
             let done = self.control(slot, DONE).load(Ordering::Acquire);
             fence(Ordering::SeqCst);
             // `done` never passes `head`, and both only grow: if head equals what done was, nobody was at work then.

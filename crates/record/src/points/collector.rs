@@ -104,7 +104,7 @@ struct Application {
     process: Process,
     begin: Begin,
     /// When it was last looked whether it lives.
-    looked_alive: Option<Instant>,
+    checked_alive: Option<Instant>,
     dead: bool,
     /// Nothing more is to be read: dead and read to the end, or unreadable.
     done: bool,
@@ -205,7 +205,7 @@ impl Collector {
         loop {
             // Whoever saw that recording is on writes its point within this time, unless it is preempted just there.
             std::thread::sleep(Duration::from_millis(1));
-            self.applications.iter_mut().for_each(|application| application.looked_alive = None);
+            self.applications.iter_mut().for_each(|application| application.checked_alive = None);
             // A flight recorder that runs on is read once: its second reading would begin behind a gap.
             if self.round(torn, sink).1 || torn == Torn::Count {
                 break;
@@ -230,8 +230,8 @@ impl Collector {
         let mut looks: Vec<Option<Look>> = Vec::with_capacity(self.applications.len());
         for application in &mut self.applications {
             // Whoever is dead now has written all that it ever will.
-            if application.looked_alive.is_none_or(|looked| looked.elapsed() >= ALIVE_EVERY) {
-                application.looked_alive = Some(Instant::now());
+            if application.checked_alive.is_none_or(|looked| looked.elapsed() >= ALIVE_EVERY) {
+                application.checked_alive = Some(Instant::now());
                 application.dead = application.is_dead(self.namespace);
             }
             let look = application.process.look(&application.file);
@@ -313,7 +313,7 @@ impl Collector {
                     file,
                     process,
                     begin: Begin::First,
-                    looked_alive: None,
+                    checked_alive: None,
                     dead: false,
                     done: false,
                 };

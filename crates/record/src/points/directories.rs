@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Files of one directory that are looked at: more than processes use points.
-const FILES_LOOKED_AT: usize = 4_096;
+const FILES_MAX: usize = 4_096;
 /// `f_type` of file systems in userspace (FUSE_SUPER_MAGIC in fs/fuse/inode.c): the only ones that users mount themselves.
 const FUSE: u64 = 0x6573_5546;
 
@@ -82,7 +82,7 @@ impl Directory {
     /// The names of the files of points in it.
     pub fn names(&self) -> io::Result<Vec<Vec<u8>>> {
         let mut names = Vec::new();
-        for entry in fs::Dir::read_from(&self.directory).map_err(io::Error::from)?.take(FILES_LOOKED_AT) {
+        for entry in fs::Dir::read_from(&self.directory).map_err(io::Error::from)?.take(FILES_MAX) {
             let entry = entry.map_err(io::Error::from)?;
             if entry.file_name().to_bytes().ends_with(SUFFIX.as_bytes()) {
                 names.push(entry.file_name().to_bytes().to_vec());

@@ -15,7 +15,7 @@ const SLOT_BYTES: usize = size_of::<Slot>();
 /// Slots that are read at once.
 const CHUNK: u64 = 8_192;
 /// How long a point of a living thread may stay half written before it is given up: its thread may be preempted just there, or have left it by longjmp(3).
-const PATIENCE: Duration = Duration::from_secs(1);
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(1);
 /// No ring gets as far: 22 years of 100 million points a second.
 const FARTHEST: u64 = 1 << 56;
 
@@ -279,7 +279,7 @@ impl RingReader {
             return state.head - self.position > MARGIN;
         }
         match self.waits {
-            Some((position, since)) if position == self.position => since.elapsed() >= PATIENCE,
+            Some((position, since)) if position == self.position => since.elapsed() >= CLAIM_TIMEOUT,
             _ => {
                 self.waits = Some((self.position, Instant::now()));
                 false

@@ -3,7 +3,7 @@
 use crate::accounting::{bind, now, sleep_through};
 use crate::injected::{alone, cpu};
 use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos};
-use punctual_lab::testing::{Steal, Untold};
+use punctual_lab::testing::{HiddenSamples, Steal};
 use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
 use std::collections::HashMap;
@@ -93,7 +93,7 @@ fn without_the_kernels_types_the_same_is_told() {
     let (Some(typed), Some(untyped)) = (started(Backend::Btf), started(Backend::Tracepoint)) else { return };
     assert_ne!(typed.backend(), untyped.backend());
     assert_eq!(typed.findings, untyped.findings, "they find the same tracepoints");
-    let (hidden, steal) = (Untold::begin(), Steal::begin(cpu()));
+    let (hidden, steal) = (HiddenSamples::begin(), Steal::begin(cpu()));
     let (records, samples, bursts) = together(&mut [typed, untyped], || sleep_through(SAMPLES, 1_000_000));
     let (hidden, mut excuse) = (hidden.samples(1_000_000), steal.excuse());
     let stolen = excuse.left();
@@ -157,7 +157,7 @@ fn sleep_by_the_wall() {
 #[test]
 fn without_the_kernels_types_other_clocks_are_told_on_the_monotonic_one() {
     let (Some(typed), Some(untyped)) = (started(Backend::Btf), started(Backend::Tracepoint)) else { return };
-    let hidden = Untold::begin();
+    let hidden = HiddenSamples::begin();
     let (records, ..) = together(&mut [typed, untyped], || {
         sleep_by_the_wall();
         Vec::new()

@@ -2,7 +2,7 @@
 
 use crate::accounting::{bind, now, sleep_through};
 use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos, Split};
-use punctual_lab::testing::{Excuse, Steal, Untold};
+use punctual_lab::testing::{Excuse, HiddenSamples, Steal};
 use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
 use std::collections::HashMap;
@@ -52,7 +52,7 @@ pub fn measured(samples: usize, disturb: impl FnOnce(&AtomicBool) + Send) -> Opt
         }
     };
     let _turn = alone();
-    let (untold, steal) = (Untold::begin(), Steal::begin(cpu()));
+    let (hidden, steal) = (HiddenSamples::begin(), Steal::begin(cpu()));
     let stop = AtomicBool::new(false);
     let mut records: HashMap<i64, AccountRecord> = HashMap::new();
     let taken = std::thread::scope(|scope| {
@@ -99,15 +99,15 @@ pub fn measured(samples: usize, disturb: impl FnOnce(&AtomicBool) + Send) -> Opt
         Some(Divided { due: *due, split })
     };
     let all: Vec<Divided> = taken.iter().filter_map(divided).collect();
-    let (untold, excuse) = (untold.samples(period().ns()), steal.excuse());
+    let (hidden, excuse) = (hidden.samples(period().ns()), steal.excuse());
     let told = format!(
-        "{} of {} samples have a record, {untold} may be without; {} ms of steal",
+        "{} of {} samples have a record, {hidden} may be without; {} ms of steal",
         all.len(),
         taken.len(),
         excuse.left() / 1_000_000
     );
     println!("{told}");
-    assert!((all.len() + untold) * 100 >= taken.len() * 90, "{told}");
+    assert!((all.len() + hidden) * 100 >= taken.len() * 90, "{told}");
     Some((all, excuse))
 }
 

@@ -20,11 +20,11 @@ impl Line for Bell {
     }
     #[inline(always)]
     fn wait(&self) -> io::Result<bool> {
-        let Some(ring) = self.0.bell() else { return Ok(false) };
+        let Some(ring) = self.0.doorbell() else { return Ok(false) };
         ready(ring.as_raw_fd(), -1)
     }
     fn rearm(&self) -> io::Result<()> {
-        self.0.hush();
+        self.0.clear();
         Ok(())
     }
 }

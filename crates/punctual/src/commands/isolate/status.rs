@@ -71,17 +71,17 @@ pub fn run(args: Args) -> Ending {
 fn told(answer: &Answer, cpus: &CpuSet) -> String {
     let mut text = String::new();
     match &answer.partition {
-        Fact::Known(Some(status)) => tell_partition(&mut text, status),
+        Fact::Known(Some(status)) => print_partition(&mut text, status),
         Fact::Unavailable(why) => drop(writeln!(text, "partition: unavailable: {}", plain(why))),
         Fact::Known(None) | Fact::NotAsked => text += "no partition that punctual made\n",
     }
     if let Some(visits) = answer.visits.known() {
-        tell_visits(&mut text, visits, cpus);
+        print_visits(&mut text, visits, cpus);
     }
     text
 }
 
-fn tell_partition(text: &mut String, status: &Status) {
+fn print_partition(text: &mut String, status: &Status) {
     let note = &status.note;
     let kind = status.kind.known().map(|kind| format!(", {}", plain(kind))).unwrap_or_default();
     let _ = writeln!(
@@ -112,10 +112,10 @@ fn tell_partition(text: &mut String, status: &Status) {
     section(text, "cgroups without a real-time budget: SCHED_FIFO and SCHED_RR are refused there", budgets);
 }
 
-fn tell_visits(text: &mut String, visits: &Visits, cpus: &CpuSet) {
+fn print_visits(text: &mut String, visits: &Visits, cpus: &CpuSet) {
     let _ = writeln!(text, "visits to CPU {cpus} in {:.3} s:", visits.interval.as_secs_f64());
     for cpu in &visits.cpus {
-        tell_cpu(text, cpu);
+        print_cpu(text, cpu);
     }
     match &visits.tasks {
         Fact::Known(tasks) => {
@@ -134,7 +134,7 @@ fn tell_visits(text: &mut String, visits: &Visits, cpus: &CpuSet) {
     }
 }
 
-fn tell_cpu(text: &mut String, cpu: &CpuVisits) {
+fn print_cpu(text: &mut String, cpu: &CpuVisits) {
     let count = |fact: &Fact<u64>| match fact {
         Fact::Known(count) => count.to_string(),
         Fact::Unavailable(why) => format!("unavailable ({})", plain(why)),
@@ -148,14 +148,14 @@ fn tell_cpu(text: &mut String, cpu: &CpuVisits) {
     );
     for (what, fact) in [("interrupt", &cpu.interrupts), ("softirq", &cpu.softirqs)] {
         match fact {
-            Fact::Known(all) => all.iter().for_each(|one| tell_interrupt(text, what, one)),
+            Fact::Known(all) => all.iter().for_each(|one| print_interrupt(text, what, one)),
             Fact::Unavailable(why) => drop(writeln!(text, "    {what}s: unavailable: {}", plain(why))),
             Fact::NotAsked => {}
         }
     }
 }
 
-fn tell_interrupt(text: &mut String, what: &str, one: &InterruptVisits) {
+fn print_interrupt(text: &mut String, what: &str, one: &InterruptVisits) {
     let _ = writeln!(text, "    {:>8} × {what} {} {}", one.count, plain(&one.id), plain(&one.name));
 }
 

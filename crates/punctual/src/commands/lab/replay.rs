@@ -1,11 +1,11 @@
 //! `punctual lab replay`: a cell of a lab once more, with the recorder on.
 
 use super::report::inside;
-use crate::conduct::interrupt::Interrupts;
-use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::labs::schedule;
 use crate::output;
+use crate::session::interrupt::Interrupts;
+use crate::session::request::shown;
 use punctual_bundle::lab::{self, CellDocument, SeedDocument};
 use punctual_bundle::{Bundle, Timebase};
 use punctual_host::task::children;
@@ -89,7 +89,7 @@ fn replayed(experiment: &Path, output: &Path, plain: bool) -> Result<ExitStatus,
         if let Some(status) = child.try_wait().map_err(cannot)? {
             return Ok(status);
         }
-        if interrupts.asked() {
+        if interrupts.end_requested() {
             let _ = children::send(-(child.id() as i32), libc::SIGTERM);
             child.wait().map_err(cannot)?;
             return Err(Failure::failed("interrupted"));

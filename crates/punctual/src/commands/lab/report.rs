@@ -2,9 +2,9 @@
 
 use super::exit;
 use crate::commands::show::show_options;
-use crate::conduct::request::shown;
 use crate::exit::{Ending, Failure};
 use crate::output;
+use crate::session::request::shown;
 use punctual_analyze::lab::{pool, requiring};
 use punctual_bundle::lab::{self, CellDocument, LabDocument};
 use punctual_bundle::{Bundle, Member};

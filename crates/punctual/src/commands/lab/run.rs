@@ -2,8 +2,6 @@
 
 use super::{exit, report};
 use crate::commands::show::show_options;
-use crate::conduct::interrupt::Interrupts;
-use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::labs::collect;
 use crate::labs::directory::Directory;
@@ -12,6 +10,8 @@ use crate::labs::lane::Lane;
 use crate::labs::request::{self, Overrides};
 use crate::labs::schedule;
 use crate::output;
+use crate::session::interrupt::Interrupts;
+use crate::session::request::shown;
 use punctual_core::Nanos;
 use punctual_plan::lab::Seeds;
 use punctual_report::format::{counted, duration, plain, roughly};

@@ -147,7 +147,7 @@ fn interpreters(script: &Path) -> Vec<PathBuf> {
     let Some(first) = words.next().map(PathBuf::from) else { return Vec::new() };
     let of_env =
         first.ends_with("env").then(|| words.find(|word| !word.starts_with('-') && !word.contains('='))).flatten();
-    let of_env = of_env.and_then(|name| crate::conduct::request::find_program(name).ok());
+    let of_env = of_env.and_then(|name| crate::session::request::find_program(name).ok());
     [Some(first), of_env].into_iter().flatten().collect()
 }
 

@@ -3,9 +3,9 @@
 use super::command::Ended;
 use super::watch;
 use crate::commands::{occupancy, show};
-use crate::conduct::recording::Done;
-use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
+use crate::session::recording::Done;
+use crate::session::request::shown;
 use crate::{limits, output, recorded};
 use punctual_analyze::summary::LIMITS;
 use punctual_bundle::summary::VerdictWord;
@@ -32,7 +32,7 @@ pub fn end(
     let (exit, bundle) = close(writer, done, outcome, limits)?;
     // Under --quiet too: they are why it ends so.
     let of_limits = |found: &&Finding| LIMITS.iter().any(|(id, _)| found.id == *id);
-    watch::tell_findings(&bundle.findings.iter().filter(of_limits).cloned().collect::<Vec<_>>());
+    watch::report_findings(&bundle.findings.iter().filter(of_limits).cloned().collect::<Vec<_>>());
     if !quiet {
         sum_up(&bundle);
     }

@@ -1,8 +1,8 @@
 //! `--events list`, and the words of options.
 
-use crate::conduct::request;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use crate::session::request;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use punctual_core::event::Group;
 use punctual_record::{Backend, Recorder, Request, syscall_number};

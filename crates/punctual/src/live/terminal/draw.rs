@@ -4,7 +4,7 @@ mod columns;
 
 use super::super::Snapshot;
 use super::line::{Line, Paper, Style, clipped_in_the_middle};
-use crate::conduct::SeriesRun;
+use crate::session::SeriesRun;
 use columns::{Columns, FIGURE, bars};
 use punctual_core::{Nanos, Severity};
 use punctual_report::format::{clipped, count, duration, micros, micros_f64, plain, width_of};

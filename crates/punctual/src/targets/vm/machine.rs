@@ -2,11 +2,11 @@
 
 use super::{devices, programs};
 use crate::exit::Failure;
-use crate::targets::{Errand, timebase};
+use crate::targets::{RemoteRun, timebase};
 use punctual_bundle::{KernelEvidence, RanOn};
 use punctual_core::Nanos;
 use punctual_host::environment::{Environment, PreemptionModel};
-use punctual_lab::{Accel, Arch, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Source, Wish};
+use punctual_lab::{Accel, Arch, Control, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Source};
 use punctual_plan::{Acceleration, Architecture, Board, KernelChoice, Plan, VmPlan, Word};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub struct Machine {
 impl Machine {
     /// The machine of a plan, with everything in it.
     /// Files that it needs while it runs are put into `place`.
-    pub fn of(vm: &VmPlan, plan: &Plan, errand: &Errand, place: &Path) -> Result<Machine, Failure> {
+    pub fn of(vm: &VmPlan, plan: &Plan, remote: &RemoteRun, place: &Path) -> Result<Machine, Failure> {
         let arch = match vm.arch {
             Architecture::X86_64 => Arch::Amd64,
             Architecture::Aarch64 => Arch::Arm64,
@@ -50,12 +50,12 @@ impl Machine {
         guest.links = vec![("/usr/bin/punctual".into(), binary.to_string_lossy().into_owned())];
         guest.programs = [binary].into_iter().chain(loads).collect();
         guest.files = vec![GuestFile {
-            path: format!("{EXPERIMENT}/{}", errand.file_name()),
-            source: Source::Bytes(errand.asked.bytes.clone()),
+            path: format!("{EXPERIMENT}/{}", remote.file_name()),
+            source: Source::Bytes(remote.asked.bytes.clone()),
             mode: 0o644,
         }];
         let devices = devices::add(vm, place, &mut guest).map_err(|why| super::refused(&why))?;
-        guest.job = Job::Script(script(errand, &path, &devices));
+        guest.job = Job::Script(script(remote, &path, &devices));
         guest.cmdline_extra = vm.cmdline.clone();
         guest.board = match vm.machine {
             Board::Raspi3b => punctual_lab::Board::Raspi3b,
@@ -90,7 +90,7 @@ impl Machine {
     pub fn run(
         &self,
         place: &Path,
-        watch: &mut dyn FnMut(punctual_lab::Progress) -> Wish,
+        watch: &mut dyn FnMut(punctual_lab::Progress) -> Control,
     ) -> Result<GuestResult, LabError> {
         let guest = Guest { results_to: Some(place.to_owned()), ..self.guest.clone() };
         guest.run_watched(watch)
@@ -178,10 +178,10 @@ fn there(path: &Path, is: bool, what: &str) -> Result<(), LabError> {
 }
 
 /// What the guest does.
-fn script(errand: &Errand, path: &[String], devices: &str) -> String {
+fn script(remote: &RemoteRun, path: &[String], devices: &str) -> String {
     let mut words = vec!["/usr/bin/punctual".to_owned(), "run".to_owned(), "--output=/results/bundle".to_owned()];
-    words.extend(errand.arguments.iter().cloned());
-    words.push(format!("{EXPERIMENT}/{}", errand.file_name()));
+    words.extend(remote.arguments.iter().cloned());
+    words.push(format!("{EXPERIMENT}/{}", remote.file_name()));
     let path = path.iter().map(|dir| format!("{}:", shell_words::quote(dir))).collect::<String>();
     format!(
         "export PATH={path}$PATH\n{devices}mkdir -p /results/files && cd /results/files || exit 1\nexec {}\n",

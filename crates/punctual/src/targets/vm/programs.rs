@@ -1,7 +1,7 @@
 //! The programs that go into a machine: punctual itself, and those of the loads.
 
-use crate::conduct::request::find_program;
 use crate::exit::Failure;
+use crate::session::request::find_program;
 use punctual_plan::{Architecture, Plan, VmPlan};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

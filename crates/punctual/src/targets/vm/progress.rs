@@ -1,9 +1,9 @@
 //! What is known of machines while they run: how far they are and how long it took so far. Their own time goes at another speed, and
 //! asking it would change what they measure.
 
-use crate::conduct::interrupt::Interrupts;
+use crate::session::interrupt::Interrupts;
 use punctual_core::Nanos;
-use punctual_lab::{Phase, Wish};
+use punctual_lab::{Control, Phase};
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -48,9 +48,9 @@ impl Progress {
     }
 
     /// Looks at the machine of a repeat, shows all of them, and passes on what the user wishes of it.
-    pub fn look(&self, repeat: u32, seen: punctual_lab::Progress, interrupts: &Interrupts) -> Wish {
+    pub fn look(&self, repeat: u32, seen: punctual_lab::Progress, interrupts: &Interrupts) -> Control {
         let mut state = self.state();
-        if interrupts.asked() && state.asked.is_none() {
+        if interrupts.end_requested() && state.asked.is_none() {
             state.asked = Some(Instant::now());
         }
         match state.seen.iter_mut().find(|(known, _)| *known == repeat) {
@@ -61,11 +61,11 @@ impl Progress {
         let step = self.step(&state);
         self.show(&mut state, &step);
         match state.asked {
-            None => Wish::GoOn,
+            None => Control::GoOn,
             // Nothing is measured yet that could come back.
-            Some(_) if seen.phase == Phase::Booting => Wish::Kill,
-            Some(asked) if asked.elapsed() < END_TIMEOUT => Wish::End,
-            Some(_) => Wish::Kill,
+            Some(_) if seen.phase == Phase::Booting => Control::Kill,
+            Some(asked) if asked.elapsed() < END_TIMEOUT => Control::End,
+            Some(_) => Control::Kill,
         }
     }
 

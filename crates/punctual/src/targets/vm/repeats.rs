@@ -3,11 +3,11 @@
 use super::machine::Machine;
 use super::progress::Progress;
 use super::{refused, trouble};
-use crate::conduct::interrupt::Interrupts;
-use crate::conduct::request::shown;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use crate::targets::Errand;
+use crate::session::interrupt::Interrupts;
+use crate::session::request::shown;
+use crate::targets::RemoteRun;
 use punctual_analyze::parting::first_parting;
 use punctual_bundle::{Bundle, amend};
 use punctual_core::{Finding, Severity};
@@ -41,7 +41,7 @@ pub fn run(
     };
     let many = || {
         let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed)).take_while(|n| *n < repeats);
-        let wanted = |repeat: &u32| *repeat == 0 || !interrupts.asked();
+        let wanted = |repeat: &u32| *repeat == 0 || !interrupts.end_requested();
         numbers.filter(wanted).map(|repeat| (repeat, one(repeat))).collect::<Vec<_>>()
     };
     let at_a_time = thread::available_parallelism().map_or(1, usize::from).min(repeats as usize);
@@ -56,8 +56,8 @@ pub fn run(
 
 /// Compares the others with the first, whose bundle is at the errand's output by now, and says in it what came of that. The bundle of one
 /// that differs is kept beside.
-pub fn compare(errand: &Errand, runs: &[Repeat], exit: Exit) -> Result<Exit, Failure> {
-    let first = Bundle::open(&errand.output).map_err(Failure::failed)?;
+pub fn compare(remote: &RemoteRun, runs: &[Repeat], exit: Exit) -> Result<Exit, Failure> {
+    let first = Bundle::open(&remote.output).map_err(Failure::failed)?;
     let digest = |bundle: &Bundle| punctual_analyze::summarize(bundle).digest;
     let own = digest(&first);
     let mut digests = vec![own.clone().unwrap_or_default()];
@@ -75,11 +75,11 @@ pub fn compare(errand: &Errand, runs: &[Repeat], exit: Exit) -> Result<Exit, Fai
                 None => "nothing was measured that could be compared".to_owned(),
             },
         };
-        let kept = other.is_ok().then(|| keep(errand, number, &came)).transpose()?;
+        let kept = other.is_ok().then(|| keep(remote, number, &came)).transpose()?;
         let kept = kept.map(|path| format!(" (its bundle: {})", shown(&path))).unwrap_or_default();
         differences.push(format!("repeat {number} parts from the first: {why}{kept}"));
     }
-    tell(errand, first, digests, &differences)?;
+    tell(remote, first, digests, &differences)?;
     match differences.as_slice() {
         [] => Ok(exit),
         some => {
@@ -90,8 +90,8 @@ pub fn compare(errand: &Errand, runs: &[Repeat], exit: Exit) -> Result<Exit, Fai
 }
 
 /// Beside the first one's place, under its name and the number.
-fn keep(errand: &Errand, number: usize, came: &Path) -> Result<PathBuf, Failure> {
-    let mut name = errand.output.clone().into_os_string();
+fn keep(remote: &RemoteRun, number: usize, came: &Path) -> Result<PathBuf, Failure> {
+    let mut name = remote.output.clone().into_os_string();
     name.push(format!(".repeat-{number}"));
     let path = PathBuf::from(name);
     let moved = fs::rename(came, &path);
@@ -99,7 +99,7 @@ fn keep(errand: &Errand, number: usize, came: &Path) -> Result<PathBuf, Failure>
     Ok(path)
 }
 
-fn tell(errand: &Errand, first: Bundle, digests: Vec<String>, differences: &[String]) -> Result<(), Failure> {
+fn tell(remote: &RemoteRun, first: Bundle, digests: Vec<String>, differences: &[String]) -> Result<(), Failure> {
     let finding = |difference: &String| {
         Finding::new("repeats-differ", Severity::Bad, "system", "repeats in virtual time are not the same")
             .evidence(difference.clone())
@@ -108,6 +108,6 @@ fn tell(errand: &Errand, first: Bundle, digests: Vec<String>, differences: &[Str
     let findings: Vec<Finding> = differences.iter().map(finding).collect();
     let Some(target) = first.manifest.target.clone() else { return Ok(()) };
     let target = punctual_bundle::RanOn { repeats: digests, ..target };
-    let bundle = amend::amend(&errand.output, target, &findings, None).map_err(Failure::failed)?;
-    amend::renew_summary(&errand.output, &punctual_analyze::summarize(&bundle)).map_err(Failure::failed)
+    let bundle = amend::amend(&remote.output, target, &findings, None).map_err(Failure::failed)?;
+    amend::renew_summary(&remote.output, &punctual_analyze::summarize(&bundle)).map_err(Failure::failed)
 }

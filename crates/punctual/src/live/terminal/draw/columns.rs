@@ -1,6 +1,6 @@
 //! Which columns the table has: on a narrow terminal few, and the names of series can still be told apart.
 
-use crate::conduct::SeriesRun;
+use crate::session::SeriesRun;
 
 /// Columns of a figure: up to 9,999,999 µs.
 pub const FIGURE: usize = 9;

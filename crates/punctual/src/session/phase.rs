@@ -34,7 +34,7 @@ const LEAD: Nanos = Nanos::from_millis(30);
 /// A load that cannot be started says so within this time.
 const LOAD_START: Nanos = Nanos::from_secs(5);
 /// A measuring thread that does not see its stop within this time is stuck; the run then fails instead of hanging.
-const STOP_PATIENCE: Nanos = Nanos::from_secs(10);
+const STOP_TIMEOUT: Nanos = Nanos::from_secs(10);
 
 /// A phase that was run, or is.
 pub struct PhaseRun {
@@ -65,16 +65,16 @@ pub struct LoadTally {
 }
 
 /// Why a phase did not go on.
-pub enum Halt {
+pub enum PhaseError {
     /// What a measure needs is not there: none of the phase was started.
     Missing(String),
     /// It failed on the way.
     Failed(String),
 }
 
-impl From<String> for Halt {
-    fn from(why: String) -> Halt {
-        Halt::Failed(why)
+impl From<String> for PhaseError {
+    fn from(why: String) -> PhaseError {
+        PhaseError::Failed(why)
     }
 }
 
@@ -84,13 +84,13 @@ pub fn run_all(run: &mut Run, watcher: &mut dyn Watcher) -> Result<(Vec<PhaseRun
     let plan = run.plan;
     for (index, phase) in plan.phases.iter().enumerate() {
         let mut current = PhaseRun { meta: begin(phase), measures: Vec::new(), series: Vec::new() };
-        let ended = Conductor::new(run, index, phase, watcher).run(&mut current);
+        let ended = Controller::new(run, index, phase, watcher).run(&mut current);
         done.push(current);
         match ended {
             Ok(None) => {}
             Ok(Some(outcome)) => return Ok((done, outcome)),
-            Err(Halt::Missing(why)) if index == 0 => return Err(why),
-            Err(Halt::Missing(why) | Halt::Failed(why)) => return Ok((done, Outcome::Failed { why })),
+            Err(PhaseError::Missing(why)) if index == 0 => return Err(why),
+            Err(PhaseError::Missing(why) | PhaseError::Failed(why)) => return Ok((done, Outcome::Failed { why })),
         }
     }
     Ok((done, Outcome::Completed))
@@ -117,7 +117,7 @@ fn begin(phase: &PhasePlan) -> PhaseMeta {
 }
 
 /// What the phase's loop keeps between its ticks.
-struct Conductor<'r, 'p, 'w> {
+struct Controller<'r, 'p, 'w> {
     run: &'r mut Run<'p>,
     index: usize,
     phase: &'p PhasePlan,
@@ -138,15 +138,15 @@ struct Conductor<'r, 'p, 'w> {
 }
 
 /// An end of the run, or `None` while it goes on; an error fails it.
-type Step = Result<Option<Outcome>, Halt>;
+type Step = Result<Option<Outcome>, PhaseError>;
 
-impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
+impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
     fn new(run: &'r mut Run<'p>, index: usize, phase: &'p PhasePlan, watcher: &'w mut dyn Watcher) -> Self {
         let name = |load: &punctual_plan::LoadPlan| LoadTally { name: load.name.clone(), ..LoadTally::default() };
         let tallies = phase.loads.iter().map(name).collect();
         let stop = Arc::default();
         let evidence = Collecting::new(run.plan, phase);
-        Conductor {
+        Controller {
             evidence,
             run,
             index,
@@ -182,7 +182,7 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
     fn measure(&mut self, current: &mut PhaseRun) -> Step {
         self.write_phase(current)?;
         self.prepare(current)?;
-        super::bind_conductor(self.run);
+        super::bind_controller(self.run);
         if let Some(outcome) = self.start_loads()? {
             return Ok(Some(outcome));
         }
@@ -220,14 +220,14 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
     }
 
     /// The threads of each measure, and a pair of files for each series.
-    fn prepare(&mut self, current: &mut PhaseRun) -> Result<(), Halt> {
+    fn prepare(&mut self, current: &mut PhaseRun) -> Result<(), PhaseError> {
         let plan = self.run.plan;
         for measure in &self.phase.measures {
             let first = current.series.len();
             let order = mapping::order(measure, first, plan, &self.stop);
             let rooms = PartitionRooms(self.run.partition.as_ref());
             let (mut prepared, waiting) =
-                MeasureRun::prepare(&order, &rooms, first..first + order.series.len()).map_err(Halt::Missing)?;
+                MeasureRun::prepare(&order, &rooms, first..first + order.series.len()).map_err(PhaseError::Missing)?;
             let threads: Vec<_> = waiting.prepared().collect();
             self.evidence
                 .add_threads(evidence::watch_of(current.measures.len(), measure, &order, &threads).into_iter());
@@ -333,15 +333,15 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
             // In this order: what a thread wrote before it ended is drained after its end was seen.
             let finished = current.measures.iter().all(MeasureRun::is_finished);
             current.series.iter_mut().for_each(SeriesRun::drain);
-            self.tell_late(current);
-            self.run.flight.iter_mut().for_each(Flight::look);
+            self.report_worst(current);
+            self.run.flight.iter_mut().for_each(Flight::poll);
             self.run.accounting.settle(&mut current.series, false);
             let now = clock::monotonic();
             if now >= next_checkpoint {
                 current.series.iter_mut().for_each(SeriesRun::checkpoint);
                 current.series.iter_mut().for_each(SeriesRun::save_account);
                 self.run.flight.iter_mut().for_each(Flight::save);
-                self.evidence.look(&self.files, &current.measures);
+                self.evidence.poll(&self.files, &current.measures);
                 next_checkpoint = now + CHECKPOINT;
             }
             if now >= next_refresh && self.watcher.watches() {
@@ -370,11 +370,11 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
     }
 
     /// Tells the flight recorder of late samples that it cannot see itself.
-    fn tell_late(&mut self, current: &mut PhaseRun) {
+    fn report_worst(&mut self, current: &mut PhaseRun) {
         let Some(flight) = &self.run.flight else { return };
         for (number, place) in self.counted.iter().enumerate() {
             if let Some(series) = place.and_then(|place| current.series.get_mut(place)) {
-                flight.late(number, series.take_worst());
+                flight.add_worst(number, series.take_worst());
             }
         }
     }
@@ -390,7 +390,7 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
             let series = format!("{}/{}", self.phase.name, series.meta.name);
             return Ok(Some(Outcome::StoppedAbove { series, latency }));
         }
-        if self.run.interrupts.asked() {
+        if self.run.interrupts.end_requested() {
             return Ok(Some(Outcome::Interrupted));
         }
         self.load_events()
@@ -424,7 +424,7 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
     /// Ends every thread that still runs, waking those that sleep, and takes in what they measured.
     fn stop_threads(&mut self, current: &mut PhaseRun) -> Result<(), String> {
         self.stop.ask();
-        let until = clock::monotonic() + STOP_PATIENCE;
+        let until = clock::monotonic() + STOP_TIMEOUT;
         while !current.measures.iter().all(MeasureRun::is_finished) {
             if clock::monotonic() > until {
                 return Err("a measuring thread did not stop: is its CPU taken by another real-time task?".to_owned());
@@ -444,7 +444,7 @@ impl<'r, 'p, 'w> Conductor<'r, 'p, 'w> {
                 series.finish(ended.usages.get(*thread).copied());
             }
         }
-        self.tell_late(current);
+        self.report_worst(current);
         self.run.flight.iter_mut().for_each(|flight| {
             flight.settle();
             flight.save();

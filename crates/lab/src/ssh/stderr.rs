@@ -4,11 +4,11 @@ use super::destination::Destination;
 use super::error::{SshError, Trouble};
 
 /// Judges the messages of a connection that was never made.
-pub fn judge(to: &Destination, said: &str) -> SshError {
-    let key = said.lines().find_map(|line| line.trim().strip_prefix("debug1: Server host key: "));
+pub fn judge(to: &Destination, log: &str) -> SshError {
+    let key = log.lines().find_map(|line| line.trim().strip_prefix("debug1: Server host key: "));
     let offered = key.map_or_else(|| "a key".to_owned(), |key| format!("the key {key}"));
-    let (trouble, message) = if said.contains("REMOTE HOST IDENTIFICATION HAS CHANGED") {
-        let known = said.lines().find_map(|line| line.trim().strip_prefix("Offending ")).unwrap_or("somewhere");
+    let (trouble, message) = if log.contains("REMOTE HOST IDENTIFICATION HAS CHANGED") {
+        let known = log.lines().find_map(|line| line.trim().strip_prefix("Offending ")).unwrap_or("somewhere");
         // ssh knows the file by a name of the connection's.
         let file = to.known_hosts.as_ref().map_or_else(|| "known_hosts".to_owned(), |path| path.display().to_string());
         let known = known.replace(" known_hosts:", &format!(" {file}:"));
@@ -22,7 +22,7 @@ pub fn judge(to: &Destination, said: &str) -> SshError {
                 to.by_hand()
             ),
         )
-    } else if said.contains("Host key verification failed") || said.contains("is known for") {
+    } else if log.contains("Host key verification failed") || log.contains("is known for") {
         (
             Trouble::HostKey,
             format!(
@@ -33,25 +33,25 @@ pub fn judge(to: &Destination, said: &str) -> SshError {
                 to.by_hand()
             ),
         )
-    } else if said.contains("Permission denied (") {
+    } else if log.contains("Permission denied (") {
         (
             Trouble::Denied,
             format!(
                 "{to} does not let this user in without a password: {}. Give a key (`identity`, ssh-agent, ssh-copy-id); \
                  `{}` must work without asking anything",
-                own_words(said),
+                last_messages(log),
                 to.by_hand()
             ),
         )
     } else {
-        (Trouble::Unreachable, format!("no connection to {to}: {}", own_words(said)))
+        (Trouble::Unreachable, format!("no connection to {to}: {}", last_messages(log)))
     };
     SshError::new(trouble, message)
 }
 
 /// What is not for those who debug ssh: its last two lines.
-pub fn own_words(said: &str) -> String {
-    let lines = said.lines().map(str::trim).filter(|line| {
+pub fn last_messages(log: &str) -> String {
+    let lines = log.lines().map(str::trim).filter(|line| {
         let noise = ["debug", "OpenSSH_", "Authenticated to", "Transferred:", "Bytes per second"];
         !line.is_empty() && !noise.iter().any(|start| line.starts_with(start))
     });
@@ -66,25 +66,25 @@ pub fn own_words(said: &str) -> String {
 mod tests {
     use super::*;
 
-    fn judged(said: &str) -> SshError {
+    fn judged(log: &str) -> SshError {
         let to = Destination { host: "board".into(), port: Some(22), ..Destination::default() };
-        judge(&to, said)
+        judge(&to, log)
     }
 
     #[test]
     fn an_unknown_key_is_shown() {
-        let said = "debug1: Server host key: ssh-ed25519 SHA256:abc\r\nNo ED25519 host key is known for board and you have \
+        let log = "debug1: Server host key: ssh-ed25519 SHA256:abc\r\nNo ED25519 host key is known for board and you have \
                     requested strict checking.\r\nHost key verification failed.\r\n";
-        let error = judged(said);
+        let error = judged(log);
         assert_eq!(error.trouble, Trouble::HostKey);
         insta::assert_snapshot!(error, @"board:22 shows the key ssh-ed25519 SHA256:abc, and no key of this host is known. Compare it with what `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` says at the system itself; if it is right, connect once by hand and accept it: ssh -p 22 board");
     }
 
     #[test]
     fn a_changed_key_is_another_matter() {
-        let said = "debug1: Server host key: ssh-ed25519 SHA256:abc\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\n\
+        let log = "debug1: Server host key: ssh-ed25519 SHA256:abc\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\n\
                     Offending ED25519 key in /k:3\nHost key verification failed.\n";
-        let error = judged(said);
+        let error = judged(log);
         assert_eq!(error.trouble, Trouble::HostKey);
         assert!(error.message.contains("ED25519 key in /k:3") && error.message.contains("SHA256:abc"), "{error}");
     }

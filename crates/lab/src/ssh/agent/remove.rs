@@ -1,6 +1,6 @@
 //! Everything goes: the run, the supervisor, the directory.
 
-use super::{PATIENCE, Place, gone_already, remove_all};
+use super::{RunDirectory, SUPERVISOR_TIMEOUT, gone_already, remove_all};
 use rustix::process::{Signal, kill_process};
 use std::io;
 use std::time::{Duration, Instant};
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 /// A run that is told to end undoes its partition and closes its bundle.
 const CLEAN_END: Duration = Duration::from_secs(60);
 
-pub fn remove(place: &Place) -> io::Result<()> {
-    place.interrupt()?;
-    let mut ended = within(CLEAN_END, || Ok(place.run()?.is_none()))?;
-    if let (false, Some(run)) = (ended, place.run()?) {
+pub fn remove(directory: &RunDirectory) -> io::Result<()> {
+    directory.interrupt()?;
+    let mut ended = wait_until(CLEAN_END, || Ok(directory.run()?.is_none()))?;
+    if let (false, Some(run)) = (ended, directory.run()?) {
         // The second time, at once.
         kill_process(run, Signal::INT).or_else(gone_already)?;
-        ended = within(PATIENCE, || Ok(place.run()?.is_none()))?;
+        ended = wait_until(SUPERVISOR_TIMEOUT, || Ok(directory.run()?.is_none()))?;
     }
     if !ended {
         return Err(io::Error::other(format!(
@@ -22,14 +22,14 @@ pub fn remove(place: &Place) -> io::Result<()> {
             CLEAN_END.as_secs()
         )));
     }
-    if let Some(supervisor) = place.supervisor()? {
+    if let Some(supervisor) = directory.supervisor()? {
         kill_process(supervisor, Signal::TERM).or_else(gone_already)?;
-        within(PATIENCE, || Ok(place.supervisor()?.is_none()))?;
+        wait_until(SUPERVISOR_TIMEOUT, || Ok(directory.supervisor()?.is_none()))?;
     }
-    remove_all(&place.directory)
+    remove_all(&directory.path)
 }
 
-fn within(time: Duration, mut so: impl FnMut() -> io::Result<bool>) -> io::Result<bool> {
+fn wait_until(time: Duration, mut so: impl FnMut() -> io::Result<bool>) -> io::Result<bool> {
     let until = Instant::now() + time;
     while !so()? {
         if Instant::now() > until {

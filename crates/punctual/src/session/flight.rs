@@ -2,17 +2,18 @@
 //!
 //! Kernel events overwrite one another in buffers of the kernel. A thread of its own looks at new samples (`watch`), and when one is among the
 //! worst so far it copies what lies around it (`capture`) before that is overwritten. The conducting thread writes what was copied
-//! ([`Flight::save`]): a disk that is slow holds nobody up. Which samples are worth it, `keeper` knows.
+//! ([`Flight::save`]): a disk that is slow holds nobody up. Which samples are worth it, `worst_set` knows.
 
 mod capture;
-mod keeper;
 mod pacer;
-mod shelf;
+mod pending;
 mod steal;
 mod watch;
+mod worst_set;
 
 use crate::exit::Failure;
 use pacer::Pacer;
+use pending::PendingWindows;
 use punctual_bundle::windows::{KeptRule, Waited, WindowsDocument};
 use punctual_bundle::{BundleError, WindowsWriter};
 use punctual_core::event::{Names, Recorded, Tid};
@@ -20,17 +21,16 @@ use punctual_core::{Bytes, Clock, CpuSet, Fact, Finding, Sample, Severity};
 use punctual_measure::ring::Peeker;
 use punctual_plan::ExplainPlan;
 use punctual_record::{Mode, Recorder, Request, StartError, kernel_symbols};
-use shelf::Shelf;
 use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use watch::{Order, Watch};
+use watch::{Watch, WatchCommand};
 
 /// What all windows of a run may take in the bundle.
 const ROOM: Bytes = Bytes::mib(256);
 /// How long the conducting thread waits for the last look of a phase.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Whose time a sample is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,15 +55,15 @@ pub struct Watched {
     pub waited: Waited,
     /// The CPUs that its thread may run on.
     pub cpus: CpuSet,
-    /// Its samples one by one; `None` where they are only counted, and the worst come through [`Flight::late`].
+    /// Its samples one by one; `None` where they are only counted, and the worst come through [`Flight::add_worst`].
     pub peeker: Option<Peeker>,
 }
 
 /// A flight recorder in force.
 pub struct Flight {
     thread: JoinHandle<Option<(Recorded, Names)>>,
-    orders: mpsc::Sender<Order>,
-    shelf: Arc<Mutex<Shelf>>,
+    commands: mpsc::Sender<WatchCommand>,
+    pending: Arc<Mutex<PendingWindows>>,
     pacer: Option<Pacer>,
     writer: WindowsWriter,
     document: WindowsDocument,
@@ -93,16 +93,16 @@ impl Flight {
             timers_only: plan.timers_only,
             ..Request::new(&plan.events, cpus)
         };
-        let (orders, received) = mpsc::channel();
+        let (commands, received) = mpsc::channel();
         let (ready, started) = mpsc::sync_channel(1);
-        let (shelf, thread_cpus) = (Arc::<Mutex<Shelf>>::default(), thread_cpus.clone());
-        let its_shelf = Arc::clone(&shelf);
+        let (pending, thread_cpus) = (Arc::<Mutex<PendingWindows>>::default(), thread_cpus.clone());
+        let its_pending = Arc::clone(&pending);
         let body = move || {
             super::recording::settle_thread(&thread_cpus);
             match start_recorder(request) {
                 Ok(recorder) => {
                     let _ = ready.send(Ok((recorder.recorded(), recorder.names(), recorder.pace())));
-                    Some(Watch::new(recorder, rule, its_shelf).run(&received))
+                    Some(Watch::new(recorder, rule, its_pending).run(&received))
                 }
                 Err(why) => {
                     let _ = ready.send(Err(why));
@@ -117,40 +117,40 @@ impl Flight {
         let document = WindowsDocument::new(rule, recorded, names);
         let writer = WindowsWriter::create(bundle, &document).map_err(Failure::failed)?;
         let pacer = pace.map(Pacer::new);
-        Ok(Flight { thread, orders, shelf, pacer, writer, document, named: 0, trouble: None })
+        Ok(Flight { thread, commands, pending, pacer, writer, document, named: 0, trouble: None })
     }
 
     /// These series are looked at from now on, until [`Flight::settle`].
     pub fn watch(&self, series: Vec<Watched>) {
-        let _ = self.orders.send(Order::Watch(series));
+        let _ = self.commands.send(WatchCommand::Watch(series));
     }
 
     /// Late samples of series number `place` of those that are watched, where it has no peeker.
-    pub fn late(&self, place: usize, samples: Vec<Sample>) {
+    pub fn add_worst(&self, place: usize, samples: Vec<Sample>) {
         if !samples.is_empty() {
-            let _ = self.orders.send(Order::Late(place, samples));
+            let _ = self.commands.send(WatchCommand::WorstSamples(place, samples));
         }
     }
 
     /// There may be new samples: they are looked at if it is time. The thread that does does so by itself too, but the fewer threads wake at instants
     /// of their own, the less is disturbed.
-    pub fn look(&mut self) {
+    pub fn poll(&mut self) {
         if self.pacer.as_mut().is_none_or(Pacer::is_time) {
-            let _ = self.orders.send(Order::Look);
+            let _ = self.commands.send(WatchCommand::Poll);
         }
     }
 
     /// All samples are there: returns when each was looked at, and ends looking.
     pub fn settle(&self) {
         let (done, settled) = mpsc::sync_channel(1);
-        if self.orders.send(Order::Settle(done)).is_ok() {
-            let _ = settled.recv_timeout(PATIENCE);
+        if self.commands.send(WatchCommand::Settle(done)).is_ok() {
+            let _ = settled.recv_timeout(SETTLE_TIMEOUT);
         }
     }
 
     /// Writes what was copied since the last call.
     pub fn save(&mut self) {
-        let Some(taken) = self.shelf.lock().ok().and_then(|mut shelf| shelf.take()) else { return };
+        let Some(taken) = self.pending.lock().ok().and_then(|mut pending| pending.take()) else { return };
         self.document.series = taken.series;
         let names = &mut self.document.names;
         (names.tasks, names.stacks) = (taken.tasks, taken.stacks);
@@ -176,7 +176,7 @@ impl Flight {
 
     /// Ends it: everything is written. What its reader must know.
     pub fn stop(mut self) -> Vec<Finding> {
-        let _ = self.orders.send(Order::Stop);
+        let _ = self.commands.send(WatchCommand::Stop);
         self.save();
         let Some((recorded, names)) = self.thread.join().ok().flatten() else {
             return vec![Finding::new("explain-died", Severity::Bad, "explain", DIED)];

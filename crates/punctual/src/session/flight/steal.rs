@@ -35,7 +35,7 @@ impl StealClock {
     }
 
     /// A look has ended: the next one's samples are later. Nothing is read where nobody ever took anything: nothing is its reading still.
-    pub fn look_ended(&mut self) {
+    pub fn poll_ended(&mut self) {
         match self.now.take() {
             Some(now) => self.before = now,
             None if self.before.times.all.steal > 0 => self.before = Reading::take(&self.files),

@@ -15,7 +15,7 @@ pub mod request;
 mod series;
 mod wall_clock;
 
-pub use ending::{Conducted, exit_of};
+pub use ending::{FinishedRun, exit_of};
 pub use phase::{LoadTally, PhaseRun};
 pub use series::SeriesRun;
 
@@ -61,7 +61,7 @@ pub struct Run<'a> {
 }
 
 /// Does what the plan says and leaves a bundle. An error means that there is nothing to show.
-pub fn conduct(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Result<Conducted, Failure> {
+pub fn run(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Result<FinishedRun, Failure> {
     let seeded = plan.seeded();
     memory::release_setup();
     let files = Root::system();
@@ -203,7 +203,7 @@ fn differs_from_what_ships() -> Option<Finding> {
 }
 
 /// Keeps the conducting thread away from what is measured, as far as there is elsewhere to go.
-fn bind_conductor(run: &mut Run) {
+fn bind_controller(run: &mut Run) {
     if let Err(why) = attributes::set_affinity(0, &run.plan.conductor_cpus) {
         let message = format!("the conducting thread could not be bound to CPU {}", run.plan.conductor_cpus);
         let finding = Finding::new("conductor-not-bound", Severity::Advice, "system", message);

@@ -21,7 +21,7 @@ pub struct LoadWatch {
     due_from: MonotonicNs,
     pid: Option<i32>,
     since: Option<MonotonicNs>,
-    last_look: Option<MonotonicNs>,
+    last_poll: Option<MonotonicNs>,
     /// What each of its processes had done when it was looked at the last time.
     last: HashMap<i32, Done>,
     evidence: LoadEvidence,
@@ -33,7 +33,7 @@ impl LoadWatch {
             due_from: now + load.start_delay,
             pid: None,
             since: None,
-            last_look: None,
+            last_poll: None,
             last: HashMap::new(),
             evidence: LoadEvidence { name: load.name.clone(), ..LoadEvidence::default() },
         }
@@ -63,9 +63,9 @@ impl LoadWatch {
     }
 
     /// Whether anything has happened in its processes since the last look. The first look only notes where they stand.
-    pub fn look(&mut self, files: &Root, now: MonotonicNs) {
+    pub fn poll(&mut self, files: &Root, now: MonotonicNs) {
         let Some(pid) = self.pid else { return };
-        let since = self.last_look.map(|last| now - last);
+        let since = self.last_poll.map(|last| now - last);
         if since.is_some_and(|since| since < CLOSE) {
             return;
         }
@@ -87,7 +87,7 @@ impl LoadWatch {
                 break;
             }
         }
-        self.last_look = Some(now);
+        self.last_poll = Some(now);
         if since.is_some() {
             self.evidence.looks += 1;
             self.evidence.idle_looks += u64::from(!worked);

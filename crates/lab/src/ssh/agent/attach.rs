@@ -2,23 +2,23 @@
 
 use super::super::files;
 use super::super::wire::{self, Frame, GREETING, Kind};
-use super::{Order, Place, remove};
+use super::{RunDirectory, RunRequest, remove};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// Between looks at the files: each wakes a CPU of the system that is being measured.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Between notes that somebody is connected.
 const TOUCH: Duration = Duration::from_secs(20);
 
 /// Serves until the connection ends or the bundle has been fetched; messages before `offset` are known over here.
-pub fn attach(place: &Place, offset: u64) -> io::Result<()> {
+pub fn attach(directory: &RunDirectory, offset: u64) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(GREETING)?;
     out.flush()?;
-    place.touch()?;
+    directory.touch()?;
     let (send, asked) = mpsc::channel();
     std::thread::spawn(move || {
         let mut from = io::stdin().lock();
@@ -28,40 +28,40 @@ pub fn attach(place: &Place, offset: u64) -> io::Result<()> {
             }
         }
     });
-    let mut end = End { place, out, offset, order: None, interrupt: false, told: false };
+    let mut end = End { directory, out, offset, request: None, interrupt: false, reported: false };
     let mut touched = Instant::now();
     loop {
-        match asked.recv_timeout(LOOK) {
+        match asked.recv_timeout(POLL_INTERVAL) {
             Ok(frame) if frame.kind == Kind::Fetched => {
-                remove::remove(place)?;
+                remove::remove(directory)?;
                 return wire::write(&mut end.out, Kind::Gone, &[]);
             }
             Ok(frame) => end.serve(frame)?,
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return place.touch(),
+            Err(RecvTimeoutError::Disconnected) => return directory.touch(),
         }
-        end.tell()?;
+        end.report()?;
         if touched.elapsed() > TOUCH {
-            place.touch()?;
+            directory.touch()?;
             touched = Instant::now();
         }
     }
 }
 
 struct End<'a, W> {
-    place: &'a Place,
+    directory: &'a RunDirectory,
     out: W,
     offset: u64,
-    order: Option<Order>,
+    request: Option<RunRequest>,
     /// The run is to be interrupted, as soon as there is one.
     interrupt: bool,
-    told: bool,
+    reported: bool,
 }
 
 impl<W: Write> End<'_, W> {
     fn serve(&mut self, frame: Frame) -> io::Result<()> {
         match frame.kind {
-            Kind::Order => self.order = Some(Order::decode(&frame.payload)?),
+            Kind::RunRequest => self.request = Some(RunRequest::decode(&frame.payload)?),
             Kind::Experiment => self.begin(&frame.payload)?,
             Kind::Interrupt => self.interrupt = true,
             _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame that belongs to the other direction")),
@@ -71,13 +71,13 @@ impl<W: Write> End<'_, W> {
 
     /// The order is complete: the supervisor waits for it. After a reconnection it comes again.
     fn begin(&mut self, experiment: &[u8]) -> io::Result<()> {
-        let Some(order) = self.order.take() else { return Ok(()) };
-        if self.place.file("order").exists() {
+        let Some(request) = self.request.take() else { return Ok(()) };
+        if self.directory.file("order").exists() {
             return Ok(());
         }
-        let work = self.place.file("work");
-        let written = fs::create_dir_all(&work).and_then(|()| fs::write(work.join(&order.file), experiment));
-        match written.and_then(|()| self.place.write_whole("order", &order.encode())) {
+        let work = self.directory.file("work");
+        let written = fs::create_dir_all(&work).and_then(|()| fs::write(work.join(&request.file), experiment));
+        match written.and_then(|()| self.directory.write_whole("order", &request.encode())) {
             Ok(()) => Ok(()),
             Err(why) => {
                 let _ = wire::write(
@@ -91,21 +91,21 @@ impl<W: Write> End<'_, W> {
     }
 
     /// How things stand; all of the bundle, once, when the run has ended.
-    fn tell(&mut self) -> io::Result<()> {
-        self.interrupt = self.interrupt && !self.place.interrupt()?;
-        if self.told {
+    fn report(&mut self) -> io::Result<()> {
+        self.interrupt = self.interrupt && !self.directory.interrupt()?;
+        if self.reported {
             return wire::write(&mut self.out, Kind::Alive, &[]);
         }
         // In this order: a supervisor that ends between the two has written how the run ended.
-        let supervised = self.place.supervisor()?.is_some();
-        let ended = self.place.ended().or_else(|| (!supervised).then(|| "died".to_owned()));
+        let supervised = self.directory.supervisor()?.is_some();
+        let ended = self.directory.ended().or_else(|| (!supervised).then(|| "died".to_owned()));
         self.messages()?;
         let Some(ended) = ended else { return wire::write(&mut self.out, Kind::Alive, &[]) };
-        self.told = true;
-        let answer = fs::read(self.place.file("answer")).unwrap_or_default();
+        self.reported = true;
+        let answer = fs::read(self.directory.file("answer")).unwrap_or_default();
         answer.chunks(64 << 10).try_for_each(|chunk| wire::write(&mut self.out, Kind::Answer, chunk))?;
         wire::write(&mut self.out, Kind::Ended, ended.as_bytes())?;
-        let bundle = self.place.file("bundle");
+        let bundle = self.directory.file("bundle");
         match bundle.is_dir() {
             true => files::send(&bundle, &mut self.out),
             false => wire::write(&mut self.out, Kind::BundleEnd, &[0; 16]),
@@ -113,7 +113,7 @@ impl<W: Write> End<'_, W> {
     }
 
     fn messages(&mut self) -> io::Result<()> {
-        let Ok(mut file) = File::open(self.place.file("messages")) else { return Ok(()) };
+        let Ok(mut file) = File::open(self.directory.file("messages")) else { return Ok(()) };
         file.seek(SeekFrom::Start(self.offset))?;
         let mut chunk = [0; 16 << 10];
         loop {

@@ -16,7 +16,7 @@ pub struct Window {
 
 /// Windows that are not written yet, and what belongs to all of them.
 #[derive(Default)]
-pub struct Shelf {
+pub struct PendingWindows {
     fresh: BTreeMap<u64, Window>,
     gone: Vec<u64>,
     changed: bool,
@@ -33,7 +33,7 @@ pub struct Shelf {
 }
 
 /// What there is to write.
-pub struct Taken {
+pub struct PendingWrites {
     pub fresh: BTreeMap<u64, Window>,
     pub gone: Vec<u64>,
     pub tasks: BTreeMap<Tid, TaskName>,
@@ -42,7 +42,7 @@ pub struct Taken {
     pub functions: BTreeSet<u64>,
 }
 
-impl Shelf {
+impl PendingWindows {
     /// Adds a window.
     pub fn put(&mut self, number: u64, window: Window) {
         self.tids.insert(number, window.tids.clone());
@@ -68,13 +68,13 @@ impl Shelf {
     }
 
     /// What there is to write; `None` where nothing changed.
-    pub fn take(&mut self) -> Option<Taken> {
+    pub fn take(&mut self) -> Option<PendingWrites> {
         if !std::mem::take(&mut self.changed) {
             return None;
         }
         let occur: BTreeSet<Tid> = self.tids.values().flatten().copied().collect();
         self.tasks.retain(|tid, _| occur.contains(tid));
-        Some(Taken {
+        Some(PendingWrites {
             fresh: std::mem::take(&mut self.fresh),
             gone: std::mem::take(&mut self.gone),
             tasks: self.tasks.clone(),

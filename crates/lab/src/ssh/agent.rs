@@ -3,7 +3,7 @@
 //! ```text
 //! punctual            the program
 //! lock                held by the supervisor as long as it lives; its process number
-//! order               what to run (see [`order::Order`])
+//! order               what to run (see [`request::RunRequest`])
 //! work/               where it runs, with the experiment's file
 //! run.pid             the process of the run while it runs
 //! interrupted         the run was told to end
@@ -17,11 +17,11 @@
 //! files. Whatever happens, the directory goes: when the bundle was fetched, or when nobody came for it.
 
 mod attach;
-mod order;
 mod remove;
+mod request;
 mod supervise;
 
-pub(crate) use order::Order;
+pub(crate) use request::RunRequest;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
@@ -36,48 +36,48 @@ use std::time::{Duration, Instant};
 /// The first argument by which the program knows that it is the other end.
 pub const ARGUMENT: &str = "__remote";
 /// A supervisor starts, and one that is told to end ends, within this, on a busy or slow system too.
-const PATIENCE: Duration = Duration::from_secs(60);
+const SUPERVISOR_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Does what the other arguments say: a word, the directory, and more. Errors go to standard error, which the connection brings back.
 pub fn serve(mut arguments: impl Iterator<Item = OsString>) -> u8 {
     let mut next = || arguments.next().unwrap_or_default();
-    let (word, place, more) = (next(), Place { directory: PathBuf::from(next()) }, next());
+    let (word, directory, more) = (next(), RunDirectory { path: PathBuf::from(next()) }, next());
     let done = match word.to_str() {
-        Some("begin") => place.begin(),
-        Some("supervise") => supervise::supervise(&place),
-        Some("attach") => attach::attach(&place, more.to_str().and_then(|more| more.parse().ok()).unwrap_or(0)),
-        Some("status") => place.status(),
-        Some("remove") => remove::remove(&place),
+        Some("begin") => directory.begin(),
+        Some("supervise") => supervise::supervise(&directory),
+        Some("attach") => attach::attach(&directory, more.to_str().and_then(|more| more.parse().ok()).unwrap_or(0)),
+        Some("status") => directory.status(),
+        Some("remove") => remove::remove(&directory),
         _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it was asked for something that it does not know")),
     };
     match done {
         Ok(()) => 0,
         // What a shell says of a program that is not there.
-        Err(_) if !place.directory.is_dir() => 127,
+        Err(_) if !directory.path.is_dir() => 127,
         Err(why) => {
-            let _ = writeln!(io::stderr(), "punctual, in {}: {why}", place.directory.display());
+            let _ = writeln!(io::stderr(), "punctual, in {}: {why}", directory.path.display());
             1
         }
     }
 }
 
 /// The directory.
-struct Place {
-    directory: PathBuf,
+struct RunDirectory {
+    path: PathBuf,
 }
 
-impl Place {
+impl RunDirectory {
     fn file(&self, name: &str) -> PathBuf {
-        self.directory.join(name)
+        self.path.join(name)
     }
 
     /// Starts the supervisor and sees it hold its lock.
     fn begin(&self) -> io::Result<()> {
         self.touch()?;
         let mut command = Command::new(self.file("punctual"));
-        command.args([ARGUMENT.as_ref(), "supervise".as_ref(), self.directory.as_os_str()]);
+        command.args([ARGUMENT.as_ref(), "supervise".as_ref(), self.path.as_os_str()]);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + SUPERVISOR_TIMEOUT;
         while Instant::now() < until {
             if self.supervisor()?.is_some() {
                 return Ok(());
@@ -139,7 +139,7 @@ impl Place {
     }
 
     /// How long ago somebody was connected.
-    fn alone_for(&self) -> Duration {
+    fn disconnected_for(&self) -> Duration {
         let at = fs::read_to_string(self.file("contact")).ok().and_then(|text| text.parse().ok());
         since_boot().saturating_sub(Duration::from_secs(at.unwrap_or(0)))
     }
@@ -165,8 +165,8 @@ impl Place {
             (None, true, false) => "about to begin".to_owned(),
             (None, false, _) => "cut off: its supervisor was killed, or the system was started anew".to_owned(),
         };
-        let of = Order::read(&self.file("order")).map_or_else(|_| "?".to_owned(), |order| order.file);
-        writeln!(io::stdout(), "{of}\t{state}\t{}", self.alone_for().as_secs())
+        let of = RunRequest::read(&self.file("order")).map_or_else(|_| "?".to_owned(), |request| request.file);
+        writeln!(io::stdout(), "{of}\t{state}\t{}", self.disconnected_for().as_secs())
     }
 }
 
@@ -179,8 +179,8 @@ fn gone_already(why: rustix::io::Errno) -> Result<(), rustix::io::Errno> {
     if why == rustix::io::Errno::SRCH { Ok(()) } else { Err(why) }
 }
 
-fn remove_all(directory: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(directory) {
+fn remove_all(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
         Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why),
         _ => Ok(()),
     }

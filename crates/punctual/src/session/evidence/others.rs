@@ -47,7 +47,7 @@ impl Announcement {
     }
 
     /// Looks for others.
-    pub fn look(&mut self, files: &Root) {
+    pub fn poll(&mut self, files: &Root) {
         match files.read("/proc/net/unix") {
             Ok(text) => {
                 let new = others(&text, std::process::id(), &self.cpus);

@@ -8,16 +8,16 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 /// The part of a buffer that may be written between two looks.
-const PART: f64 = 0.2;
+const POLL_FRACTION: f64 = 0.2;
 /// A look without need: samples wait in rings that hold two seconds, and who dies suddenly has what was looked at.
-const CALM: Duration = Duration::from_millis(450);
+const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(450);
 /// How long the thread that looks sleeps when nobody wakes it.
-const PATIENCE: RangeInclusive<Duration> = Duration::from_millis(20)..=Duration::from_secs(1);
+const POLL_INTERVAL_RANGE: RangeInclusive<Duration> = Duration::from_millis(20)..=Duration::from_secs(1);
 
 /// What was written since the last look.
 pub struct Pacer {
     pace: Pace,
-    looked: Instant,
+    polled_at: Instant,
     laps: Vec<f64>,
 }
 
@@ -25,27 +25,27 @@ impl Pacer {
     /// As if this were a look.
     pub fn new(pace: Pace) -> Pacer {
         let laps = pace.laps().collect();
-        Pacer { pace, looked: Instant::now(), laps }
+        Pacer { pace, polled_at: Instant::now(), laps }
     }
 
     /// Whether it is time for a look; if so, it is taken for done.
     pub fn is_time(&mut self) -> bool {
-        let is_time = self.looked.elapsed() >= CALM || self.written() >= PART;
+        let is_time = self.polled_at.elapsed() >= IDLE_POLL_INTERVAL || self.written() >= POLL_FRACTION;
         if is_time {
-            self.begin_anew();
+            self.restart();
         }
         is_time
     }
 
     /// After a look: how long until the next, at the pace of the time since the last.
-    pub fn patience(&mut self) -> Duration {
-        let patience = until(self.looked.elapsed(), self.written());
-        self.begin_anew();
-        patience
+    pub fn interval(&mut self) -> Duration {
+        let interval = until(self.polled_at.elapsed(), self.written());
+        self.restart();
+        interval
     }
 
-    fn begin_anew(&mut self) {
-        self.looked = Instant::now();
+    fn restart(&mut self) {
+        self.polled_at = Instant::now();
         self.laps.clear();
         self.laps.extend(self.pace.laps());
     }
@@ -58,8 +58,10 @@ impl Pacer {
 
 /// How long a part of a buffer lasts of which so much was written in that time.
 fn until(elapsed: Duration, written: f64) -> Duration {
-    let lasts = Duration::try_from_secs_f64(elapsed.as_secs_f64() * PART / written);
-    lasts.map_or(*PATIENCE.end(), |lasts| lasts.clamp(*PATIENCE.start(), *PATIENCE.end()))
+    let lasts = Duration::try_from_secs_f64(elapsed.as_secs_f64() * POLL_FRACTION / written);
+    lasts.map_or(*POLL_INTERVAL_RANGE.end(), |lasts| {
+        lasts.clamp(*POLL_INTERVAL_RANGE.start(), *POLL_INTERVAL_RANGE.end())
+    })
 }
 
 #[cfg(test)]
@@ -69,12 +71,12 @@ mod tests {
     #[test]
     fn the_faster_a_buffer_is_written_the_sooner_it_is_looked_at() {
         let second = Duration::from_secs(1);
-        assert_eq!(until(second, 0.0), *PATIENCE.end());
-        assert_eq!(until(Duration::ZERO, 0.0), *PATIENCE.end()); // not a number
-        assert_eq!(until(second, 0.1), *PATIENCE.end());
+        assert_eq!(until(second, 0.0), *POLL_INTERVAL_RANGE.end());
+        assert_eq!(until(Duration::ZERO, 0.0), *POLL_INTERVAL_RANGE.end()); // not a number
+        assert_eq!(until(second, 0.1), *POLL_INTERVAL_RANGE.end());
         assert_eq!(until(second, 0.4), Duration::from_millis(500));
         assert_eq!(until(second, 4.0), Duration::from_millis(50));
-        assert_eq!(until(second, 1e9), *PATIENCE.start());
-        assert_eq!(until(Duration::ZERO, 1.0), *PATIENCE.start());
+        assert_eq!(until(second, 1e9), *POLL_INTERVAL_RANGE.start());
+        assert_eq!(until(Duration::ZERO, 1.0), *POLL_INTERVAL_RANGE.start());
     }
 }

@@ -1,10 +1,10 @@
 //! The directory over there: made, found again, listed, removed; by scripts of one line for any POSIX shell.
 
+use super::agent::ARGUMENT;
 use super::binary::Binary;
 use super::client::Connection;
 use super::error::{SshError, Trouble};
 use super::files;
-use super::there::ARGUMENT;
 use std::fmt;
 use std::io::Write;
 use std::process::{Output, Stdio};
@@ -19,26 +19,26 @@ const ANSWER_MAX: usize = 1 << 20;
 
 /// A directory over there with punctual in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct There {
-    directory: String,
+pub(crate) struct RemoteDirectory {
+    path: String,
 }
 
-impl There {
+impl RemoteDirectory {
     /// One that the other system names; only what no shell takes for anything but a path.
-    fn named(directory: &str) -> Option<There> {
-        let (base, name) = directory.rsplit_once('/')?;
+    fn named(path: &str) -> Option<RemoteDirectory> {
+        let (base, name) = path.rsplit_once('/')?;
         let tame = is_tame_path(base) && name.strip_prefix(PREFIX).is_some_and(is_id);
-        tame.then(|| There { directory: directory.to_owned() })
+        tame.then(|| RemoteDirectory { path: path.to_owned() })
     }
 
     /// What a person calls the run.
     pub(crate) fn id(&self) -> &str {
-        self.directory.rsplit_once(PREFIX).map_or("", |(_, id)| id)
+        self.path.rsplit_once(PREFIX).map_or("", |(_, id)| id)
     }
 
     /// The command that asks punctual over there for something.
-    pub(crate) fn asks(&self, word: &str, more: impl fmt::Display) -> String {
-        format!("{0}/punctual {ARGUMENT} {word} {0} {more}", self.directory)
+    pub(crate) fn command(&self, word: &str, more: impl fmt::Display) -> String {
+        format!("{0}/punctual {ARGUMENT} {word} {0} {more}", self.path)
     }
 }
 
@@ -57,7 +57,7 @@ fn bases(connection: &Connection) -> Result<Vec<String>, SshError> {
         None => Ok(BASES.map(str::to_owned).to_vec()),
         Some(path) if is_tame_path(path) => Ok(vec![path.clone()]),
         Some(path) => Err(SshError::new(
-            Trouble::There,
+            Trouble::Remote,
             format!(
                 "$TMPDIR on {} is {path:?}: give it an absolute path of letters, digits and / . _ + = @ -",
                 connection.to()
@@ -67,27 +67,28 @@ fn bases(connection: &Connection) -> Result<Vec<String>, SshError> {
 }
 
 /// Sends the program into a new directory, has it verified there and its supervisor started. What fails half-way is removed there.
-pub(crate) fn make(connection: &Connection, binary: &Binary) -> Result<There, SshError> {
-    let digest = files::digest_of(binary.bytes.as_slice()).map_err(SshError::here("read", &binary.path))?;
+pub(crate) fn make(connection: &Connection, binary: &Binary) -> Result<RemoteDirectory, SshError> {
+    let digest = files::digest_of(binary.bytes.as_slice()).map_err(SshError::local("read", &binary.path))?;
     let mut refused = Vec::new();
     for base in bases(connection)? {
-        let output = talk(connection, &script(&base, &digest), &binary.bytes)?;
+        let output = run_command(connection, &script(&base, &digest), &binary.bytes)?;
         let answer = String::from_utf8_lossy(&output.stdout);
-        let placed = answer.lines().find_map(|line| There::named(line.trim().strip_prefix("punctual-placed ")?));
-        if let Some(there) = placed.filter(|_| output.status.success()) {
-            return Ok(there);
+        let placed =
+            answer.lines().find_map(|line| RemoteDirectory::named(line.trim().strip_prefix("punctual-placed ")?));
+        if let Some(directory) = placed.filter(|_| output.status.success()) {
+            return Ok(directory);
         }
-        let said = last_words(&output.stderr);
+        let stderr = last_lines(&output.stderr);
         let why = match output.status.code() {
-            Some(61) => format!("no directory can be made in {base}: {said}"),
+            Some(61) => format!("no directory can be made in {base}: {stderr}"),
             Some(62) => {
-                format!("punctual ({} MiB) cannot be written to {base}: {said}", binary.bytes.len().div_ceil(1 << 20))
+                format!("punctual ({} MiB) cannot be written to {base}: {stderr}", binary.bytes.len().div_ceil(1 << 20))
             }
-            Some(63) => format!("there is no sha256sum to verify it with: {said}"),
+            Some(63) => format!("there is no sha256sum to verify it with: {stderr}"),
             Some(64) => "it does not arrive as it was sent: the disk is full, or the connection was cut".to_owned(),
-            Some(66) => format!("{} does not run in {base}: {said}", binary.path.display()),
-            Some(67) => format!("it does not start in {base}: {said}"),
-            _ => format!("its shell ended with {} in {base}: {said}", output.status),
+            Some(66) => format!("{} does not run in {base}: {stderr}", binary.path.display()),
+            Some(67) => format!("it does not start in {base}: {stderr}"),
+            _ => format!("its shell ended with {} in {base}: {stderr}", output.status),
         };
         refused.push(why);
     }
@@ -97,12 +98,12 @@ pub(crate) fn make(connection: &Connection, binary: &Binary) -> Result<There, Ss
         connection.to(),
         refused.join("; ")
     );
-    Err(SshError::new(Trouble::There, why))
+    Err(SshError::new(Trouble::Remote, why))
 }
 
 /// Which punctual lies there.
-pub(crate) fn version(connection: &Connection, there: &There) -> Result<String, SshError> {
-    let output = talk(connection, &format!("{}/punctual --version", there.directory), &[])?;
+pub(crate) fn version(connection: &Connection, directory: &RemoteDirectory) -> Result<String, SshError> {
+    let output = run_command(connection, &format!("{}/punctual --version", directory.path), &[])?;
     let answer = String::from_utf8_lossy(&output.stdout);
     let line = answer.lines().rev().find(|line| line.starts_with("punctual "));
     Ok(line
@@ -120,7 +121,7 @@ fn script(base: &str, digest: &str) -> String {
 }
 
 /// Runs a command over there with this as its input.
-fn talk(connection: &Connection, command: &str, input: &[u8]) -> Result<Output, SshError> {
+fn run_command(connection: &Connection, command: &str, input: &[u8]) -> Result<Output, SshError> {
     let mut command = connection.command(command);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let failed = |why| SshError::new(Trouble::NoClient, format!("cannot start ssh: {why}"));
@@ -136,13 +137,13 @@ fn talk(connection: &Connection, command: &str, input: &[u8]) -> Result<Output, 
     match output.status.code() {
         Some(255) | None => Err(connection.lost()),
         _ if output.stdout.len() > ANSWER_MAX => {
-            Err(SshError::new(Trouble::There, format!("{} answers more than can be true", connection.to())))
+            Err(SshError::new(Trouble::Remote, format!("{} answers more than can be true", connection.to())))
         }
         _ => Ok(output),
     }
 }
 
-pub(crate) fn last_words(bytes: &[u8]) -> String {
+pub(crate) fn last_lines(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let words = lines[lines.len().saturating_sub(2)..].join("; ");
@@ -159,8 +160,8 @@ pub struct Leftover {
     /// How it stands, in words.
     pub state: String,
     /// How long ago somebody was connected; `None` where nobody can tell.
-    pub alone_for: Option<Duration>,
-    pub(crate) there: There,
+    pub disconnected_for: Option<Duration>,
+    pub(crate) directory: RemoteDirectory,
 }
 
 /// The runs of this user over there.
@@ -172,30 +173,32 @@ pub fn leftovers(connection: &Connection) -> Result<Vec<Leftover>, SshError> {
             "sh -c 'for d in {base}/{PREFIX}*; do test -L \"$d\" && continue; test -d \"$d\" || continue; test -O \"$d\" || continue; \
              echo \"punctual-found $d\"; \"$d/punctual\" {ARGUMENT} status \"$d\" 2>/dev/null || echo; done; exit 0'"
         );
-        let output = talk(connection, &script, &[])?;
+        let output = run_command(connection, &script, &[])?;
         let answer = String::from_utf8_lossy(&output.stdout).into_owned();
         let mut lines = answer.lines();
         while let Some(line) = lines.next() {
-            let Some(there) = line.strip_prefix("punctual-found ").and_then(There::named) else { continue };
-            found.push(leftover(there, lines.next().unwrap_or_default()));
+            let Some(directory) = line.strip_prefix("punctual-found ").and_then(RemoteDirectory::named) else {
+                continue;
+            };
+            found.push(leftover(directory, lines.next().unwrap_or_default()));
         }
     }
     Ok(found)
 }
 
-fn leftover(there: There, status: &str) -> Leftover {
+fn leftover(directory: RemoteDirectory, status: &str) -> Leftover {
     let mut parts = status.split('\t').map(str::to_owned);
     let experiment = parts.next().filter(|text| !text.is_empty()).unwrap_or_else(|| "?".to_owned());
     let state = parts.next().unwrap_or_else(|| "incomplete: its program was not sent to the end".to_owned());
-    let alone_for = parts.next().and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
-    Leftover { id: there.id().to_owned(), experiment, state, alone_for, there }
+    let disconnected_for = parts.next().and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
+    Leftover { id: directory.id().to_owned(), experiment, state, disconnected_for, directory }
 }
 
 /// The run of that id.
-pub(crate) fn find(connection: &Connection, id: &str) -> Result<There, SshError> {
+pub(crate) fn find(connection: &Connection, id: &str) -> Result<RemoteDirectory, SshError> {
     let all = leftovers(connection)?;
     let ids: Vec<String> = all.iter().map(|run| run.id.clone()).collect();
-    all.into_iter().find(|run| run.id == id).map(|run| run.there).ok_or_else(|| {
+    all.into_iter().find(|run| run.id == id).map(|run| run.directory).ok_or_else(|| {
         let others = if ids.is_empty() { "there is none".to_owned() } else { format!("there are {}", ids.join(", ")) };
         SshError::new(Trouble::Request, format!("{} has no run {id:?} of this user: {others}", connection.to()))
     })
@@ -203,17 +206,17 @@ pub(crate) fn find(connection: &Connection, id: &str) -> Result<There, SshError>
 
 /// Ends the run if it still runs, as Ctrl-C does, and removes everything of it.
 pub fn clean(connection: &Connection, run: &Leftover) -> Result<(), SshError> {
-    let directory = &run.there.directory;
+    let path = &run.directory.path;
     let script = format!(
-        "sh -c '{} || test -x {directory}/punctual && exit 70; rm -rf {directory}'",
-        run.there.asks("remove", "&& exit 0")
+        "sh -c '{} || test -x {path}/punctual && exit 70; rm -rf {path}'",
+        run.directory.command("remove", "&& exit 0")
     );
-    let output = talk(connection, &script, &[])?;
+    let output = run_command(connection, &script, &[])?;
     match output.status.success() {
         true => Ok(()),
         false => Err(SshError::new(
-            Trouble::There,
-            format!("the run {} on {} cannot be removed: {}", run.id, connection.to(), last_words(&output.stderr)),
+            Trouble::Remote,
+            format!("the run {} on {} cannot be removed: {}", run.id, connection.to(), last_lines(&output.stderr)),
         )),
     }
 }
@@ -224,9 +227,9 @@ mod tests {
 
     #[test]
     fn only_tame_paths_are_taken() {
-        let there = There::named("/tmp/punctual-ssh-aB3").unwrap();
+        let directory = RemoteDirectory::named("/tmp/punctual-ssh-aB3").unwrap();
         assert_eq!(
-            (there.id(), there.asks("attach", 7).as_str()),
+            (directory.id(), directory.command("attach", 7).as_str()),
             ("aB3", "/tmp/punctual-ssh-aB3/punctual __remote attach /tmp/punctual-ssh-aB3 7")
         );
         for path in [
@@ -238,7 +241,7 @@ mod tests {
             "/tmp/$(x)/punctual-ssh-a",
             "/tmp/punctual-ssh-a/..",
         ] {
-            assert_eq!(There::named(path), None, "{path}");
+            assert_eq!(RemoteDirectory::named(path), None, "{path}");
         }
     }
 

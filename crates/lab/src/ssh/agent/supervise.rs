@@ -1,6 +1,6 @@
 //! The supervisor: parent of the run, in a session of its own, so that it outlives the connection that it was started through.
 
-use super::{Order, Place, remove_all};
+use super::{RunDirectory, RunRequest, remove_all};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::setsid;
 use std::fs::{self, File};
@@ -14,37 +14,37 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The order follows the program through the same connection.
-const ORDER_WITHIN: Duration = Duration::from_secs(60);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Between looks at whether anybody still cares.
-const LOOK: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_secs(30);
 /// What is kept of what the run prints.
 const KEPT_MAX: u64 = 8 << 20;
 /// Space held back, so that the last words of a run that filled the disk find room.
 const RESERVE: usize = 256 << 10;
 
-pub fn supervise(place: &Place) -> io::Result<()> {
+pub fn supervise(directory: &RunDirectory) -> io::Result<()> {
     // Fails where it leads a session already, which is as good.
     let _ = setsid();
-    let mut lock = place.lock_file()?;
+    let mut lock = directory.lock_file()?;
     // Those who look whether it is held hold it for an instant.
     flock(&lock, FlockOperation::LockExclusive)?;
     lock.set_len(0)?;
     write!(lock, "{}", std::process::id())?;
-    let Some(order) = wait_for_order(place)? else { return remove_all(&place.directory) };
-    let ended = run(place, &order).unwrap_or_else(|why| format!("not started: {why}"));
-    end_with(place, &ended)?;
+    let Some(request) = wait_for_request(directory)? else { return remove_all(&directory.path) };
+    let ended = run(directory, &request).unwrap_or_else(|why| format!("not started: {why}"));
+    end_with(directory, &ended)?;
     let since = Instant::now();
-    while since.elapsed().min(place.alone_for()) < order.keep_for && place.directory.exists() {
-        std::thread::sleep(LOOK.min(order.keep_for));
+    while since.elapsed().min(directory.disconnected_for()) < request.keep_for && directory.path.exists() {
+        std::thread::sleep(POLL_INTERVAL.min(request.keep_for));
     }
-    remove_all(&place.directory)
+    remove_all(&directory.path)
 }
 
-fn wait_for_order(place: &Place) -> io::Result<Option<Order>> {
-    let until = Instant::now() + ORDER_WITHIN;
+fn wait_for_request(directory: &RunDirectory) -> io::Result<Option<RunRequest>> {
+    let until = Instant::now() + REQUEST_TIMEOUT;
     while Instant::now() < until {
-        if place.file("order").exists() {
-            return Order::read(&place.file("order")).map(Some);
+        if directory.file("order").exists() {
+            return RunRequest::read(&directory.file("order")).map(Some);
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -52,34 +52,34 @@ fn wait_for_order(place: &Place) -> io::Result<Option<Order>> {
 }
 
 /// Runs it to its end and says how that was.
-fn run(place: &Place, order: &Order) -> io::Result<String> {
-    fs::write(place.file("reserve"), vec![1; RESERVE])?;
-    let mut command = Command::new(place.file("punctual"));
-    command.args(["run", "--output"]).arg(place.file("bundle")).args(&order.arguments).arg(&order.file);
-    command.current_dir(place.file("work"));
+fn run(directory: &RunDirectory, request: &RunRequest) -> io::Result<String> {
+    fs::write(directory.file("reserve"), vec![1; RESERVE])?;
+    let mut command = Command::new(directory.file("punctual"));
+    command.args(["run", "--output"]).arg(directory.file("bundle")).args(&request.arguments).arg(&request.file);
+    command.current_dir(directory.file("work"));
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    place.write_whole("run.pid", child.id().to_string().as_bytes())?;
-    let messages = child.stderr.take().map(|from| keep(from, place.file("messages")));
-    let answer = child.stdout.take().map(|from| keep(from, place.file("answer")));
+    directory.write_whole("run.pid", child.id().to_string().as_bytes())?;
+    let messages = child.stderr.take().map(|from| keep(from, directory.file("messages")));
+    let answer = child.stdout.take().map(|from| keep(from, directory.file("answer")));
     let over = Arc::<AtomicBool>::default();
-    let watch = watch(place, order.keep_for, Arc::clone(&over));
+    let watch = watch(directory, request.keep_for, Arc::clone(&over));
     let status = child.wait()?;
-    fs::remove_file(place.file("run.pid"))?;
+    fs::remove_file(directory.file("run.pid"))?;
     over.store(true, Ordering::Relaxed);
     watch.thread().unpark();
-    fs::remove_file(place.file("reserve"))?;
-    keep_files(place, &order.file)?;
+    fs::remove_file(directory.file("reserve"))?;
+    keep_files(directory, &request.file)?;
     for (kept, name) in [(messages, "messages"), (answer, "answer")] {
         // What found no room before finds it now.
         let late = kept.and_then(|kept| kept.join().ok()).unwrap_or_default();
-        File::options().create(true).append(true).open(place.file(name))?.write_all(&late)?;
+        File::options().create(true).append(true).open(directory.file(name))?.write_all(&late)?;
     }
-    Ok(told(status))
+    Ok(format_status(status))
 }
 
 /// What loads left where the run was started goes with the bundle.
-fn keep_files(place: &Place, experiment: &str) -> io::Result<()> {
-    let (work, bundle) = (place.file("work"), place.file("bundle"));
+fn keep_files(directory: &RunDirectory, experiment: &str) -> io::Result<()> {
+    let (work, bundle) = (directory.file("work"), directory.file("bundle"));
     fs::remove_file(work.join(experiment))?;
     match fs::read_dir(&work)?.next().is_some() && bundle.is_dir() {
         true => fs::rename(work, bundle.join("files")),
@@ -87,7 +87,7 @@ fn keep_files(place: &Place, experiment: &str) -> io::Result<()> {
     }
 }
 
-fn told(status: ExitStatus) -> String {
+fn format_status(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit {code}"),
         (None, signal) => format!("signal {}", signal.unwrap_or_default()),
@@ -123,20 +123,20 @@ fn append(file: &mut File, bytes: &[u8]) -> bool {
 }
 
 /// Ends a run that nobody has asked after for so long.
-fn watch(place: &Place, keep_for: Duration, over: Arc<AtomicBool>) -> JoinHandle<()> {
-    let place = Place { directory: place.directory.clone() };
+fn watch(directory: &RunDirectory, keep_for: Duration, over: Arc<AtomicBool>) -> JoinHandle<()> {
+    let directory = RunDirectory { path: directory.path.clone() };
     std::thread::spawn(move || {
         while !over.load(Ordering::Relaxed) {
-            std::thread::park_timeout(LOOK.min(keep_for));
-            if place.alone_for() >= keep_for {
-                let _ = place.interrupt();
+            std::thread::park_timeout(POLL_INTERVAL.min(keep_for));
+            if directory.disconnected_for() >= keep_for {
+                let _ = directory.interrupt();
             }
         }
     })
 }
 
 /// Writes down how it ended, the reserve being gone.
-fn end_with(place: &Place, how: &str) -> io::Result<()> {
-    let _ = fs::remove_file(place.file("reserve"));
-    place.write_whole("ended", how.as_bytes())
+fn end_with(directory: &RunDirectory, how: &str) -> io::Result<()> {
+    let _ = fs::remove_file(directory.file("reserve"));
+    directory.write_whole("ended", how.as_bytes())
 }

@@ -91,8 +91,8 @@ impl Collecting {
         };
         self.throttling = Throttling::begin(files, &cpus, series.iter().filter_map(|series| series.meta.tid));
         self.others = Announcement::of(cpus);
-        self.others.look(files);
-        self.loads.iter_mut().for_each(|load| load.look(files, self.begin));
+        self.others.poll(files);
+        self.loads.iter_mut().for_each(|load| load.poll(files, self.begin));
     }
 
     /// The kernel refused to lock the memory of the process.
@@ -106,17 +106,17 @@ impl Collecting {
     }
 
     /// While it goes on, about each second.
-    pub fn look(&mut self, files: &Root, measures: &[MeasureRun]) {
+    pub fn poll(&mut self, files: &Root, measures: &[MeasureRun]) {
         let now = clock::monotonic();
         let at = now - self.begin;
-        self.threads.iter_mut().for_each(|thread| thread.look(at, measures));
-        self.loads.iter_mut().for_each(|load| load.look(files, now));
-        self.others.look(files);
+        self.threads.iter_mut().for_each(|thread| thread.poll(at, measures));
+        self.loads.iter_mut().for_each(|load| load.poll(files, now));
+        self.others.poll(files);
     }
 
     /// Whether all threads came to their own end; before they are told to stop.
     pub fn before_stop(&mut self, files: &Root, measures: &[MeasureRun]) {
-        self.look(files, measures);
+        self.poll(files, measures);
         self.threads.iter_mut().for_each(|thread| thread.before_stop(measures));
     }
 
@@ -138,7 +138,7 @@ impl Collecting {
             (isolation @ Fact::Known(_), Some(Err(why))) => *isolation = Fact::Unavailable(why),
             _ => {}
         }
-        self.others.look(files);
+        self.others.poll(files);
         Evidence {
             real_time_required: self.real_time_required,
             threads: self.threads.into_iter().map(ThreadWatch::into_evidence).collect(),

@@ -9,7 +9,7 @@ use punctual_core::Finding;
 use std::path::PathBuf;
 
 /// What a run left.
-pub struct Conducted {
+pub struct FinishedRun {
     /// The figures.
     pub summary: Summary,
     /// What they are of.
@@ -23,7 +23,7 @@ pub struct Conducted {
 }
 
 /// Computes the figures and closes the bundle.
-pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome) -> Conducted {
+pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome) -> FinishedRun {
     let directory = run.writer.directory().to_owned();
     let mut manifest = run.writer.manifest().clone();
     let mut ending = Ending { at: jiff::Timestamp::now(), outcome, exit_code: 0 };
@@ -48,7 +48,7 @@ pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome) -> Conducted {
     ending.exit_code = exit as u8;
     summary.ending = Some(ending.clone());
     let trouble = run.writer.finish(&summary, ending).err().map(Failure::failed);
-    Conducted { summary, phases, directory, exit, trouble }
+    FinishedRun { summary, phases, directory, exit, trouble }
 }
 
 /// What became of the limits on the recording.

@@ -2,14 +2,14 @@
 
 /// Samples that may be untold although nothing is wrong: on some machines no BPF program runs while a thread of the first process does, not even for what
 /// interrupts it (trace buffers have those events).
-pub struct Untold {
+pub struct HiddenSamples {
     ran: i64,
 }
 
-impl Untold {
+impl HiddenSamples {
     /// From now on.
-    pub fn begin() -> Untold {
-        Untold { ran: ran_of_first() }
+    pub fn begin() -> HiddenSamples {
+        HiddenSamples { ran: ran_of_first() }
     }
 
     /// Until now: so many samples at most with this period, of ns. How the stretches of that process lie among the samples is chance, hence twice its time.

@@ -30,7 +30,7 @@ impl Interrupts {
     }
 
     /// Whether the end was asked for.
-    pub fn asked(&self) -> bool {
+    pub fn end_requested(&self) -> bool {
         self.asked.load(Ordering::Relaxed) || self.hung_up.load(Ordering::Relaxed)
     }
 }

@@ -1,9 +1,9 @@
 //! The thread that looks at new samples and copies what happened around the worst.
 
-use super::keeper::{Keeper, Kept};
 use super::pacer::Pacer;
-use super::shelf::Shelf;
+use super::pending::PendingWindows;
 use super::steal::StealClock;
+use super::worst_set::{KeptWindow, WorstSet};
 use super::{Watched, capture};
 use punctual_bundle::windows::{KeptRule, SeriesWindows};
 use punctual_core::event::{Names, Recorded};
@@ -20,13 +20,13 @@ const BEGINNING: Duration = Duration::from_millis(20);
 const AFTERWARDS: Duration = Duration::from_millis(10);
 
 /// What the conducting thread wants.
-pub enum Order {
+pub enum WatchCommand {
     /// Look at these, and no longer at others.
     Watch(Vec<Watched>),
     /// These samples of a watched series were late.
-    Late(usize, Vec<Sample>),
+    WorstSamples(usize, Vec<Sample>),
     /// Look at what came since.
-    Look,
+    Poll,
     /// Look once more, say so, and look no longer.
     Settle(SyncSender<()>),
     /// End.
@@ -38,8 +38,8 @@ pub struct Watch {
     recorder: Recorder,
     cpus: CpuSet,
     rule: KeptRule,
-    shelf: Arc<Mutex<Shelf>>,
-    watched: Vec<(Watched, Keeper)>,
+    pending: Arc<Mutex<PendingWindows>>,
+    watched: Vec<(Watched, WorstSet)>,
     /// Counts of series that ended.
     ended: Vec<SeriesWindows>,
     next: u64,
@@ -51,30 +51,30 @@ pub struct Watch {
 
 impl Watch {
     /// Nothing watched yet.
-    pub fn new(recorder: Recorder, rule: KeptRule, shelf: Arc<Mutex<Shelf>>) -> Watch {
+    pub fn new(recorder: Recorder, rule: KeptRule, pending: Arc<Mutex<PendingWindows>>) -> Watch {
         let cpus = recorder.recorded().cpus;
         let pacer = recorder.pace().map(Pacer::new);
         let (watched, ended, steal) = (Vec::new(), Vec::new(), StealClock::new());
-        Watch { recorder, cpus, rule, shelf, watched, ended, next: 0, bytes: 0, pacer, steal }
+        Watch { recorder, cpus, rule, pending, watched, ended, next: 0, bytes: 0, pacer, steal }
     }
 
     /// Looks until it is told to stop; what was recorded, and names.
-    pub fn run(mut self, orders: &Receiver<Order>) -> (Recorded, Names) {
-        let mut patience = BEGINNING;
+    pub fn run(mut self, commands: &Receiver<WatchCommand>) -> (Recorded, Names) {
+        let mut interval = BEGINNING;
         loop {
-            match orders.recv_timeout(patience) {
-                Ok(Order::Watch(series)) => self.begin(series),
-                Ok(Order::Late(place, samples)) => self.sift(place, samples),
-                Ok(Order::Settle(done)) => {
-                    self.look();
+            match commands.recv_timeout(interval) {
+                Ok(WatchCommand::Watch(series)) => self.begin(series),
+                Ok(WatchCommand::WorstSamples(place, samples)) => self.offer(place, samples),
+                Ok(WatchCommand::Settle(done)) => {
+                    self.poll();
                     self.end();
                     let _ = done.send(());
                 }
-                Ok(Order::Look) | Err(RecvTimeoutError::Timeout) => {
-                    patience = self.pacer.as_mut().map_or(BEGINNING, Pacer::patience);
-                    self.look();
+                Ok(WatchCommand::Poll) | Err(RecvTimeoutError::Timeout) => {
+                    interval = self.pacer.as_mut().map_or(BEGINNING, Pacer::interval);
+                    self.poll();
                 }
-                Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(WatchCommand::Stop) | Err(RecvTimeoutError::Disconnected) => break,
             }
         }
         let stopped = self.recorder.stop(&mut |_, _| {});
@@ -83,45 +83,46 @@ impl Watch {
 
     fn begin(&mut self, series: Vec<Watched>) {
         self.end();
-        let keeper = |of: &Watched| Keeper::new(self.rule.worst, self.rule.above, &of.phase, &of.series);
-        self.watched = series.into_iter().map(|of| (keeper(&of), of)).map(|(keeper, of)| (of, keeper)).collect();
+        let worst_set = |of: &Watched| WorstSet::new(self.rule.worst, self.rule.above, &of.phase, &of.series);
+        self.watched =
+            series.into_iter().map(|of| (worst_set(&of), of)).map(|(worst_set, of)| (of, worst_set)).collect();
         self.count();
     }
 
     fn end(&mut self) {
-        let ended = self.watched.drain(..).map(|(_, keeper)| keeper.counts);
+        let ended = self.watched.drain(..).map(|(_, worst_set)| worst_set.counts);
         self.ended.extend(ended);
         self.count();
     }
 
     fn count(&self) {
-        let all = self.ended.iter().chain(self.watched.iter().map(|(_, keeper)| &keeper.counts));
-        if let Ok(mut shelf) = self.shelf.lock() {
-            shelf.count(all.cloned().collect());
+        let all = self.ended.iter().chain(self.watched.iter().map(|(_, worst_set)| &worst_set.counts));
+        if let Ok(mut pending) = self.pending.lock() {
+            pending.count(all.cloned().collect());
         }
     }
 
     /// Looks at what came since.
-    fn look(&mut self) {
+    fn poll(&mut self) {
         // Names of threads, before they occur in a window.
         self.recorder.drain(&mut |_, _| {});
         for place in 0..self.watched.len() {
-            let Some((of, keeper)) = self.watched.get_mut(place) else { return };
+            let Some((of, worst_set)) = self.watched.get_mut(place) else { return };
             let Some(peeker) = &mut of.peeker else { continue };
             let mut found = Vec::new();
-            let unseen = peeker.peek(|sample| keeper.sift(sample, &mut found));
-            keeper.counts.unseen += unseen;
+            let unseen = peeker.peek(|sample| worst_set.offer(sample, &mut found));
+            worst_set.counts.unseen += unseen;
             self.capture(place, found);
         }
-        self.steal.look_ended();
+        self.steal.poll_ended();
         self.count();
     }
 
     /// Late samples of a series that cannot be looked at one by one.
-    fn sift(&mut self, place: usize, samples: Vec<Sample>) {
-        let Some((_, keeper)) = self.watched.get_mut(place) else { return };
+    fn offer(&mut self, place: usize, samples: Vec<Sample>) {
+        let Some((_, worst_set)) = self.watched.get_mut(place) else { return };
         let mut found = Vec::new();
-        samples.iter().for_each(|sample| keeper.sift(sample, &mut found));
+        samples.iter().for_each(|sample| worst_set.offer(sample, &mut found));
         self.recorder.drain(&mut |_, _| {});
         self.capture(place, found);
         self.count();
@@ -135,36 +136,36 @@ impl Watch {
             self.steal.read();
         }
         for sample in samples {
-            let Some((of, keeper)) = self.watched.get_mut(place) else { return };
-            let Ok(replaced) = keeper.place(sample.latency()) else { continue };
+            let Some((of, worst_set)) = self.watched.get_mut(place) else { return };
+            let Ok(replaced) = worst_set.place(sample.latency()) else { continue };
             let Some(window) = capture::window(&mut self.recorder, &self.cpus, of, &sample, &self.rule, &self.steal)
             else {
-                keeper.counts.missed_overwritten += 1;
+                worst_set.counts.missed_overwritten += 1;
                 continue;
             };
             let bytes: u64 = window.records.iter().map(|records| records.len() as u64).sum();
             let free = self.rule.room.get().saturating_sub(self.bytes) + replaced.map_or(0, |window| window.bytes);
             if bytes > free {
-                keeper.counts.missed_room += 1;
+                worst_set.counts.missed_room += 1;
                 continue;
             }
             let (number, partial) = (self.next, window.head.is_partial());
             self.next += 1;
             self.bytes = (self.bytes + bytes).saturating_sub(replaced.map_or(0, |window| window.bytes));
-            keeper.keep(Kept { latency: window.head.latency(), number, bytes, partial });
-            let Ok(mut shelf) = self.shelf.lock() else { return };
+            worst_set.keep(KeptWindow { latency: window.head.latency(), number, bytes, partial });
+            let Ok(mut pending) = self.pending.lock() else { return };
             for tid in &window.tids {
                 if let Some(name) = self.recorder.task(*tid) {
-                    shelf.tasks.insert(*tid, name.clone());
+                    pending.tasks.insert(*tid, name.clone());
                 }
             }
-            shelf.put(number, window);
-            replaced.into_iter().for_each(|window| shelf.remove(window.number));
+            pending.put(number, window);
+            replaced.into_iter().for_each(|window| pending.remove(window.number));
         }
-        if any && let Ok(mut shelf) = self.shelf.lock() {
+        if any && let Ok(mut pending) = self.pending.lock() {
             let (stacks, functions) = self.recorder.addresses();
-            shelf.stacks = stacks;
-            shelf.functions.clone_from(functions);
+            pending.stacks = stacks;
+            pending.functions.clone_from(functions);
         }
     }
 }

@@ -4,18 +4,18 @@ use punctual_bundle::windows::SeriesWindows;
 use punctual_core::{Nanos, Sample};
 
 /// What is kept of a series.
-pub struct Keeper {
+pub struct WorstSet {
     most: usize,
     above: Nanos,
     /// Windows that are kept, the worst first.
-    kept: Vec<Kept>,
+    kept: Vec<KeptWindow>,
     /// What became of its samples.
     pub counts: SeriesWindows,
 }
 
 /// A window that is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Kept {
+pub struct KeptWindow {
     /// How late the sample was.
     pub latency: Nanos,
     /// The window's number.
@@ -26,12 +26,12 @@ pub struct Kept {
     pub partial: bool,
 }
 
-impl Keeper {
+impl WorstSet {
     /// Nothing kept yet.
-    pub fn new(most: u32, above: Option<Nanos>, phase: &str, series: &str) -> Keeper {
+    pub fn new(most: u32, above: Option<Nanos>, phase: &str, series: &str) -> WorstSet {
         let counts = SeriesWindows { phase: phase.to_owned(), series: series.to_owned(), ..SeriesWindows::default() };
         // What was not late at all has nothing to explain.
-        Keeper { most: most as usize, above: above.unwrap_or(Nanos(1)), kept: Vec::new(), counts }
+        WorstSet { most: most as usize, above: above.unwrap_or(Nanos(1)), kept: Vec::new(), counts }
     }
 
     /// Whether a sample as late as this would be among the worst.
@@ -41,7 +41,7 @@ impl Keeper {
     }
 
     /// Adds a sample to those of one look that are worth a window, the worst first: never more than are kept at all.
-    pub fn sift(&mut self, sample: &Sample, found: &mut Vec<Sample>) {
+    pub fn offer(&mut self, sample: &Sample, found: &mut Vec<Sample>) {
         if !self.wants(sample.latency()) {
             return;
         }
@@ -52,7 +52,7 @@ impl Keeper {
     }
 
     /// The window whose place one of this latency would take; `Err` where it is no longer among the worst.
-    pub fn place(&self, latency: Nanos) -> Result<Option<Kept>, ()> {
+    pub fn place(&self, latency: Nanos) -> Result<Option<KeptWindow>, ()> {
         match self.wants(latency) {
             true if self.kept.len() < self.most => Ok(None),
             true => Ok(self.kept.last().copied()),
@@ -60,8 +60,8 @@ impl Keeper {
         }
     }
 
-    /// Keeps a window, in the place that [`Keeper::place`] said.
-    pub fn keep(&mut self, window: Kept) {
+    /// Keeps a window, in the place that [`WorstSet::place`] said.
+    pub fn keep(&mut self, window: KeptWindow) {
         if self.kept.len() >= self.most {
             let replaced = self.kept.pop();
             self.counts.replaced += 1;
@@ -88,31 +88,31 @@ mod tests {
     proptest! {
         #[test]
         fn the_worst_are_kept_whenever_they_come(
-            looks in proptest::collection::vec(proptest::collection::vec(-5i64..1_000, 0..20), 0..20), most in 1u32..6, above in 0i64..900,
+            polls in proptest::collection::vec(proptest::collection::vec(-5i64..1_000, 0..20), 0..20), most in 1u32..6, above in 0i64..900,
         ) {
             let above = (above > 100).then_some(Nanos(above));
-            let mut keeper = Keeper::new(most, above, "main", "x");
+            let mut worst_set = WorstSet::new(most, above, "main", "x");
             let (mut number, mut all) = (0, Vec::new());
-            for look in &looks {
+            for poll in &polls {
                 let mut found = Vec::new();
-                for latency in look {
+                for latency in poll {
                     all.push(*latency);
-                    keeper.sift(&sample(all.len(), *latency), &mut found);
+                    worst_set.offer(&sample(all.len(), *latency), &mut found);
                 }
                 for sample in found {
-                    if keeper.place(sample.latency()).is_ok() {
+                    if worst_set.place(sample.latency()).is_ok() {
                         number += 1;
-                        keeper.keep(Kept { latency: sample.latency(), number, bytes: 1, partial: number % 2 == 0 });
+                        worst_set.keep(KeptWindow { latency: sample.latency(), number, bytes: 1, partial: number % 2 == 0 });
                     }
                 }
             }
             all.retain(|latency| *latency >= above.map_or(1, Nanos::ns));
             all.sort_unstable_by_key(|latency| std::cmp::Reverse(*latency));
             all.truncate(most as usize);
-            prop_assert_eq!(keeper.kept.iter().map(|kept| kept.latency.ns()).collect::<Vec<_>>(), all);
-            let partial = keeper.kept.iter().filter(|kept| kept.partial).count();
-            prop_assert_eq!((keeper.counts.kept, keeper.counts.partial), (keeper.kept.len() as u64, partial as u64));
-            prop_assert!(keeper.counts.late >= keeper.counts.kept + keeper.counts.replaced);
+            prop_assert_eq!(worst_set.kept.iter().map(|kept| kept.latency.ns()).collect::<Vec<_>>(), all);
+            let partial = worst_set.kept.iter().filter(|kept| kept.partial).count();
+            prop_assert_eq!((worst_set.counts.kept, worst_set.counts.partial), (worst_set.kept.len() as u64, partial as u64));
+            prop_assert!(worst_set.counts.late >= worst_set.counts.kept + worst_set.counts.replaced);
         }
     }
 }

@@ -10,7 +10,7 @@ const TEXTS_MAX: usize = 64;
 
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Order {
+pub(crate) struct RunRequest {
     /// How long the run goes on and its bundle waits with nobody connected.
     pub keep_for: Duration,
     /// The name of the experiment's file: punctual tells its format by it, and people which run it is.
@@ -19,14 +19,14 @@ pub(crate) struct Order {
     pub arguments: Vec<String>,
 }
 
-impl Order {
+impl RunRequest {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let keep_for = self.keep_for.as_secs().to_string();
         let texts = [&keep_for, &self.file].into_iter().chain(&self.arguments);
         texts.flat_map(|text| text.bytes().filter(|byte| *byte != 0).chain([0])).collect()
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> io::Result<Order> {
+    pub(crate) fn decode(bytes: &[u8]) -> io::Result<RunRequest> {
         let wrong = || io::Error::new(io::ErrorKind::InvalidData, "an order that cannot be read");
         let text = std::str::from_utf8(bytes).ok().and_then(|text| text.strip_suffix('\0')).ok_or_else(wrong)?;
         let mut texts = text.split('\0').map(str::to_owned).take(TEXTS_MAX);
@@ -37,11 +37,11 @@ impl Order {
         if file.is_empty() || file.starts_with(['.', '-']) || file.contains('/') {
             return Err(wrong());
         }
-        Ok(Order { keep_for, file, arguments: texts.collect() })
+        Ok(RunRequest { keep_for, file, arguments: texts.collect() })
     }
 
-    pub(crate) fn read(path: &Path) -> io::Result<Order> {
-        Order::decode(&fs::read(path)?)
+    pub(crate) fn read(path: &Path) -> io::Result<RunRequest> {
+        RunRequest::decode(&fs::read(path)?)
     }
 }
 
@@ -52,20 +52,20 @@ mod tests {
 
     #[test]
     fn an_order_arrives_as_it_was_given() {
-        let order = Order {
+        let request = RunRequest {
             keep_for: Duration::from_secs(86_400),
             file: "my experiment.toml".into(),
             arguments: vec!["--force".into(), "--stop-above".into(), "1ms".into()],
         };
-        assert_eq!(Order::decode(&order.encode()).unwrap(), order);
-        let elsewhere = Order { file: "../x".into(), ..order };
-        assert!(Order::decode(&elsewhere.encode()).is_err());
+        assert_eq!(RunRequest::decode(&request.encode()).unwrap(), request);
+        let elsewhere = RunRequest { file: "../x".into(), ..request };
+        assert!(RunRequest::decode(&elsewhere.encode()).is_err());
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            let _ = Order::decode(&bytes);
+            let _ = RunRequest::decode(&bytes);
         }
     }
 }

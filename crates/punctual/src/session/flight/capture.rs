@@ -1,6 +1,6 @@
 //! Copying what happened around a sample out of the kernel's buffers.
 
-use super::shelf::Window;
+use super::pending::Window;
 use super::steal::StealClock;
 use super::{Watched, Whose};
 use punctual_bundle::windows::{KeptRule, Lane, WindowHead};

@@ -74,7 +74,7 @@ impl ThreadWatch {
     }
 
     /// Reads what the kernel says of it now.
-    pub fn look(&mut self, at: Nanos, measures: &[MeasureRun]) {
+    pub fn poll(&mut self, at: Nanos, measures: &[MeasureRun]) {
         if self.has_ended(measures) {
             return;
         }
