@@ -1,7 +1,7 @@
 //! Records as a kernel might write them, explained: parts that add up, each proven or unknown.
 #![no_main]
 
-use punctual_analyze::explain::{Cause, Kind, Late, Part, explain, rank};
+use punctual_analyze::explain::{Cause, Kind, LatencyInterval, Part, explain, rank};
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::threads::Coverage;
 use punctual_core::{Event, MonotonicNs, Nanos, Tid};
@@ -14,7 +14,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         Some(event) => event.at,
         None => MonotonicNs(i64::from(place)),
     };
-    let late = Late {
+    let late = LatencyInterval {
         tid: events.get(usize::from(head[2]) * events.len() / 256).map_or(Tid(1), |event| event.tid),
         cpu: if head[3] == 255 { Event::NO_CPU } else { u16::from(head[3]) },
         due: at(head[0]),

@@ -11,11 +11,11 @@ mod evidence;
 mod parts;
 #[cfg(test)]
 mod properties;
-mod scene;
 mod steal;
-mod subject;
 #[cfg(test)]
 mod tests;
+mod thread_timeline;
+mod trace_context;
 mod waits;
 
 pub use cause::{Budget, Cause, GROUPS, Mode, device_name};
@@ -25,11 +25,11 @@ use crate::gaps::Gaps;
 use crate::threads::Coverage;
 use punctual_core::event::{Group, StackId};
 use punctual_core::{Event, MonotonicNs, Nanos, Tid};
-use scene::Scene;
+use trace_context::TraceContext;
 
 /// A sample that came late, or any interval that took long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Late {
+pub struct LatencyInterval {
     /// The thread that waited.
     pub tid: Tid,
     /// The CPU on which it was seen at the end; [`Event::NO_CPU`] where that is not known.
@@ -83,7 +83,7 @@ impl Part {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Explanation {
     /// Of what.
-    pub late: Late,
+    pub late: LatencyInterval,
     /// One after the other, without holes, from `due` to `woke`; none where the sample was not late.
     pub parts: Vec<Part>,
     /// For a wait for a lock: who was waited for, then who that one waited for, and so on.
@@ -91,14 +91,14 @@ pub struct Explanation {
     /// Events that are missing within the interval.
     pub lost: u64,
     /// What of this rests on an incomplete record; empty where nothing does.
-    pub doubts: Vec<Doubt>,
+    pub warnings: Vec<Warning>,
     /// Groups of kernel events that were not recorded and may show what is not explained here.
     pub not_recorded: Vec<Group>,
 }
 
 /// Why an explanation may be wrong.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Doubt {
+pub enum Warning {
     /// Events are missing within the interval.
     Lost,
     /// Events contradict each other.
@@ -117,34 +117,36 @@ pub enum Doubt {
     Silent,
 }
 
-impl Doubt {
+impl Warning {
     /// The word for it in JSON.
     pub fn word(self) -> &'static str {
         match self {
-            Doubt::Lost => "lost-events",
-            Doubt::Contradiction => "contradiction",
-            Doubt::BeginsLate => "begins-late",
-            Doubt::MuchUnknown => "much-unknown",
-            Doubt::FaultEnds => "fault-ends",
-            Doubt::StealClock => "steal-clock",
-            Doubt::LongIdleExit => "long-idle-exit",
-            Doubt::Silent => "silent-cpu",
+            Warning::Lost => "lost-events",
+            Warning::Contradiction => "contradiction",
+            Warning::BeginsLate => "begins-late",
+            Warning::MuchUnknown => "much-unknown",
+            Warning::FaultEnds => "fault-ends",
+            Warning::StealClock => "steal-clock",
+            Warning::LongIdleExit => "long-idle-exit",
+            Warning::Silent => "silent-cpu",
         }
     }
 
     /// What it means, in a sentence.
     pub fn sentence(self) -> &'static str {
         match self {
-            Doubt::Lost => "Events are missing within it.",
-            Doubt::Contradiction => "Events contradict each other.",
-            Doubt::BeginsLate => "The record begins after the sample was due.",
-            Doubt::MuchUnknown => "More than a twentieth of it is unknown.",
-            Doubt::FaultEnds => "No kernel records the end of a page fault: it is taken from what the thread did next.",
-            Doubt::StealClock => "Steal is taken from the steal clock, which tells how much was taken and not when.",
-            Doubt::LongIdleExit => {
+            Warning::Lost => "Events are missing within it.",
+            Warning::Contradiction => "Events contradict each other.",
+            Warning::BeginsLate => "The record begins after the sample was due.",
+            Warning::MuchUnknown => "More than a twentieth of it is unknown.",
+            Warning::FaultEnds => {
+                "No kernel records the end of a page fault: it is taken from what the thread did next."
+            }
+            Warning::StealClock => "Steal is taken from the steal clock, which tells how much was taken and not when.",
+            Warning::LongIdleExit => {
                 "An exit from idle took far longer than the idle state declares: steal is likely, and nothing proves it."
             }
-            Doubt::Silent => {
+            Warning::Silent => {
                 "The CPU recorded nothing for long while a timer of its own was due: steal is likely, and nothing proves it."
             }
         }
@@ -201,24 +203,24 @@ impl Explanation {
 
     /// How far it can be trusted.
     pub fn confidence(&self) -> Confidence {
-        let weight = |doubt: &Doubt| match doubt {
-            Doubt::Lost | Doubt::MuchUnknown | Doubt::LongIdleExit | Doubt::Silent => Confidence::Low,
-            Doubt::Contradiction | Doubt::BeginsLate | Doubt::FaultEnds | Doubt::StealClock => Confidence::Fair,
+        let weight = |warning: &Warning| match warning {
+            Warning::Lost | Warning::MuchUnknown | Warning::LongIdleExit | Warning::Silent => Confidence::Low,
+            Warning::Contradiction | Warning::BeginsLate | Warning::FaultEnds | Warning::StealClock => Confidence::Fair,
         };
-        self.doubts.iter().map(weight).min().unwrap_or(Confidence::High)
+        self.warnings.iter().map(weight).min().unwrap_or(Confidence::High)
     }
 }
 
 /// Explains one sample from the events around it, in the order of time: those from a little before `due` (so that it is known who ran then)
 /// to `woke`. `coverage` says what was recorded; its instants are not looked at. Events after `woke` are evidence of what ended then, no more.
-pub fn explain(late: Late, events: &[Event], coverage: &Coverage, gaps: &Gaps) -> Explanation {
-    let scene = Scene::of(late, events, coverage, gaps);
-    let (parts, of_steal) = steal::judge(&scene, parts::of(&scene));
-    let (chain, lost) = (waits::chain(&parts), scene.lost());
-    let mut explanation = Explanation { late, chain, parts, lost, doubts: Vec::new(), not_recorded: Vec::new() };
-    explanation.doubts = doubts(&scene, &explanation);
-    explanation.doubts.extend(of_steal);
-    explanation.not_recorded = not_recorded(&scene, &explanation);
+pub fn explain(late: LatencyInterval, events: &[Event], coverage: &Coverage, gaps: &Gaps) -> Explanation {
+    let context = TraceContext::of(late, events, coverage, gaps);
+    let (parts, of_steal) = steal::judge(&context, parts::of(&context));
+    let (chain, lost) = (waits::chain(&parts), context.lost());
+    let mut explanation = Explanation { late, chain, parts, lost, warnings: Vec::new(), not_recorded: Vec::new() };
+    explanation.warnings = warnings(&context, &explanation);
+    explanation.warnings.extend(of_steal);
+    explanation.not_recorded = not_recorded(&context, &explanation);
     explanation
 }
 
@@ -226,14 +228,14 @@ pub fn explain(late: Late, events: &[Event], coverage: &Coverage, gaps: &Gaps) -
 const WORTH: i64 = 20;
 
 /// The groups that show such waits, as far as they were not recorded: of what takes a twentieth at least.
-fn not_recorded(scene: &Scene, explanation: &Explanation) -> Vec<Group> {
-    let Some(recorded) = &scene.coverage.groups else { return Vec::new() };
+fn not_recorded(context: &TraceContext, explanation: &Explanation) -> Vec<Group> {
+    let Some(recorded) = &context.coverage.groups else { return Vec::new() };
     let takes = |is: fn(Cause) -> bool| {
         let parts = explanation.parts.iter().filter(|part| is(part.cause));
         parts.fold(0, |sum, part| sum + part.span().ns()) * WORTH > explanation.latency().ns()
     };
     let mut groups: Vec<Group> = Vec::new();
-    if takes(|cause| matches!(cause, Cause::Sleeping { .. })) {
+    if takes(|cause| matches!(cause, Cause::Waiting { .. })) {
         groups.extend([Group::Futex, Group::Lock, Group::Block, Group::Syscall]);
     }
     if takes(|cause| matches!(cause, Cause::IdleExit { state: None })) {
@@ -243,14 +245,14 @@ fn not_recorded(scene: &Scene, explanation: &Explanation) -> Vec<Group> {
     groups
 }
 
-fn doubts(scene: &Scene, explanation: &Explanation) -> Vec<Doubt> {
+fn warnings(context: &TraceContext, explanation: &Explanation) -> Vec<Warning> {
     let faults = explanation.parts.iter().any(|part| part.cause == Cause::PageFault);
     let all = [
-        (explanation.lost > 0, Doubt::Lost),
-        (scene.contradictions > 0, Doubt::Contradiction),
-        (scene.begins_late(), Doubt::BeginsLate),
-        (explanation.unknown() * 20 > explanation.latency(), Doubt::MuchUnknown),
-        (faults, Doubt::FaultEnds),
+        (explanation.lost > 0, Warning::Lost),
+        (context.contradictions > 0, Warning::Contradiction),
+        (context.begins_late(), Warning::BeginsLate),
+        (explanation.unknown() * 20 > explanation.latency(), Warning::MuchUnknown),
+        (faults, Warning::FaultEnds),
     ];
-    all.into_iter().filter(|(holds, _)| *holds).map(|(_, doubt)| doubt).collect()
+    all.into_iter().filter(|(holds, _)| *holds).map(|(_, warning)| warning).collect()
 }

@@ -98,7 +98,7 @@ impl Explanations {
             chain: explanation.chain.iter().map(|tid| self.names.task(*tid)).collect(),
             lost: explanation.lost,
             confidence: explanation.confidence().word().to_owned(),
-            doubts: explanation.doubts.iter().map(|doubt| doubt.word().to_owned()).collect(),
+            warnings: explanation.warnings.iter().map(|warning| warning.word().to_owned()).collect(),
             not_recorded: explanation.not_recorded.iter().map(|group| group.word().to_owned()).collect(),
             left_out: left_out.iter().map(|cpu| cpu as u16).collect(),
         }
@@ -113,7 +113,7 @@ impl Explanations {
             event: event.what.name().to_owned(),
         };
         ExplainedPart {
-            cause: part.cause.word().to_owned(),
+            cause: part.cause.id().to_owned(),
             who: part.cause.who(&self.names),
             tid: part.cause.task().map(|tid| tid.0),
             ns: part.span().ns(),

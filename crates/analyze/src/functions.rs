@@ -6,7 +6,7 @@
 use crate::gaps::{Gaps, Scope};
 use crate::pairs::{Figures, Interval, Seen};
 use punctual_core::event::FunctionId;
-use punctual_core::{ClockNs, Event, Limit, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid, What};
+use punctual_core::{ClockNs, Event, EventKind, Limit, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// At most so many functions have figures; the calls of others are counted.
@@ -78,7 +78,7 @@ impl Functions {
 
     /// Takes the event if it tells of a call.
     pub fn push(&mut self, event: &Event, gaps: &Gaps) -> Option<Call> {
-        let What::Call { function, began, left, argument, .. } = event.what else { return None };
+        let EventKind::Call { function, began, left, argument, .. } = event.what else { return None };
         let seen = |at| Seen { at, tid: event.tid, cpu: event.cpu, value: argument.map(|argument| argument as i64) };
         let (from, to) = (seen(began), seen(event.at));
         let hidden = gaps.within(Scope::AnyCpu, began, event.at).is_some();
@@ -177,7 +177,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn call(function: u32, began: i64, ended: i64) -> Event {
-        let what = What::Call {
+        let what = EventKind::Call {
             function: FunctionId(function),
             began: MonotonicNs(began),
             depth: 0,
@@ -214,7 +214,7 @@ mod tests {
     fn a_call_left_otherwise_is_counted_and_measured_nowhere() {
         let mut functions = Functions::default();
         let mut event = call(0, 0, 1_000);
-        if let What::Call { left, .. } = &mut event.what {
+        if let EventKind::Call { left, .. } = &mut event.what {
             *left = true;
         }
         functions.push(&event, &Gaps::default());

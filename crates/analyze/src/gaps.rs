@@ -3,7 +3,7 @@
 //! A recorder tells of a loss when it has room again, so after events of other CPUs that lie within it. Whoever wants to judge those
 //! in one pass has to know the losses first; they are few, and found in a pass of their own.
 
-use punctual_core::{Event, MonotonicNs, Tid, What};
+use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 use std::collections::HashMap;
 
 /// At most so many gaps are told apart for one source; further ones are joined with the last, which doubts more, never less.
@@ -25,10 +25,10 @@ pub enum Scope {
 /// The gaps of a recording, by source.
 #[derive(Clone, Debug, Default)]
 pub struct Gaps {
-    cpus: HashMap<u16, Stretches>,
-    any_cpu: Stretches,
-    threads: HashMap<Tid, Stretches>,
-    any_thread: Stretches,
+    cpus: HashMap<u16, Intervals>,
+    any_cpu: Intervals,
+    threads: HashMap<Tid, Intervals>,
+    any_thread: Intervals,
 }
 
 impl Gaps {
@@ -44,7 +44,7 @@ impl Gaps {
 
     /// Takes the event if it tells of a loss. After the last one, [`Gaps::seal`].
     pub fn add(&mut self, event: &Event) {
-        let What::Lost { since, .. } = event.what else { return };
+        let EventKind::Lost { since, .. } = event.what else { return };
         let stretch = (since.min(event.at), event.at);
         if event.cpu == Event::NO_CPU {
             self.threads.entry(event.tid).or_default().0.push(stretch);
@@ -62,7 +62,7 @@ impl Gaps {
             self.threads.values_mut().for_each(|stretches| stretches.0.extend(&nobodys.0));
         }
         let all = self.cpus.values_mut().chain(self.threads.values_mut());
-        all.chain([&mut self.any_cpu, &mut self.any_thread]).for_each(Stretches::join);
+        all.chain([&mut self.any_cpu, &mut self.any_thread]).for_each(Intervals::join);
     }
 
     /// Whether nothing is missing anywhere.
@@ -95,9 +95,9 @@ impl Gaps {
 
 /// Stretches of time; in order and apart from each other once joined.
 #[derive(Clone, Debug, Default)]
-struct Stretches(Vec<(MonotonicNs, MonotonicNs)>);
+struct Intervals(Vec<(MonotonicNs, MonotonicNs)>);
 
-impl Stretches {
+impl Intervals {
     fn join(&mut self) {
         self.0.sort_unstable();
         let mut joined: Vec<(MonotonicNs, MonotonicNs)> = Vec::new();
@@ -125,7 +125,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn lost(cpu: u16, tid: u32, since: i64, at: i64) -> Event {
-        let what = What::Lost { count: 1, since: MonotonicNs(since) };
+        let what = EventKind::Lost { count: 1, since: MonotonicNs(since) };
         Event { at: MonotonicNs(at), cpu, tid: Tid(tid), what }
     }
 

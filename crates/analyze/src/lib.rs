@@ -5,6 +5,8 @@
 pub mod account;
 pub mod compare;
 pub mod distribution;
+pub mod divergence;
+pub mod event_counts;
 pub mod explain;
 pub mod explained;
 pub mod findings;
@@ -13,16 +15,14 @@ pub mod gaps;
 pub mod lab;
 pub mod occupancy;
 pub mod pairs;
-pub mod parting;
 pub mod percentiles;
 pub mod probes;
 pub mod published;
 pub mod requirements;
 pub mod stats;
-pub mod stolen;
+pub mod steal;
 pub mod summary;
 pub mod tail;
-pub mod tally;
 #[cfg(test)]
 mod testing;
 pub mod threads;
@@ -31,8 +31,8 @@ pub mod validity;
 pub mod values;
 
 pub use distribution::Distribution;
+pub use event_counts::EventCounts;
 pub use explained::{Explained, Explanations};
 pub use summary::{PhaseView, SeriesView, summarize, summarize_run, summarize_series, views};
-pub use tally::Tally;
 pub use timeline::{Bucket, Timeline};
 pub use validity::Validity;

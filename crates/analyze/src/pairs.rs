@@ -17,10 +17,10 @@ mod tests;
 
 pub use document::{Detail, document, gate, windows};
 pub use endpoint::{Endpoint, EndpointError, Seen};
-pub use figures::{Doubtful, Figures, Interval};
+pub use figures::{Figures, Interval, Uncertain};
 pub use matcher::Matcher;
 pub use pairing::{Found, Pair, PairResult, Pairing, PairingOptions, Prepared, Results};
-pub use request::{Request, RequestError, Subject};
+pub use request::{Request, RequestError, Target};
 
 use std::fmt;
 

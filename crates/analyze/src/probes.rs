@@ -90,14 +90,14 @@ fn uncounted(name: &str, calls: &CallCounts) -> Option<Finding> {
 mod tests {
     use super::*;
     use punctual_core::event::FunctionName;
-    use punctual_core::{Event, MonotonicNs, Tid, What};
+    use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 
     fn cost() -> ProbeCost {
         let (measured_min, measured_median, measured_p99) = (Nanos(400), Nanos(500), Nanos(600));
         ProbeCost { site: "push".into(), calls: 2000, measured_min, measured_median, measured_p99, added: Nanos(1200) }
     }
 
-    fn told(spans: &[i64], calls: CallCounts) -> Vec<String> {
+    fn messages(spans: &[i64], calls: CallCounts) -> Vec<String> {
         let function = FunctionName { name: "f".into(), object: "/p".into(), offset: 0, site: "push".into() };
         let names =
             Names { functions: vec![function], calls: vec![calls], probe_costs: vec![cost()], ..Names::default() };
@@ -105,7 +105,7 @@ mod tests {
         let gaps = crate::gaps::Gaps::default();
         for (index, span) in spans.iter().enumerate() {
             let began = MonotonicNs(index as i64 * 1_000_000);
-            let what = What::Call { function: FunctionId(0), began, depth: 0, left: false, argument: None };
+            let what = EventKind::Call { function: FunctionId(0), began, depth: 0, left: false, argument: None };
             functions.push(&Event { at: began + Nanos(*span), cpu: 0, tid: Tid(7), what }, &gaps);
         }
         let (figures, _) = functions.finish();
@@ -115,14 +115,14 @@ mod tests {
     #[test]
     fn the_cost_stands_beside_figures_and_warns_where_it_dominates() {
         let returned = |n| CallCounts { entered: n, returned: n, ..CallCounts::default() };
-        let told_of = told(&[2_000, 2_400, 9_000], returned(3));
-        assert_eq!(told_of.len(), 2, "{told_of:?}");
+        let all = messages(&[2_000, 2_400, 9_000], returned(3));
+        assert_eq!(all.len(), 2, "{all:?}");
         let price = "probe-cost: probes on functions that begin with a push: an empty one is measured as 500 ns (nothing is subtracted), and every call takes 1.2 us longer";
-        assert_eq!(told_of[0], price);
-        assert!(told_of[1].starts_with("probe-dominates: half of its calls are shorter than 5 times"));
-        assert_eq!(told(&[3_000, 4_000, 9_000], returned(3)).len(), 1);
+        assert_eq!(all[0], price);
+        assert!(all[1].starts_with("probe-dominates: half of its calls are shorter than 5 times"));
+        assert_eq!(messages(&[3_000, 4_000, 9_000], returned(3)).len(), 1);
         let more = CallCounts { left: 2, entered: 6, ..returned(3) };
-        assert!(told(&[3_000, 4_000, 9_000], more)[1].starts_with("calls-not-timed"));
-        assert!(told(&[], returned(0))[1].starts_with("function-not-called"));
+        assert!(messages(&[3_000, 4_000, 9_000], more)[1].starts_with("calls-not-timed"));
+        assert!(messages(&[], returned(0))[1].starts_with("function-not-called"));
     }
 }

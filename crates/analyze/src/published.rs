@@ -14,7 +14,7 @@ pub fn compare(published: &Published, phases: &[PhaseSummary]) -> PublishedSumma
 fn of(result: &PublishedResult, phases: &[PhaseSummary]) -> ResultSummary {
     let here = result.here.as_ref().map(|text| read(text, phases));
     let shape = result.shape.as_ref().map(|text| decide(text, phases));
-    let untold = here.as_ref().and_then(|here| here.as_ref().err().cloned());
+    let unknown = here.as_ref().and_then(|here| here.as_ref().err().cloned());
     let (decided, unshaped) = match shape {
         Some(Ok(decided)) => (Some(decided), None),
         Some(Err(why)) => (None, Some(why)),
@@ -28,7 +28,7 @@ fn of(result: &PublishedResult, phases: &[PhaseSummary]) -> ResultSummary {
         shape: result.shape.clone(),
         reproduced,
         compared,
-        reason: unshaped.or(untold),
+        reason: unshaped.or(unknown),
     }
 }
 

@@ -81,7 +81,7 @@ pub fn of_bundle(
             bundle.series().take(8).map(|(phase, series)| full(phase, &series.meta.name)).collect();
         return Err(TailError::NoSuchSeries { wanted: wanted.to_owned(), known: known.join(", ") });
     }
-    let findings = series.iter().flat_map(doubts).collect();
+    let findings = series.iter().flat_map(warnings).collect();
     Ok(Tails {
         schema: SCHEMA.to_owned(),
         bundle: name.to_owned(),
@@ -110,7 +110,7 @@ pub fn of_run(series: String, run: &Run, known: &Known) -> SeriesTail {
     SeriesTail { series, seen: seen::of(run), model, causes }
 }
 
-fn doubts(tail: &SeriesTail) -> Vec<Finding> {
+fn warnings(tail: &SeriesTail) -> Vec<Finding> {
     let seen = &tail.seen;
     let order = (seen.count > 0 && seen.effective.is_none()).then(|| {
         let message =

@@ -3,7 +3,7 @@
 //! One [`Tracker`] reads the events and hands finished spans to a [`Sink`]: the occupancy adds them up, a window keeps those that lie in
 //! it, an export writes them out. Memory grows with the number of threads and CPUs, not with the recording.
 //!
-//! What is not known is [`Doing::Unknown`]: before the first event that tells of a thread, where events contradict each other, and
+//! What is not known is [`ThreadState::Unknown`]: before the first event that tells of a thread, where events contradict each other, and
 //! where events were lost. Three things are certain without an event of their own: a CPU runs one task from switch to switch, so
 //! the first event on a CPU tells who ran there since the recording began (or since a gap); a thread that is woken was
 //! asleep; one that is switched to was ready.
@@ -16,14 +16,14 @@ pub(crate) mod tests;
 mod tracker;
 
 pub use lanes::{CpuLane, IdleSpan, Lanes, ThreadLane, Windows, window};
-pub use tracker::{Coverage, Doubts, Tracker};
+pub use tracker::{Coverage, Tracker, Warnings};
 
 use punctual_core::event::{FunctionId, PointId, PointKind, TaskState};
 use punctual_core::{MonotonicNs, Nanos, Tid};
 
 /// What a thread does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Doing {
+pub enum ThreadState {
     /// Runs on this CPU; interrupts taken there meanwhile are included.
     Running {
         /// Where.
@@ -52,18 +52,18 @@ pub enum Doing {
     Unknown,
 }
 
-impl From<TaskState> for Doing {
-    /// What a thread does that left its CPU in this state. The dead are [`Doing::Other`] until nothing is asked of them any more.
-    fn from(state: TaskState) -> Doing {
+impl From<TaskState> for ThreadState {
+    /// What a thread does that left its CPU in this state. The dead are [`ThreadState::Other`] until nothing is asked of them any more.
+    fn from(state: TaskState) -> ThreadState {
         match state {
-            TaskState::Preempted | TaskState::Yielded | TaskState::HeldBack => {
-                Doing::Ready { cpu: None, preempted: true }
+            TaskState::Preempted | TaskState::Yielded | TaskState::Throttled => {
+                ThreadState::Ready { cpu: None, preempted: true }
             }
-            TaskState::Sleeping => Doing::Sleeping,
-            TaskState::Blocked => Doing::Blocked,
-            TaskState::LockWait => Doing::LockWait,
-            TaskState::Stopped => Doing::Stopped,
-            TaskState::Dead | TaskState::Other => Doing::Other,
+            TaskState::Sleeping => ThreadState::Sleeping,
+            TaskState::Blocked => ThreadState::Blocked,
+            TaskState::LockWait => ThreadState::LockWait,
+            TaskState::Stopped => ThreadState::Stopped,
+            TaskState::Dead | TaskState::Other => ThreadState::Other,
         }
     }
 }
@@ -78,7 +78,7 @@ pub struct ThreadSpan {
     /// Until when; never before `from`.
     pub to: MonotonicNs,
     /// What.
-    pub doing: Doing,
+    pub doing: ThreadState,
 }
 
 /// A CPU ran one task.
@@ -92,7 +92,7 @@ pub struct CpuSpan {
     pub to: MonotonicNs,
     /// Which task: [`Tid::IDLE`] when it idled; `None` where the recording does not tell.
     pub tid: Option<Tid>,
-    /// The kernel's priority of that task (see [`punctual_core::What`]) when it was switched to, or from where only that was seen; `None`
+    /// The kernel's priority of that task (see [`punctual_core::EventKind`]) when it was switched to, or from where only that was seen; `None`
     /// where no switch told.
     pub prio: Option<i16>,
 }

@@ -143,8 +143,9 @@ pub enum Difference {
     Lower,
     /// The other side is higher.
     Higher,
-    /// They cannot be told apart with these data: no proof that they are equal.
-    NotToldApart,
+    /// No significant difference with these data: no proof that they are equal.
+    #[serde(alias = "not-told-apart")]
+    NoSignificantDifference,
     /// The data do not support the figure.
     Unsupported,
 }

@@ -60,7 +60,8 @@ pub struct ExplainedSample {
     /// How far this can be trusted: `high`, `fair`, `low`.
     pub confidence: String,
     /// Why it may be wrong, a word each; empty where nothing casts doubt on it.
-    pub doubts: Vec<String>,
+    #[serde(alias = "doubts")]
+    pub warnings: Vec<String>,
     /// Groups of kernel events that were not recorded and may show what is not explained.
     #[serde(default)]
     pub not_recorded: Vec<String>,

@@ -80,7 +80,8 @@ pub struct PairSummary {
     /// B's without an A.
     pub unmatched_to: u64,
     /// Matches that reach over missing events; in no other figure.
-    pub doubtful: DoubtfulSummary,
+    #[serde(alias = "doubtful")]
+    pub uncertain: UncertainSummary,
     /// The limit, where one was given.
     pub limit: Option<LimitSummary>,
     /// The worst ones, the longest first.
@@ -91,7 +92,7 @@ pub struct PairSummary {
 
 /// Matches that may not be true.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct DoubtfulSummary {
+pub struct UncertainSummary {
     /// How many.
     pub count: u64,
     /// The longest.
@@ -195,12 +196,12 @@ pub struct ValueCurve {
     /// The width of a stretch.
     pub width: i64,
     /// The stretches that hold values.
-    pub buckets: Vec<ValueStretch>,
+    pub buckets: Vec<ValueSummary>,
 }
 
 /// The values of one stretch of time.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct ValueStretch {
+pub struct ValueSummary {
     /// When it begins.
     pub start: i64,
     /// How many.

@@ -253,7 +253,8 @@ pub struct AccountSummary {
     /// Samples that were divided.
     pub samples: u64,
     /// Those of them of which the kernel told nothing: all of their time is unknown.
-    pub untold: u64,
+    #[serde(alias = "untold")]
+    pub unattributed: u64,
     /// What the kernel told and could not be kept, on all CPUs of the run.
     pub lost: u64,
     /// What it cost.

@@ -4,14 +4,14 @@
 //! attribution see nothing else. What a number in an event is called stands in [`Names`].
 
 mod group;
+mod kind;
 mod names;
 mod recorded;
-mod what;
 
 pub use group::Group;
+pub use kind::{EventKind, Futex, PointKind, TaskState};
 pub use names::{CallCounts, FunctionName, Names, ProbeCost, TaskName};
 pub use recorded::{Recorded, Source};
-pub use what::{Futex, PointKind, TaskState, What};
 
 use crate::MonotonicNs;
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ pub struct Event {
     /// Which thread ran there: for an interrupt, the interrupted one.
     pub tid: Tid,
     /// What it was.
-    pub what: What,
+    pub what: EventKind,
 }
 
 impl Event {

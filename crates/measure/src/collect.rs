@@ -3,7 +3,7 @@
 use crate::ring::{Consumer, MISSED_MANY};
 use crate::sink::Feed;
 use punctual_core::digest::{Digest, SampleDigest};
-use punctual_core::{ClockNs, Nanos, Sample, SeriesData, Tally, Window};
+use punctual_core::{BinnedCounter, ClockNs, Nanos, Sample, SeriesData, Window};
 
 /// The length of the windows in which samples over time are kept.
 pub const WINDOW: Nanos = Nanos::SECOND;
@@ -150,7 +150,7 @@ fn one(sample: &Sample) -> Window {
 }
 
 /// The window of a tally: it is as long as the time between two looks, and is counted where it began.
-fn many(tally: &Tally) -> Option<Window> {
+fn many(tally: &BinnedCounter) -> Option<Window> {
     tally.extent().map(|(start, min, max, sum)| Window { start, count: tally.count(), min, max, sum })
 }
 

@@ -2,13 +2,13 @@
 //!
 //! The thread counts into the one, the reader takes the other. Neither waits: the thread looks at one flag per sample.
 
-use punctual_core::{SeriesShape, Tally};
+use punctual_core::{BinnedCounter, SeriesShape};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 struct Shared {
-    buffers: [UnsafeCell<Tally>; 2],
+    buffers: [UnsafeCell<BinnedCounter>; 2],
     /// The reader wants what was counted; set by the reader, taken back by the writer.
     wanted: AtomicBool,
     /// One more than the buffer that belongs to the reader; 0: none does.
@@ -25,7 +25,7 @@ unsafe impl Sync for Shared {}
 pub struct TallyWriter {
     shared: Arc<Shared>,
     /// The writer's buffer: one of `shared`.
-    active: *mut Tally,
+    active: *mut BinnedCounter,
     place: usize,
     seq: u64,
     /// Whether it counts for good: until then nothing is handed over.
@@ -42,7 +42,7 @@ pub struct TallyReader {
 
 /// Two tallies of a shape, with all their memory touched.
 pub fn tally(shape: SeriesShape) -> (TallyWriter, TallyReader) {
-    let buffer = || UnsafeCell::new(Tally::new(shape));
+    let buffer = || UnsafeCell::new(BinnedCounter::new(shape));
     let (wanted, handed, ended) = (AtomicBool::new(false), AtomicU32::new(0), AtomicBool::new(false));
     let shared = Arc::new(Shared { buffers: [buffer(), buffer()], wanted, handed, ended });
     let active = shared.buffers[0].get();
@@ -109,7 +109,7 @@ impl Drop for TallyWriter {
 
 impl TallyReader {
     /// Shows what was handed over since the last call and asks for more; at the end, shows the rest.
-    pub fn drain(&mut self, mut take: impl FnMut(&Tally)) {
+    pub fn drain(&mut self, mut take: impl FnMut(&BinnedCounter)) {
         let mut empty = |place: usize| {
             // SAFETY: the buffer is the reader's: it was handed over, or the writer is gone.
             let tally = unsafe { &mut *self.shared.buffers[place].get() };

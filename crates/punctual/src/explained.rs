@@ -6,7 +6,7 @@ mod recording;
 mod windows;
 
 use crate::exit::Failure;
-use punctual_analyze::explain::{Late, explain};
+use punctual_analyze::explain::{LatencyInterval, explain};
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::threads::Coverage;
 use punctual_analyze::{Explained, Explanations};
@@ -86,7 +86,7 @@ fn no_interval(bundle: &Bundle) -> String {
 fn explained(
     phase: &str,
     series: &str,
-    late: Late,
+    late: LatencyInterval,
     events: Vec<Event>,
     left_out: CpuSet,
     coverage: &Coverage,

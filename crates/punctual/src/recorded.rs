@@ -1,11 +1,11 @@
 //! The recording of a bundle as events: what was recorded, what it is called, and everything in the order of time.
 //!
-//! The samples of a run stand among its events as marks ([`What::Sample`]), so that a late one is seen with what ran then.
+//! The samples of a run stand among its events as marks ([`EventKind::Sample`]), so that a late one is seen with what ran then.
 
 mod blocks;
 mod samples;
 
-use punctual_analyze::Tally;
+use punctual_analyze::EventCounts;
 use punctual_bundle::summary::RecordingSummary;
 use punctual_bundle::{Bundle, Recording};
 use punctual_core::MonotonicNs;
@@ -40,17 +40,17 @@ impl<'b> Opened<'b> {
 
     /// What `--json` says of it.
     pub fn summary(&self) -> RecordingSummary {
-        let tally = Tally::of(self.events());
+        let counts = EventCounts::of(self.events());
         let kinds =
             |kinds: &BTreeMap<&str, u64>| kinds.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
         let group = |group: &Group| {
-            let counted = tally.kernel.get(group).map(kinds).unwrap_or_default();
+            let counted = counts.kernel.get(group).map(kinds).unwrap_or_default();
             (group.word().to_owned(), counted)
         };
         RecordingSummary {
-            events: self.recorded.groups.iter().chain(tally.kernel.keys()).map(group).collect(),
-            points: tally.points,
-            calls: tally.calls,
+            events: self.recorded.groups.iter().chain(counts.kernel.keys()).map(group).collect(),
+            points: counts.points,
+            calls: counts.calls,
             lost: self.recorded.lost(),
             recorded: self.recorded.clone(),
         }

@@ -39,7 +39,7 @@ fn every_sample_is_in_the_account_and_the_parts_are_its_latency() {
     let series = &summary["phases"][0]["series"][0];
     assert_eq!(account["samples"], series["count"]);
     let number = |value: &Value| value.as_f64().unwrap();
-    let missing = number(&account["untold"]) - hidden as f64;
+    let missing = number(&account["unattributed"]) - hidden as f64;
     assert!(missing * 20.0 < number(&account["samples"]), "{hidden} may be without kernel events: {account}");
     // Means over all samples add up to the mean latency, which comes from elsewhere.
     let parts: f64 = account["whole"]["mean_ns"].as_object().unwrap().values().map(number).sum();

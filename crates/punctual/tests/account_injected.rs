@@ -89,7 +89,7 @@ fn number(value: &Value) -> f64 {
 /// their time: what else keeps a busy machine's CPU for long is in the time too.
 fn assert_the_hog_is_blamed(name: &str, account: &Value, hidden: usize) {
     let whole = &account["whole"];
-    let (samples, missing) = (number(&account["samples"]), number(&account["untold"]));
+    let (samples, missing) = (number(&account["samples"]), number(&account["unattributed"]));
     let longest = |part: &str| number(&whole["longest"][part]);
     let sum: f64 = whole["mean_ns"].as_object().unwrap().values().map(number).sum();
     let unknown = number(&whole["mean_ns"]["unknown"]) / sum;

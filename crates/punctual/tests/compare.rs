@@ -39,7 +39,10 @@ fn a_run_against_itself_has_no_difference() {
     let series = comparison["series"].as_array().unwrap();
     assert_eq!(series.len(), 4);
     for metric in series.iter().flat_map(|s| s["metrics"].as_array().unwrap()) {
-        assert!(["not-told-apart", "unsupported"].contains(&metric["verdict"].as_str().unwrap()), "{metric}");
+        assert!(
+            ["no-significant-difference", "unsupported"].contains(&metric["verdict"].as_str().unwrap()),
+            "{metric}"
+        );
     }
     let page = std::fs::read_to_string(place.path().join("c.html")).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("timer&#x2f;cpu1") && !page.contains("<script"));

@@ -152,7 +152,7 @@ fn wake_ups(place: &Place) {
     let pairs = document(place, &["pairs", "bundle", pair, "irq_entry->irq_exit", "--json"]);
     let found = &pairs["pairs"][0];
     assert!(found["count"].as_u64().unwrap() >= 40, "{found}");
-    assert_eq!(found["doubtful"]["count"], 0);
+    assert_eq!(found["uncertain"]["count"], 0);
     let worst = &found["worst"][0];
     assert_eq!(worst["latency"], found["max"]);
     assert!(!worst["ran"].as_array().unwrap().is_empty(), "{worst}");

@@ -5,10 +5,10 @@
 //! ends, so marks come in the order of their ends. Where its beginning or its end is missing (lost, or outside of the
 //! recording), the mark says so; it is never guessed.
 
+mod describe;
 mod label;
 mod lane;
 mod open;
-mod tell;
 #[cfg(test)]
 mod tests;
 mod wake;
@@ -89,9 +89,9 @@ impl<'a> Marks<'a> {
     }
 
     /// The next event, in the order of time; its marks are appended to `out`.
-    pub fn tell(&mut self, event: &Event, out: &mut Vec<Mark<'a>>) {
+    pub fn describe(&mut self, event: &Event, out: &mut Vec<Mark<'a>>) {
         self.wakes.see(event);
-        tell::tell(self, event, out);
+        describe::describe(self, event, out);
     }
 
     /// What is still open when the recording ends.

@@ -194,10 +194,10 @@ fn virtual_time_is_said_beside_every_table_and_plot() {
     let directory = tempfile::tempdir().unwrap();
     let mark = punctual_bundle::Timebase::Virtual.mark().unwrap();
     let count = |page: &str, selector: &str| {
-        let told = |element: &scraper::ElementRef| element.text().collect::<String>().contains(mark);
+        let has_mark = |element: &scraper::ElementRef| element.text().collect::<String>().contains(mark);
         let document = Html::parse_document(page);
         let selector = Selector::parse(selector).unwrap();
-        (document.select(&selector).filter(told).count(), document.select(&selector).count())
+        (document.select(&selector).filter(has_mark).count(), document.select(&selector).count())
     };
     let own = page(&directory.path().join("own"), "this machine");
     assert!(!own.contains("virtual time:"));

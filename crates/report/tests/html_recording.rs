@@ -153,7 +153,7 @@ fn much_is_shown_coarsely() {
     all.recorded.ended = recording::us(70_000);
     all.events.sort_by_key(|event| event.at);
     all.names.points.clear();
-    all.events.retain(|event| matches!(event.what, punctual_core::What::Switch { .. }));
+    all.events.retain(|event| matches!(event.what, punctual_core::EventKind::Switch { .. }));
     let page = page(&bundle, &all, Vec::new());
     assert!(page.len() < punctual_report::html::SIZE_LIMIT, "{} bytes", page.len());
     assert!(page.contains("of the shortest items are left out") || page.contains("too much happened before"));

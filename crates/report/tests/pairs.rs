@@ -33,7 +33,7 @@ fn worst() -> WorstInterval {
         task: "wor\u{1b}ker".into(),
         value: Some(-3),
         states: vec![Share { state: "ready".into(), ns: 80_000 }, Share { state: "running".into(), ns: 24_200 }],
-        ran: vec![ran("task", "stress-ng", Some(99), 70_000), ran("hardirq", "irq 5 virtio0", None, 2_000)],
+        ran: vec![ran("task", "stress-ng", Some(99), 70_000), ran("irq", "irq 5 virtio0", None, 2_000)],
     }
 }
 
@@ -50,7 +50,7 @@ fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
         figures: figures(120, 9_000, 104_200),
         unmatched_from: 1,
         unmatched_to: 0,
-        doubtful: DoubtfulSummary { count: 2, max: Some(200_000) },
+        uncertain: UncertainSummary { count: 2, max: Some(200_000) },
         limit: limit(VerdictWord::NotMet, 1, None),
         worst: vec![worst()],
         histogram: vec![(9_000, 119), (104_200, 1)],
@@ -67,7 +67,7 @@ fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
         worst: Vec::new(),
         histogram: vec![(2_000, 30)],
     };
-    let bucket = |start, min, max| ValueStretch { start, count: 2, min, mean: (min + max) as f64 / 2.0, max };
+    let bucket = |start, min, max| ValueSummary { start, count: 2, min, mean: (min + max) as f64 / 2.0, max };
     let document = PairsDocument {
         schema: PAIRS_SCHEMA.into(),
         covered: covered(5),
@@ -104,7 +104,7 @@ fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
     the worst (µs)
          104.2  request->reply wor\u{1b}ker (tid 7) at 0.250000 s, value -3
                 it was ready 80.0, running 24.2
-                ran: stress-ng (tid 99) on CPU 2 70.0; hardirq irq 5 virtio0 on CPU 2 2.00
+                ran: stress-ng (tid 99) on CPU 2 70.0; irq irq 5 virtio0 on CPU 2 2.00
 
     values of points
       point  count  min  mean  max
@@ -139,7 +139,7 @@ fn occupancy_is_shown_in_shares() {
         }],
         processes: vec![ProcessOccupancy { process: Some(7), name: "worker".into(), times, threads: vec![thread] }],
         interrupts: vec![InterruptOccupancy {
-            kind: "hardirq".into(),
+            kind: "irq".into(),
             name: "irq 5 virtio0".into(),
             cpu: 0,
             count: 100,
@@ -160,7 +160,7 @@ fn occupancy_is_shown_in_shares() {
 
     interrupts (times in µs)
       kind     name           count  of one CPU  mean   max
-      hardirq  irq 5 virtio0    100       0.3 %  30.0  90.0
+      irq   irq 5 virtio0    100       0.3 %  30.0  90.0
       of one CPU, mean: without the interrupts that interrupted it; max: with them
 
     1 event contradicting what was known before: the time between is unknown

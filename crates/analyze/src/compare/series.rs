@@ -115,9 +115,9 @@ impl Pair {
         (row.low, row.high) = (finite(interval.low), finite(interval.high));
         row.relative = (a > 0.0).then(|| (b - a) / a);
         row.p = Some(p_value(|error| known.interval(error, step)));
-        row.verdict = Difference::NotToldApart;
-        let told = interval.low > 0.0 || interval.high < 0.0;
-        row.more_data = if told { None } else { more_data(&known, interval, step) };
+        row.verdict = Difference::NoSignificantDifference;
+        let excludes_zero = interval.low > 0.0 || interval.high < 0.0;
+        row.more_data = if excludes_zero { None } else { more_data(&known, interval, step) };
         row
     }
 

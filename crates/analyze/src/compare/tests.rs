@@ -46,7 +46,12 @@ fn runs_of_a_side_say_more_than_their_samples() {
     assert_eq!(single.metrics[0].verdict, Difference::Higher);
     let several = compared(a, b);
     assert_eq!(several.basis, Basis::Runs);
-    assert!(several.metrics.iter().all(|m| matches!(m.verdict, Difference::NotToldApart | Difference::Unsupported)));
+    assert!(
+        several
+            .metrics
+            .iter()
+            .all(|m| matches!(m.verdict, Difference::NoSignificantDifference | Difference::Unsupported))
+    );
 }
 
 #[test]
@@ -55,7 +60,7 @@ fn what_needs_more_data_says_how_much() {
     let a = exponential(&mut random, 20_000, 10_000.0);
     let b = exponential(&mut random, 20_000, 10_030.0);
     let got = compared(vec![a], vec![b]);
-    let open = got.metrics.iter().filter(|m| m.verdict == Difference::NotToldApart);
+    let open = got.metrics.iter().filter(|m| m.verdict == Difference::NoSignificantDifference);
     assert!(open.clone().any(|m| m.more_data.is_some_and(|times| times > 1.0)), "{:?}", got.metrics);
 }
 

@@ -3,7 +3,7 @@
 use crate::occupancy::interrupt_name;
 use crate::threads::Interrupt;
 use punctual_core::event::Group;
-use punctual_core::{Names, Tid};
+use punctual_core::{CauseKind, Names, Tid};
 
 /// The events that attribution reads. Of what is not recorded nothing is claimed: its time goes to a wider cause, or is unknown.
 pub const GROUPS: &[Group] = &[
@@ -50,10 +50,10 @@ pub enum Budget {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Cause {
     /// The whole machine stood still: no CPU showed any event, and timers of several were overdue. The hypervisor, or the firmware.
-    Stolen,
+    Steal,
     /// The timer's interrupt had not come, although a task ran that could have been interrupted: interrupts were off, or, where that
     /// task was in user mode, the timer's hardware or the hypervisor was late.
-    TimerLate {
+    TimerIrqDelay {
         /// Who ran.
         running: Tid,
         /// Where it was.
@@ -67,12 +67,12 @@ pub enum Cause {
         state: Option<u32>,
     },
     /// It was decided to wake the thread, and it was not yet on a runqueue.
-    Waking {
+    Wakeup {
         /// Where another CPU had to be told of it: who ran there.
         running: Option<Tid>,
     },
     /// It was ready, of higher priority than who ran, and was not switched to: preemption was off, or the kernel is not preemptible there.
-    NotSwitched {
+    NonPreemptible {
         /// Who went on running.
         running: Tid,
         /// Where that one was.
@@ -126,12 +126,12 @@ pub enum Cause {
     /// It reclaimed memory itself.
     Reclaim,
     /// It waited for something that was not recorded.
-    Sleeping {
+    Waiting {
         /// Which task let it go on; `None`: an interrupt, or nobody was seen.
         woken_by: Option<Tid>,
     },
     /// It ran itself.
-    Itself {
+    OwnExecution {
         /// Where.
         mode: Mode,
     },
@@ -140,42 +140,46 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// The word for it in JSON, and as a key.
-    pub fn word(self) -> &'static str {
+    /// The kind of cause, which has its id, words and advice.
+    pub fn kind(self) -> CauseKind {
         match self {
-            Cause::Stolen => "stolen",
-            Cause::TimerLate { .. } => "timer-late",
-            Cause::Interrupt(Interrupt::Hard(_)) => "hardirq",
-            Cause::Interrupt(Interrupt::Vector(_)) => "vector",
-            Cause::Interrupt(Interrupt::Soft(_)) => "softirq",
-            Cause::IdleExit { .. } => "idle-exit",
-            Cause::Waking { .. } => "waking",
-            Cause::NotSwitched { .. } => "not-switched",
-            Cause::Preempted { .. } => "preempted",
-            Cause::Throttled { .. } => "throttled",
-            Cause::Runqueue { .. } => "runqueue",
-            Cause::Migration { .. } => "migration",
-            Cause::Lock { .. } => "lock",
-            Cause::Inversion { .. } => "priority-inversion",
-            Cause::Io { .. } => "io",
-            Cause::PageFault => "page-fault",
-            Cause::Reclaim => "reclaim",
-            Cause::Sleeping { .. } => "sleeping",
-            Cause::Itself { .. } => "itself",
-            Cause::Unknown => "unknown",
+            Cause::Steal => CauseKind::Steal,
+            Cause::TimerIrqDelay { .. } => CauseKind::TimerIrqDelay,
+            Cause::Interrupt(Interrupt::Hard(_) | Interrupt::Vector(_)) => CauseKind::Irq,
+            Cause::Interrupt(Interrupt::Soft(_)) => CauseKind::Softirq,
+            Cause::IdleExit { .. } => CauseKind::IdleExit,
+            Cause::Wakeup { .. } => CauseKind::Wakeup,
+            Cause::NonPreemptible { .. } => CauseKind::NonPreemptible,
+            Cause::Preempted { .. } => CauseKind::Preempted,
+            Cause::Throttled { .. } => CauseKind::Throttled,
+            Cause::Runqueue { .. } => CauseKind::Runqueue,
+            Cause::Migration { .. } => CauseKind::Migration,
+            Cause::Lock { .. } => CauseKind::Lock,
+            Cause::Inversion { .. } => CauseKind::PriorityInversion,
+            Cause::Io { .. } => CauseKind::Io,
+            Cause::PageFault => CauseKind::PageFault,
+            Cause::Reclaim => CauseKind::Reclaim,
+            Cause::Waiting { .. } => CauseKind::Waiting,
+            Cause::OwnExecution { .. } => CauseKind::OwnExecution,
+            Cause::Unknown => CauseKind::Unknown,
         }
+    }
+
+    /// The id in JSON, and as a key.
+    pub fn id(self) -> &'static str {
+        self.kind().id()
     }
 
     /// The task that is responsible for it, where one is: the one that ran, held or woke.
     pub fn task(self) -> Option<Tid> {
         match self {
-            Cause::TimerLate { running, .. } | Cause::NotSwitched { running, .. } => Some(running),
+            Cause::TimerIrqDelay { running, .. } | Cause::NonPreemptible { running, .. } => Some(running),
             Cause::Throttled { running, .. } => Some(running),
             Cause::Preempted { by, .. } | Cause::Migration { by } | Cause::Inversion { by, .. } => Some(by),
             Cause::Runqueue { behind } => Some(behind),
             Cause::Lock { holder, .. } => holder,
-            Cause::Sleeping { woken_by } => woken_by,
-            Cause::Waking { running } => running,
+            Cause::Waiting { woken_by } => woken_by,
+            Cause::Wakeup { running } => running,
             _ => None,
         }
     }
@@ -183,7 +187,9 @@ impl Cause {
     /// Where the responsible task was, or the thread itself.
     pub fn mode(self) -> Option<Mode> {
         match self {
-            Cause::TimerLate { mode, .. } | Cause::NotSwitched { mode, .. } | Cause::Itself { mode } => Some(mode),
+            Cause::TimerIrqDelay { mode, .. } | Cause::NonPreemptible { mode, .. } | Cause::OwnExecution { mode } => {
+                Some(mode)
+            }
             _ => None,
         }
     }
@@ -197,8 +203,8 @@ impl Cause {
                 Some(names.idle_states.get(&state).cloned().unwrap_or_else(|| format!("state {state}")))
             }
             Cause::Io { device } => Some(device_name(device, names)),
-            Cause::Itself { mode: Mode::Syscall(number) } => Some(names.syscall(number)),
-            Cause::Itself { mode: Mode::User } => Some("user mode".to_owned()),
+            Cause::OwnExecution { mode: Mode::Syscall(number) } => Some(names.syscall(number)),
+            Cause::OwnExecution { mode: Mode::User } => Some("user mode".to_owned()),
             cause => cause.task().map(|tid| names.task(tid)),
         }
     }

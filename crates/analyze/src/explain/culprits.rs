@@ -71,7 +71,7 @@ pub fn rank<'a>(explained: impl IntoIterator<Item = &'a Explanation>, names: &Na
 
 /// Parts of the same key are the same culprit's.
 fn key(cause: Cause, names: &Names) -> (&'static str, Option<String>) {
-    (cause.word(), cause.who(names))
+    (cause.id(), cause.who(names))
 }
 
 struct Sums {

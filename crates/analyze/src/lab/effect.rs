@@ -49,7 +49,7 @@ pub struct Contrast {
 
 impl Contrast {
     /// Whether the interval is clear of "no effect"; `None` without an interval.
-    pub fn told_apart(&self) -> Option<bool> {
+    pub fn is_significant(&self) -> Option<bool> {
         self.interval.map(|(low, high)| low > 1.0 || high < 1.0)
     }
 }
@@ -188,7 +188,7 @@ mod tests {
         let (low, high) = contrast.interval.unwrap();
         assert!((contrast.ratio - 2.0).abs() < 0.1, "{contrast:?}");
         assert!(low < 2.0 && 2.0 < high && low > 1.8 && high < 2.2, "{contrast:?}");
-        assert_eq!((contrast.told_apart(), contrast.pairs, contrast.seeds), (Some(true), 6, 30));
+        assert_eq!((contrast.is_significant(), contrast.pairs, contrast.seeds), (Some(true), 6, 30));
     }
 
     /// A lab whose axis does nothing on average. Logarithms of maxima follow Gumbel's distribution, as maxima of tails that fall by
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn one_pair_with_one_seed_has_no_interval() {
         let alone = contrast(&[vec![1.0]]).unwrap();
-        assert_eq!((alone.interval, alone.told_apart()), (None, None));
+        assert_eq!((alone.interval, alone.is_significant()), (None, None));
         let equal = contrast(&[vec![0.5, 0.5], vec![0.5, 0.5]]).unwrap();
         assert_eq!(equal.interval, None, "no spread at all tells nothing");
         assert!(contrast(&[]).is_none());

@@ -8,8 +8,8 @@ use crate::threads::Lanes;
 use crate::validity::{Gated, Validity};
 use crate::{Distribution, values::Curve};
 use punctual_bundle::intervals::{
-    Covered, DoubtfulSummary, FunctionSummary, IntervalFigures, LimitSummary, PAIRS_SCHEMA, PairSummary, PairsDocument,
-    ValueCurve, ValueStretch, WorstInterval,
+    Covered, FunctionSummary, IntervalFigures, LimitSummary, PAIRS_SCHEMA, PairSummary, PairsDocument,
+    UncertainSummary, ValueCurve, ValueSummary, WorstInterval,
 };
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::event::{FunctionId, Recorded};
@@ -78,7 +78,7 @@ impl Writer<'_> {
             figures: interval_figures(&of.data),
             unmatched_from: pair.unmatched_from,
             unmatched_to: pair.unmatched_to,
-            doubtful: DoubtfulSummary { count: of.doubtful.count, max: of.doubtful.max.map(Nanos::ns) },
+            uncertain: UncertainSummary { count: of.uncertain.count, max: of.uncertain.max.map(Nanos::ns) },
             limit: limit(of, pair.overdue, pair.lossy),
             worst: self.worst(of),
             histogram: histogram(&of.data),
@@ -168,7 +168,7 @@ fn limit(of: &Figures, overdue: u64, lossy: bool) -> Option<LimitSummary> {
     let limit = of.limit()?;
     let undecided = if of.violations > 0 {
         None
-    } else if of.doubtful.violations > 0 {
+    } else if of.uncertain.violations > 0 {
         Some("only matches that reach over missing events exceed it".to_owned())
     } else if lossy {
         Some("events are missing: there may have been a violation among them".to_owned())
@@ -188,7 +188,7 @@ fn limit(of: &Figures, overdue: u64, lossy: bool) -> Option<LimitSummary> {
 }
 
 fn values(curve: &Curve, names: &Names) -> ValueCurve {
-    let stretch = |bucket: &crate::values::ValueBucket| ValueStretch {
+    let stretch = |bucket: &crate::values::ValueBucket| ValueSummary {
         start: bucket.start.ns(),
         count: bucket.count,
         min: bucket.min,

@@ -1,12 +1,12 @@
 //! One pass over the events: every pair that was asked for, or every one that there is.
 
 use super::automatic::Automatic;
-use super::{By, Endpoint, Figures, Interval, Matcher, Request, Rule, Seen, Subject};
+use super::{By, Endpoint, Figures, Interval, Matcher, Request, Rule, Seen, Target};
 use crate::functions::{Call, FunctionFigures, Functions};
 use crate::gaps::Gaps;
 use crate::values::{BUCKETS, Curve, Curves};
 use punctual_core::event::{FunctionId, Names, PointId, Recorded};
-use punctual_core::{Event, MonotonicNs, Nanos, What};
+use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
 use std::collections::{BTreeMap, HashMap};
 
 /// At most so many entries of functions are kept for pairs that begin (or end) with one; further ones are counted.
@@ -53,9 +53,9 @@ impl Prepared {
 }
 
 fn ends(request: &Request) -> Vec<(bool, &Endpoint)> {
-    match &request.subject {
-        Subject::Pair { from, to, .. } => vec![(false, from), (true, to)],
-        Subject::Function { .. } => Vec::new(),
+    match &request.target {
+        Target::Pair { from, to, .. } => vec![(false, from), (true, to)],
+        Target::Function { .. } => Vec::new(),
     }
 }
 
@@ -149,17 +149,17 @@ impl Pairing {
     pub fn new(options: PairingOptions, prepared: Prepared, names: &Names, recorded: &Recorded) -> Pairing {
         let PairingOptions { requests, everything } = options;
         let same_function = first_of_name(names.functions.iter().map(|f| (&f.name, &f.object)), FunctionId);
-        let limits = requests.iter().filter_map(|request| match &request.subject {
-            Subject::Function { functions, .. } => Some(functions.iter().map(|f| (*f, request.limit))),
-            Subject::Pair { .. } => None,
+        let limits = requests.iter().filter_map(|request| match &request.target {
+            Target::Function { functions, .. } => Some(functions.iter().map(|f| (*f, request.limit))),
+            Target::Pair { .. } => None,
         });
         let limits: Vec<_> =
             limits.flatten().filter_map(|(f, limit)| Some((canonical(&same_function, f), limit?))).collect();
-        let wants_functions = everything || requests.iter().any(|r| matches!(r.subject, Subject::Function { .. }));
+        let wants_functions = everything || requests.iter().any(|r| matches!(r.target, Target::Function { .. }));
         let asked = requests.into_iter().map(|request| {
-            let (by, rule) = match &request.subject {
-                Subject::Pair { by, rule, .. } => (*by, *rule),
-                Subject::Function { .. } => (By::Thread, Rule::Nested),
+            let (by, rule) = match &request.target {
+                Target::Pair { by, rule, .. } => (*by, *rule),
+                Target::Function { .. } => (By::Thread, Rule::Nested),
             };
             let figures = Figures::new(request.limit);
             (request, Matcher::new(by, rule), figures)
@@ -187,7 +187,7 @@ impl Pairing {
         }
         self.entries_until(event, &mut found);
         for place in 0..self.asked.len() {
-            let Subject::Pair { from, to, .. } = &self.asked[place].0.subject else { continue };
+            let Target::Pair { from, to, .. } = &self.asked[place].0.target else { continue };
             let (from, to) = (from.seen(event), to.seen(event));
             if let Some(to) = to {
                 self.ended(place, to, &mut found);
@@ -197,7 +197,7 @@ impl Pairing {
             }
         }
         match event.what {
-            What::Point { point, .. } => {
+            EventKind::Point { point, .. } => {
                 let Some((automatic, curves)) = &mut self.automatic else { return };
                 let point = canonical(&self.points, point);
                 curves.push(event, point);
@@ -205,7 +205,7 @@ impl Pairing {
                     found(Found { pair, interval, exclusive: None, left: false });
                 }
             }
-            What::Call { .. } => self.called(event, &mut found),
+            EventKind::Call { .. } => self.called(event, &mut found),
             _ => {}
         }
     }
@@ -228,19 +228,19 @@ impl Pairing {
     fn ended(&mut self, place: usize, to: Seen, found: &mut impl FnMut(Found)) {
         let Some((request, matcher, figures)) = self.asked.get_mut(place) else { return };
         let Some(from) = matcher.to(to) else { return };
-        let Subject::Pair { from: a, to: b, .. } = &request.subject else { return };
+        let Target::Pair { from: a, to: b, .. } = &request.target else { return };
         let (by, gaps) = (matcher.by(), &self.prepared.gaps);
         let (since, until) = (from.at.min(to.at), from.at.max(to.at));
-        let doubtful = !gaps.is_empty()
+        let uncertain = !gaps.is_empty()
             && [a.scope(by, from), b.scope(by, to)].iter().any(|scope| gaps.within(*scope, since, until).is_some());
-        let interval = figures.record(from, to, doubtful);
+        let interval = figures.record(from, to, uncertain);
         found(Found { pair: Pair::Asked(place), interval, exclusive: None, left: false });
     }
 
     fn called(&mut self, event: &Event, found: &mut impl FnMut(Found)) {
         let Some(functions) = &mut self.functions else { return };
         let mut event = *event;
-        if let What::Call { function, .. } = &mut event.what {
+        if let EventKind::Call { function, .. } = &mut event.what {
             *function = canonical(&self.same_function, *function);
         }
         if let Some(Call { function, interval, exclusive, left }) = functions.push(&event, &self.prepared.gaps) {
@@ -256,11 +256,11 @@ impl Pairing {
         let asked = self.asked.into_iter().enumerate().filter_map(|(place, (request, mut matcher, figures))| {
             let overdue = request.limit.map_or(0, |limit| matcher.overdue(limit, ended));
             matcher.finish();
-            let Subject::Pair { by, rule, ref from, ref to } = request.subject else { return None };
+            let Target::Pair { by, rule, ref from, ref to } = request.target else { return None };
             let lossy = [from, to].iter().any(|end| end.may_be_missing(&gaps));
             Some(PairResult {
                 pair: Pair::Asked(place),
-                name: request.subject.to_string(),
+                name: request.target.to_string(),
                 by,
                 rule,
                 figures,

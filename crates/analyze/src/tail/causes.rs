@@ -44,7 +44,7 @@ impl<'a> Known<'a> {
         let cause = |sample: &Explained, names: &Names| {
             let most = sample.explanation.totals().first().map(|(cause, _)| *cause)?;
             let known = most != crate::explain::Cause::Unknown;
-            known.then(|| (most.word().to_owned(), most.who(names)))
+            known.then(|| (most.id().to_owned(), most.who(names)))
         };
         let windows = explained.map(|(samples, names)| {
             samples.iter().map(|sample| (sample.explanation.latency().ns(), cause(sample, names))).collect()
@@ -56,9 +56,14 @@ impl<'a> Known<'a> {
     pub fn beyond(&self, threshold: Option<(f64, u64)>) -> Vec<TailCauses> {
         let windows = self.windows.as_ref().map(|samples| {
             let samples = samples.iter().filter(|(ns, _)| threshold.is_none_or(|(least, _)| *ns as f64 > least));
-            told(CauseSource::Windows, threshold, samples.map(|(ns, cause)| (*ns as f64, cause.clone())).collect())
+            tail_causes(
+                CauseSource::Windows,
+                threshold,
+                samples.map(|(ns, cause)| (*ns as f64, cause.clone())).collect(),
+            )
         });
-        let account = self.account.map(|account| told(CauseSource::Account, threshold, divided(account, threshold)));
+        let account =
+            self.account.map(|account| tail_causes(CauseSource::Account, threshold, divided(account, threshold)));
         windows.into_iter().chain(account).filter(|causes| causes.samples > 0).collect()
     }
 }
@@ -76,14 +81,14 @@ fn divided(account: &SeriesAccount, threshold: Option<(f64, u64)>) -> Vec<(f64, 
         }
         let middle = edge as f64 + Account::width(edge) as f64 / 2.0;
         for (part, count) in MainPart::ALL.iter().zip(bucket.longest) {
-            let cause = (*part != MainPart::Unknown).then(|| (part.word().to_owned(), None));
+            let cause = (*part != MainPart::Unknown).then(|| (part.id().to_owned(), None));
             samples.extend(std::iter::repeat_n((middle, cause), count as usize));
         }
     }
     samples
 }
 
-fn told(source: CauseSource, threshold: Option<(f64, u64)>, mut samples: Vec<(f64, Cause)>) -> TailCauses {
+fn tail_causes(source: CauseSource, threshold: Option<(f64, u64)>, mut samples: Vec<(f64, Cause)>) -> TailCauses {
     samples.sort_by(|a, b| a.0.total_cmp(&b.0));
     let all = samples.len();
     let mut groups: BTreeMap<(String, Option<String>), Vec<f64>> = BTreeMap::new();
@@ -193,7 +198,7 @@ mod tests {
     fn what_is_not_known_is_no_cause_and_what_is_below_the_threshold_no_tail() {
         let mut all = samples("preempted", (0..19).map(|k| 100_000 + k));
         all.push((200_000, None));
-        all.extend(samples("hardirq", 5_000..5_050));
+        all.extend(samples("irq", 5_000..5_050));
         let tail = causes(all, Some((50_000.0, 20)));
         assert_eq!((tail.samples, tail.known, tail.causes.len(), tail.dominant), (20, 19, 1, true), "{tail:?}");
         assert_eq!((tail.p, tail.mixture), (None, None));
@@ -216,7 +221,7 @@ mod tests {
             let (part, ns) = match k % 100 {
                 0 => (MainPart::Preempted, 300_000),
                 1 => (MainPart::Runqueue, 100_000),
-                _ => (MainPart::Hardirq, 3_000),
+                _ => (MainPart::Irq, 3_000),
             };
             let mut split = Split::default();
             split.add(part, Nanos(ns + k / 100));

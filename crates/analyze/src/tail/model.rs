@@ -95,7 +95,7 @@ pub fn of(run: &Run, known: &Known) -> Model {
     });
     let Some(blocks) = block_maxima(&samples, &mut random) else {
         gates.require("blocks", "block maxima can be fitted", false, || "block maxima cannot be fitted".to_owned());
-        return gates.into_model(Model { peaks: Some(over.told()), ..model });
+        return gates.into_model(Model { peaks: Some(over.summary()), ..model });
     };
     gates.in_order("block maxima", &blocks.maxima, SEED);
     gates.in_order("peaks", &over.excesses, SEED + 1);
@@ -108,7 +108,7 @@ pub fn of(run: &Run, known: &Known) -> Model {
     let levels =
         if gates.all_open() { levels(&mut gates, &over, &blocks, samples.len(), duration) } else { Vec::new() };
     let levels = if gates.all_open() { levels } else { Vec::new() };
-    gates.into_model(Model { levels, block_maxima: Some(blocks.told()), peaks: Some(over.told()), ..model })
+    gates.into_model(Model { levels, block_maxima: Some(blocks.summary()), peaks: Some(over.summary()), ..model })
 }
 
 /// The samples, those of a coarse clock spread evenly over its step: ties are of the clock, not of the latencies.
@@ -276,14 +276,14 @@ impl Over {
         let up = |y: f64| self.threshold + y;
         Level { level: up(excess.level), low: excess.low.map(up), high: excess.high.map(up) }
     }
-    fn told(&self) -> Peaks {
+    fn summary(&self) -> Peaks {
         let Gpd { scale, shape } = self.fit;
         Peaks { threshold: self.threshold, peaks: self.excesses.len() as u64, scale, shape, fit_p: self.fit_p }
     }
 }
 
 impl Blocks {
-    fn told(&self) -> BlockMaxima {
+    fn summary(&self) -> BlockMaxima {
         let Gev { location, scale, shape } = self.fit;
         let (blocks, block_length) = (self.maxima.len() as u64, self.length as u64);
         BlockMaxima { blocks, block_length, location, scale, shape, fit_p: self.fit_p }

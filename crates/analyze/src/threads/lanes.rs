@@ -149,7 +149,8 @@ impl Lanes {
 
 impl Sink for Windows {
     fn thread(&mut self, span: &ThreadSpan) {
-        let passive = !matches!(span.doing, Doing::Running { .. } | Doing::Ready { .. } | Doing::Waking);
+        let passive =
+            !matches!(span.doing, ThreadState::Running { .. } | ThreadState::Ready { .. } | ThreadState::Waking);
         for (lanes, from, to) in self.sharing(span.from, span.to) {
             let throughout = from == lanes.from && to == lanes.to;
             if to > from && !(passive && throughout) && lanes.room() {

@@ -1,7 +1,7 @@
 //! The state of each thread, from one transition to the next.
 
 use super::cpus::OpenInterrupt;
-use super::{Doing, ScopeSpan, Sink, SyscallSpan, ThreadSpan};
+use super::{ScopeSpan, Sink, SyscallSpan, ThreadSpan, ThreadState};
 use crate::gaps::{Gaps, Scope};
 use punctual_core::event::PointId;
 use punctual_core::{MonotonicNs, Tid};
@@ -27,11 +27,11 @@ pub enum Was {
 }
 
 impl Was {
-    fn agrees(self, doing: Doing) -> bool {
+    fn agrees(self, doing: ThreadState) -> bool {
         match doing {
-            Doing::Running { .. } => self == Was::Running,
-            Doing::Ready { .. } | Doing::Waking => self == Was::Ready,
-            Doing::Unknown => true,
+            ThreadState::Running { .. } => self == Was::Running,
+            ThreadState::Ready { .. } | ThreadState::Waking => self == Was::Ready,
+            ThreadState::Unknown => true,
             _ => self == Was::Asleep,
         }
     }
@@ -39,7 +39,7 @@ impl Was {
 
 /// One thread.
 pub struct Thread {
-    pub doing: Doing,
+    pub doing: ThreadState,
     pub since: MonotonicNs,
     /// It ended; what is heard of this number later is another thread, or a contradiction.
     pub dead: bool,
@@ -58,7 +58,7 @@ struct OpenScope {
 
 impl Thread {
     fn new(since: MonotonicNs) -> Thread {
-        let doing = Doing::Unknown;
+        let doing = ThreadState::Unknown;
         Thread { doing, since, dead: false, syscall: None, scopes: Vec::new(), suspended: Vec::new() }
     }
 
@@ -66,24 +66,24 @@ impl Thread {
     /// to set. Returns whether the two contradict each other without a gap to explain it.
     pub fn settle(&mut self, tid: Tid, at: MonotonicNs, was: Was, gaps: &Gaps, sink: &mut impl Sink) -> bool {
         let (from, doing, agrees) = (self.since, self.doing, was.agrees(self.doing));
-        let mut put = |from: MonotonicNs, to: MonotonicNs, doing: Doing| {
+        let mut put = |from: MonotonicNs, to: MonotonicNs, doing: ThreadState| {
             if to > from {
                 sink.thread(&ThreadSpan { tid, from, to, doing });
             }
         };
         self.since = at.max(from);
         // A running thread is seen by its own CPU alone, whose gaps end its run: the others do not matter.
-        let concerned = !matches!(doing, Doing::Unknown | Doing::Running { .. });
+        let concerned = !matches!(doing, ThreadState::Unknown | ThreadState::Running { .. });
         let gap = if concerned { gaps.within(Scope::AnyCpu, from, at) } else { None };
         match gap {
             Some((lost, found)) => {
                 put(from, lost, doing);
-                put(lost, if agrees { found } else { at }, Doing::Unknown);
+                put(lost, if agrees { found } else { at }, ThreadState::Unknown);
                 put(if agrees { found } else { at }, at, doing);
                 false
             }
             None => {
-                put(from, at, if agrees { doing } else { Doing::Unknown });
+                put(from, at, if agrees { doing } else { ThreadState::Unknown });
                 !agrees && at > from
             }
         }
@@ -117,8 +117,8 @@ impl Thread {
     fn finish(&mut self, tid: Tid, at: MonotonicNs, states: bool, gaps: &Gaps, sink: &mut impl Sink) {
         if states && !self.dead {
             let was = match self.doing {
-                Doing::Running { .. } => Was::Running,
-                Doing::Ready { .. } | Doing::Waking => Was::Ready,
+                ThreadState::Running { .. } => Was::Running,
+                ThreadState::Ready { .. } | ThreadState::Waking => Was::Ready,
                 _ => Was::Asleep,
             };
             self.settle(tid, at, was, gaps, sink);
@@ -173,7 +173,7 @@ impl Threads {
         if known {
             thread.settle(tid, at, Was::Unseen, gaps, sink);
         }
-        *thread = Thread { doing: Doing::Other, ..Thread::new(at.max(thread.since)) };
+        *thread = Thread { doing: ThreadState::Other, ..Thread::new(at.max(thread.since)) };
     }
 
     /// Ends everything, in the order of the threads' numbers.

@@ -5,7 +5,7 @@ use super::show::{open, show_options_of};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use crate::recorded::Opened;
-use punctual_analyze::Tally;
+use punctual_analyze::EventCounts;
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::occupancy::Occupancy;
 use punctual_analyze::threads::{Coverage, Tracker};
@@ -49,19 +49,19 @@ pub fn run(args: Args) -> Ending {
 
 /// Adds up a recording.
 pub fn document(opened: &Opened) -> OccupancyDocument {
-    tallied(opened).1
+    counted(opened).1
 }
 
 /// Counts the events of a recording, and adds it up, in one pass.
-pub fn tallied(opened: &Opened) -> (Tally, OccupancyDocument) {
+pub fn counted(opened: &Opened) -> (EventCounts, OccupancyDocument) {
     let gaps = if opened.recorded.lost() > 0 { Gaps::of(opened.events()) } else { Gaps::default() };
     let coverage = Coverage::of(&opened.recorded, opened.names());
     let mut tracker = Tracker::new(coverage, gaps, Occupancy::default());
-    let mut tally = Tally::default();
+    let mut counts = EventCounts::default();
     opened.events().for_each(|event| {
-        tally.add(&event);
+        counts.add(&event);
         tracker.push(&event);
     });
-    let (occupancy, doubts) = tracker.finish();
-    (tally, occupancy.document(doubts, opened.names(), &opened.recorded))
+    let (occupancy, warnings) = tracker.finish();
+    (counts, occupancy.document(warnings, opened.names(), &opened.recorded))
 }

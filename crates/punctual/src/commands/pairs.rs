@@ -6,8 +6,7 @@ use crate::output;
 use crate::recorded::{self, Opened};
 use punctual_analyze::Validity;
 use punctual_analyze::pairs::{
-    By, Detail, Found, Pair, Pairing, PairingOptions, Prepared, Request, Results, Rule, Subject, document, gate,
-    windows,
+    By, Detail, Found, Pair, Pairing, PairingOptions, Prepared, Request, Results, Rule, Target, document, gate, windows,
 };
 use punctual_analyze::threads::{Coverage, Lanes, Tracker, Windows};
 use punctual_bundle::summary::VerdictWord;
@@ -136,14 +135,14 @@ fn requests(args: &Args, names: &Names) -> Result<Vec<Request>, Failure> {
     let plain = args.pairs.iter().map(|text| Request::find(text, names, by, rule));
     let plain: Vec<Request> = plain.collect::<Result<_, _>>().map_err(Failure::refused)?;
     // One that has a limit is not said twice.
-    let new = |request: &Request| !limited.iter().any(|limited| limited.subject == request.subject);
+    let new = |request: &Request| !limited.iter().any(|limited| limited.target == request.target);
     Ok(plain.into_iter().filter(new).chain(limited.iter().cloned()).collect())
 }
 
 /// Functions come all or none: those that nobody asked for go.
 fn keep_wanted(results: &mut Results, requests: &[Request], everything: bool) {
     let asked = |id: &FunctionId| {
-        requests.iter().any(|r| matches!(&r.subject, Subject::Function { functions, .. } if functions.contains(id)))
+        requests.iter().any(|r| matches!(&r.target, Target::Function { functions, .. } if functions.contains(id)))
     };
     results.functions.retain(|id, _| everything || asked(id));
 }
@@ -208,12 +207,12 @@ fn list(
 fn name_of(found: &Found, requests: &[Request], everything: bool, names: &Names) -> Option<String> {
     let point = |place: u32| names.points.get(place as usize).cloned().unwrap_or_else(|| format!("point {place}"));
     match found.pair {
-        Pair::Asked(place) => requests.get(place).map(|request| request.subject.to_string()),
+        Pair::Asked(place) => requests.get(place).map(|request| request.target.to_string()),
         Pair::Scope(id) => Some(point(id.0)),
         Pair::Follows(from, to) => Some(format!("{}->{}", point(from.0), point(to.0))),
         Pair::Function(id) => {
             let asked =
-                |r: &Request| matches!(&r.subject, Subject::Function { functions, .. } if functions.contains(&id));
+                |r: &Request| matches!(&r.target, Target::Function { functions, .. } if functions.contains(&id));
             let wanted = everything || requests.iter().any(asked);
             let name =
                 || names.functions.get(id.0 as usize).map_or_else(|| format!("function {}", id.0), |f| f.name.clone());

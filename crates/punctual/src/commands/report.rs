@@ -8,7 +8,7 @@ use crate::{output, recorded};
 use punctual_analyze::pairs::Request;
 use punctual_bundle::Bundle;
 use punctual_core::Names;
-use punctual_report::html::anatomy::Anatomy;
+use punctual_report::html::breakdown::Breakdown;
 use punctual_report::html::recording::{Digest, RecordingSource};
 use punctual_report::html::{self, ReportInput};
 use std::path::{Path, PathBuf};
@@ -79,12 +79,12 @@ fn render(bundles: &[Bundle], intervals: &Intervals) -> Result<String, Failure> 
     let summaries: Vec<_> = bundles.iter().map(punctual_analyze::summarize).collect();
     let digests: Vec<Option<Digest>> =
         bundles.iter().map(|bundle| digest(bundle, intervals)).collect::<Result<_, _>>()?;
-    let anatomies: Vec<Option<Anatomy>> = bundles.iter().map(anatomy).collect();
-    let inputs = bundles.iter().zip(&summaries).zip(digests.iter().zip(&anatomies));
+    let breakdowns: Vec<Option<Breakdown>> = bundles.iter().map(breakdown).collect();
+    let inputs = bundles.iter().zip(&summaries).zip(digests.iter().zip(&breakdowns));
     let inputs: Vec<_> = inputs
-        .map(|((bundle, summary), (digest, anatomy))| ReportInput {
+        .map(|((bundle, summary), (digest, breakdown))| ReportInput {
             recording: digest.as_ref(),
-            anatomy: anatomy.as_ref(),
+            breakdown: breakdown.as_ref(),
             ..ReportInput::of(bundle, summary)
         })
         .collect();
@@ -95,11 +95,11 @@ fn render(bundles: &[Bundle], intervals: &Intervals) -> Result<String, Failure> 
 const EXPLAINED: usize = 20;
 
 /// Where the time of a bundle's late samples went, where it holds what explains them.
-fn anatomy(bundle: &Bundle) -> Option<Anatomy> {
+fn breakdown(bundle: &Bundle) -> Option<Breakdown> {
     let wanted = Wanted { worst: Some(EXPLAINED), ..Wanted::default() };
     let explanations = explained::open(bundle, &wanted).ok()?;
     let check: Option<serde_json::Value> = bundle.document("check").unwrap_or_default();
-    Anatomy::of(&explanations, check.as_ref())
+    Breakdown::of(&explanations, check.as_ref())
 }
 
 /// What the page needs of a bundle's recording.

@@ -64,7 +64,7 @@ fn published(paths: &[PathBuf]) -> Ending {
 /// What the recording of a bundle holds, where it has one.
 pub fn recording(bundle: &Bundle) -> String {
     let Some(opened) = recorded::open(bundle) else { return String::new() };
-    let (tally, occupancy) = occupancy::tallied(&opened);
+    let (tally, occupancy) = occupancy::counted(&opened);
     terminal::recording(&opened.recorded, &tally, occupancy.contradictions, &show_options_of(bundle))
 }
 

@@ -4,8 +4,8 @@ use super::directory::{Directory, hex};
 use super::jobs::{Job, Planned};
 use super::schedule::{Done, Ran};
 use crate::exit::Failure;
+use punctual_analyze::divergence::first_divergence;
 use punctual_analyze::lab::{Measured, SeedRuns, cell as measured, requiring};
-use punctual_analyze::parting::first_parting;
 use punctual_analyze::summarize;
 use punctual_bundle::Bundle;
 use punctual_bundle::lab::{
@@ -188,8 +188,8 @@ fn where_they_part(opened: &[(RunDocument, Option<Bundle>)], seed: Option<u64>) 
         opened.iter().enumerate().skip(1).filter(|(_, (run, _))| run.digest.is_some() && run.digest != first.digest);
     differs
         .filter_map(|(k, (_, other))| {
-            let place = match first_parting(bundle, other.as_ref()?) {
-                Ok(Some(parting)) => parting.to_string(),
+            let place = match first_divergence(bundle, other.as_ref()?) {
+                Ok(Some(divergence)) => divergence.to_string(),
                 Ok(None) => "in nothing that was kept".to_owned(),
                 Err(why) => why.to_string(),
             };

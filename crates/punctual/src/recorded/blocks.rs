@@ -2,7 +2,7 @@
 
 use punctual_bundle::Recording;
 use punctual_bundle::recording::{BlockPlace, Encoding};
-use punctual_core::event::{Event, Source, Tid, What};
+use punctual_core::event::{Event, EventKind, Source, Tid};
 use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
 use punctual_record::merge::Batches;
 use punctual_record::wire;
@@ -51,7 +51,7 @@ struct Blocks<'b> {
 impl Blocks<'_> {
     /// Instead of a block that cannot be read.
     fn unread(&self, place: &BlockPlace) -> Event {
-        let what = What::Lost { count: place.block.count.into(), since: place.block.first };
+        let what = EventKind::Lost { count: place.block.count.into(), since: place.block.first };
         Event { at: place.block.last, cpu: self.cpu(), tid: Tid(0), what }
     }
 
@@ -69,7 +69,7 @@ impl Blocks<'_> {
             at: block.first,
             cpu: self.cpu(),
             tid: Tid(0),
-            what: What::Lost { count, since },
+            what: EventKind::Lost { count, since },
         })
     }
 }

@@ -58,7 +58,7 @@ fn first_touches_are_blamed_on_page_faults() {
     let all = document["samples"].as_array().unwrap().iter();
     // What others took of the CPU is theirs: it is not what this test made.
     let own = |sample: &&Value| {
-        let foreign = ["preempted", "runqueue", "stolen", "throttled"];
+        let foreign = ["preempted", "runqueue", "steal", "throttled"];
         let parts = sample["parts"].as_array().unwrap().iter();
         let foreign = parts.filter(|part| foreign.iter().any(|word| part["cause"] == *word));
         let foreign: i64 = foreign.map(|part| part["ns"].as_i64().unwrap()).sum();

@@ -96,7 +96,7 @@ pub fn assert_right(samples: &[&Value], at_least: usize, is_right: impl Fn(&Valu
         let parts = sample["parts"].as_array().unwrap().iter();
         let parts: Vec<String> =
             parts.map(|part| format!("{} {} {}", part["ns"], part["cause"], part["who"])).collect();
-        format!("{} at {}: {}; {}", sample["latency_ns"], sample["at"], parts.join(", "), sample["doubts"])
+        format!("{} at {}: {}; {}", sample["latency_ns"], sample["at"], parts.join(", "), sample["warnings"])
     };
     let wrong: Vec<String> = wrong.iter().map(brief).collect();
     assert!(

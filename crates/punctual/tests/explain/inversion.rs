@@ -21,7 +21,7 @@ fn who_keeps_the_holder_of_a_plain_mutex_from_running_is_named() {
         );
     }
     // A wait may hold many terms, each with a wake-up of its own, and the test's machine may be stopped meanwhile: that is as true.
-    const BESIDE: [&str; 4] = ["lock", "waking", "not-switched", "stolen"];
+    const BESIDE: [&str; 4] = ["lock", "wakeup", "non-preemptible", "steal"];
     assert_right(&late, 8, |part| {
         part["cause"] == "priority-inversion" && part["who"] == "mid-hog"
             || BESIDE.iter().any(|cause| part["cause"] == *cause)

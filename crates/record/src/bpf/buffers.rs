@@ -2,7 +2,7 @@
 
 use crate::wire::encode;
 use crate::wire::layout::{self as wire, Buffer};
-use punctual_core::event::{Event, Tid, What};
+use punctual_core::event::{Event, EventKind, Tid};
 use punctual_core::{CpuSet, MonotonicNs};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -112,7 +112,7 @@ impl Buffers {
         let (count, since) = self.pending(slot);
         if count > 0 {
             let since = MonotonicNs(since as i64);
-            encode(&Event { at: at.max(since), cpu, tid: Tid(0), what: What::Lost { count, since } }, to);
+            encode(&Event { at: at.max(since), cpu, tid: Tid(0), what: EventKind::Lost { count, since } }, to);
         }
     }
 

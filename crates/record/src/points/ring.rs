@@ -2,7 +2,7 @@
 
 use super::file::{Access, comm, eight, four};
 use super::process::Reading;
-use punctual_core::event::{Event, PointKind, Tid, What};
+use punctual_core::event::{Event, EventKind, PointKind, Tid};
 use punctual_testpoint::layout::{
     COUNT_SHIFT, ID_MASK, KIND_BEGIN, KIND_END, KIND_MASK, KIND_POINT, MARGIN, Ring, SLOTS_AT, Slot,
 };
@@ -269,7 +269,7 @@ impl RingReader {
             return Seen::Malformed;
         };
         let value = |place: u8| if place < count { eight(slot, 16 + 8 * usize::from(place)) as i64 } else { 0 };
-        let what = What::Point { point, kind, count, values: [value(0), value(1)] };
+        let what = EventKind::Point { point, kind, count, values: [value(0), value(1)] };
         Seen::Point(Event { at, cpu: Event::NO_CPU, tid: Tid(reading.source(self.source).tid), what })
     }
 

@@ -5,7 +5,7 @@ use super::{ProbeRequest, Probes, Whose};
 use crate::recorder::{StartError, now};
 use crate::symbols::Function;
 use crate::wire;
-use punctual_core::event::{ProbeCost, What};
+use punctual_core::event::{EventKind, ProbeCost};
 use punctual_core::{CpuSet, Nanos};
 
 /// Calls for each kind of function. At the dearest they take some 20 ms.
@@ -27,7 +27,7 @@ pub fn measure(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
         let mut measured = Vec::new();
         probes.drain(&mut |_, bytes| {
             let calls = wire::decode(bytes).filter_map(Result::ok).filter_map(|event| match event.what {
-                What::Call { began, function, left: false, .. } if function.0 as usize == index => {
+                EventKind::Call { began, function, left: false, .. } if function.0 as usize == index => {
                     Some(Nanos(event.at.0 - began.0))
                 }
                 _ => None,

@@ -54,9 +54,9 @@ pub struct Request {
     /// Streamed or kept.
     pub mode: Mode,
     /// With [`Mode::Flight`]: what is to be explained are threads that timers wake. Their interrupts wake them on their own CPU, so that sched_wakeup tells
-    /// all and sched_waking is left out; and of system calls, where their group is not asked for, those are told that interrupts meet ([`What::Interrupted`]).
+    /// all and sched_waking is left out; and of system calls, where their group is not asked for, those are told that interrupts meet ([`EventKind::Interrupted`]).
     ///
-    /// [`What::Interrupted`]: punctual_core::What::Interrupted
+    /// [`EventKind::Interrupted`]: punctual_core::What::Interrupted
     pub timers_only: bool,
 }
 

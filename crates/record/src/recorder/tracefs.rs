@@ -6,7 +6,7 @@ use crate::recorder::findings::{self, Missing};
 use crate::tracefs::{Instance, Item, PageShape, Tracefs, read_page};
 use crate::tracepoints::{self, NAMING, Tracepoint};
 use crate::wire;
-use punctual_core::event::{Event, Group, Tid, What};
+use punctual_core::event::{Event, EventKind, Group, Tid};
 use punctual_core::{CpuSet, Finding, MonotonicNs};
 
 pub(super) const NAME: &str = "tracefs";
@@ -243,7 +243,7 @@ fn translate(
 
 fn lose(cpu: &mut Cpu, at: MonotonicNs, count: u64, to: &mut Vec<u8>) {
     cpu.lost += count;
-    wire::encode(&Event { at, cpu: cpu.number, tid: Tid(0), what: What::Lost { count, since: cpu.last } }, to);
+    wire::encode(&Event { at, cpu: cpu.number, tid: Tid(0), what: EventKind::Lost { count, since: cpu.last } }, to);
 }
 
 /// 64 MiB of the usual pages at one go.

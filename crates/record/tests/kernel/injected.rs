@@ -120,11 +120,7 @@ pub fn latest(mut samples: Vec<Divided>, count: usize) -> Vec<Divided> {
 
 /// At least 90 % of the late samples are [`laid_at`] these parts.
 pub fn assert_laid_at(late: &[Divided], parts: &[MainPart], excuse: Excuse) {
-    assert!(
-        laid_at(late, parts, &[MainPart::Stolen], excuse),
-        "late samples are not laid at {parts:?}: {}",
-        told(late)
-    );
+    assert!(laid_at(late, parts, &[MainPart::Steal], excuse), "late samples are not laid at {parts:?}: {}", told(late));
 }
 
 /// Whether at least 90 % of the late samples have one of these parts as their longest, and less than 5 % of their time unknown. Not counted are those
@@ -152,7 +148,7 @@ fn laid_at(late: &[Divided], parts: &[MainPart], foreign: &[MainPart], mut excus
 pub fn told(samples: &[Divided]) -> String {
     let mean =
         |part: &MainPart| samples.iter().map(|one| one.split.of(*part).ns()).sum::<i64>() / samples.len().max(1) as i64;
-    let named: Vec<String> = MainPart::ALL.iter().map(|part| format!("{} {}", part.word(), mean(part))).collect();
+    let named: Vec<String> = MainPart::ALL.iter().map(|part| format!("{} {}", part.id(), mean(part))).collect();
     named.join(", ")
 }
 
@@ -197,7 +193,7 @@ fn an_interrupt_that_takes_long_is_hardirq() {
     println!("{made} storms, {} samples within a period of one", hit.len());
     let late = latest(hit, made * 7 / 10);
     assert!(!late.is_empty());
-    assert_laid_at(&late, &[MainPart::Hardirq], excuse);
+    assert_laid_at(&late, &[MainPart::Irq], excuse);
 }
 
 /// A filter that takes some microseconds for each datagram, and lets none through.
@@ -250,7 +246,7 @@ fn packets_that_arrive_in_thousands_are_softirq() {
         std::thread::sleep(Duration::from_secs(number.min(4)));
         let (samples, excuse) = measured(2_000, flood)?;
         // Softirqs are served with interrupts on: a timer's interrupt that is late was the host's doing, which it need not report as steal.
-        let foreign = [MainPart::Stolen, MainPart::TimerLate];
+        let foreign = [MainPart::Steal, MainPart::TimerIrqDelay];
         Some(laid_at(&latest(samples, 2_000 / 20), &[MainPart::Softirq], &foreign, excuse))
     };
     let mut tries = (0..8).map(once);
@@ -282,12 +278,12 @@ fn a_section_without_preemption_is_told_and_not_there_with_preempt_rt() {
     println!("asked for {} times, {} samples", asked.load(Ordering::Relaxed), late.len());
     assert!(!late.is_empty());
     if std::fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1") {
-        let not_switched = late.iter().map(|one| one.split.of(MainPart::NotSwitched).ns()).sum::<i64>();
+        let not_switched = late.iter().map(|one| one.split.of(MainPart::NonPreemptible).ns()).sum::<i64>();
         let all = late.iter().map(|one| one.split.sum().ns()).sum::<i64>();
         println!("preemptible: {}", told(&late));
         assert!(not_switched * 2 < all, "{not_switched} of {all} ns with PREEMPT_RT: {}", told(&late));
     } else {
         // A part of that list is written with interrupts off: the timer of a sample that was due then is late by the same section.
-        assert_laid_at(&late, &[MainPart::NotSwitched, MainPart::TimerLate], excuse);
+        assert_laid_at(&late, &[MainPart::NonPreemptible, MainPart::TimerIrqDelay], excuse);
     }
 }

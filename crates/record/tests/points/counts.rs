@@ -2,7 +2,7 @@
 
 use crate::roles::witness;
 use crate::support::{Running, amount, collect, files, passed, private, program};
-use punctual_core::event::What;
+use punctual_core::event::EventKind;
 use punctual_record::points::{Collector, Options};
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ fn an_instant_lies_between_what_the_program_read_before_and_after() {
         let error = collected.clock_error.expect("there are points").ns();
         assert_eq!(collected.sources[0].recorded, 20_000);
         let before = |event: &punctual_core::Event| match event.what {
-            What::Point { values, .. } => values[0],
+            EventKind::Point { values, .. } => values[0],
             _ => unreachable!("only points"),
         };
         for pair in kept.events[0].windows(2) {

@@ -58,7 +58,7 @@ pub fn write_with<'a>(
     let mut drawn = Vec::new();
     for event in events {
         kernel.add(&event, names, &mut packets)?;
-        marks.tell(&event, &mut drawn);
+        marks.describe(&event, &mut drawn);
         for mark in drawn.drain(..) {
             slices.write(&mark, &mut packets)?;
         }

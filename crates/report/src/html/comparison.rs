@@ -35,7 +35,7 @@ struct Page {
     gates: Option<Table>,
     series: Vec<Section>,
     left_out: usize,
-    doubts: Vec<Doubt>,
+    warnings: Vec<Warning>,
     version: &'static str,
     style: Value,
 }
@@ -56,7 +56,7 @@ struct Section {
 }
 
 #[derive(Serialize)]
-pub(super) struct Doubt {
+pub(super) struct Warning {
     class: &'static str,
     severity: String,
     message: String,
@@ -112,7 +112,7 @@ pub fn comparison(comparison: &Comparison) -> Result<String, HtmlError> {
         gates: gates(comparison),
         series: comparison.series.iter().take(MAX_SERIES).map(|one| section(comparison, one)).collect(),
         left_out: comparison.series.len().saturating_sub(MAX_SERIES),
-        doubts: doubts(&comparison.findings),
+        warnings: warnings(&comparison.findings),
         version: env!("CARGO_PKG_VERSION"),
         style: Value::from_safe_string(STYLE.to_owned()),
     };
@@ -130,14 +130,14 @@ fn banner(comparison: &Comparison) -> Option<Banner> {
 }
 
 /// Findings that say the same of several series are one.
-pub(super) fn doubts(findings: &[Finding]) -> Vec<Doubt> {
-    let mut all: Vec<Doubt> = Vec::new();
+pub(super) fn warnings(findings: &[Finding]) -> Vec<Warning> {
+    let mut all: Vec<Warning> = Vec::new();
     for finding in findings {
         let place = [Some(name(&finding.subject)), finding.evidence.clone()];
         let place = place.into_iter().flatten().collect::<Vec<_>>().join(": ");
-        match all.iter_mut().find(|doubt| doubt.message == finding.message) {
-            Some(doubt) => doubt.places.push(place),
-            None => all.push(Doubt {
+        match all.iter_mut().find(|warning| warning.message == finding.message) {
+            Some(warning) => warning.places.push(place),
+            None => all.push(Warning {
                 class: match finding.severity {
                     Severity::Bad => "bad",
                     Severity::Warning => "warning",
@@ -151,9 +151,9 @@ pub(super) fn doubts(findings: &[Finding]) -> Vec<Doubt> {
             }),
         }
     }
-    for doubt in &mut all {
-        doubt.more = doubt.places.len().saturating_sub(PLACES);
-        doubt.places.truncate(PLACES);
+    for warning in &mut all {
+        warning.more = warning.places.len().saturating_sub(PLACES);
+        warning.places.truncate(PLACES);
     }
     all
 }
@@ -211,7 +211,7 @@ fn row(metric: &MetricComparison) -> Vec<Cell> {
     let verdict = match metric.verdict {
         Difference::Lower => Cell::default().badge("lower", "good"),
         Difference::Higher => Cell::default().badge("higher", "bad"),
-        Difference::NotToldApart => Cell::text("not told apart"),
+        Difference::NoSignificantDifference => Cell::text("not told apart"),
         Difference::Unsupported => Cell::missing(metric.reason.clone().unwrap_or_default()),
     };
     let text = |text: Option<String>| text.map_or(Cell::missing("–"), Cell::text);

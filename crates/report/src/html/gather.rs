@@ -13,7 +13,7 @@ use punctual_core::{ClockNs, Nanos, Sample};
 use std::collections::{BTreeSet, HashMap};
 
 /// Stretches of time in the finest page.
-pub const STRETCHES: usize = 1_000;
+pub const BUCKETS: usize = 1_000;
 
 /// All series of all bundles, in groups.
 pub struct Content<'a> {
@@ -197,7 +197,7 @@ fn over_time(series: &Series) -> (Timeline, Source, Option<String>) {
         (kept, true) => Source::FirstSamples(kept),
         _ => Source::Windows,
     };
-    (Timeline::of(&log, complete, STRETCHES), source, None)
+    (Timeline::of(&log, complete, BUCKETS), source, None)
 }
 
 /// The percentile curves of several series as of one: plain, and corrected where any of them is.

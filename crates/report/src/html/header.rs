@@ -23,7 +23,7 @@ const MAX_PLACES: usize = 6;
 pub struct Header {
     title: String,
     facts: Vec<(&'static str, Vec<String>)>,
-    tiles: Vec<Tile>,
+    key_figures: Vec<KeyFigure>,
     banner: Option<Banner>,
     /// Of several bundles, one row each.
     bundles: Option<Table>,
@@ -31,7 +31,7 @@ pub struct Header {
 
 /// A figure worth a second look.
 #[derive(Serialize)]
-struct Tile {
+struct KeyFigure {
     label: &'static str,
     value: String,
     unit: String,
@@ -81,7 +81,7 @@ pub fn header(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Header {
         facts.push(("Mind", limits));
     }
     let bundles = (inputs.len() > 1).then(|| bundle_table(inputs, content));
-    Header { title, facts, tiles: tiles(inputs, content), banner: banner(content), bundles }
+    Header { title, facts, key_figures: key_figures(inputs, content), banner: banner(content), bundles }
 }
 
 /// What was measured: a line for each kind of series.
@@ -183,8 +183,8 @@ fn ended(input: &ReportInput<'_>) -> String {
     }
 }
 
-fn tiles(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<Tile> {
-    let mut tiles = if content.lines.is_empty() { Vec::new() } else { tiles_of_series(content) };
+fn key_figures(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<KeyFigure> {
+    let mut key_figures = if content.lines.is_empty() { Vec::new() } else { key_figures_of_series(content) };
     let recordings: Vec<_> = inputs.iter().filter_map(|input| Some(input.recording?.extent())).collect();
     if !recordings.is_empty() {
         let (events, lost) = recordings.iter().fold((0u64, 0u64), |(events, lost), (more, more_lost, _)| {
@@ -192,22 +192,22 @@ fn tiles(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<Tile> {
         });
         let length: Nanos = recordings.iter().fold(Nanos::ZERO, |sum, (_, _, length)| sum + *length);
         let sub = format!("recorded in {}", duration(length));
-        tiles.push(Tile { label: "Events", value: count(events), unit: String::new(), sub, class: "" });
+        key_figures.push(KeyFigure { label: "Events", value: count(events), unit: String::new(), sub, class: "" });
         let class = if lost > 0 { "warn" } else { "good" };
         let sub = if lost > 0 { "marked where they are missing" } else { "the recording is complete" }.to_owned();
-        tiles.push(Tile { label: "Events lost", value: count(lost), unit: String::new(), sub, class });
+        key_figures.push(KeyFigure { label: "Events lost", value: count(lost), unit: String::new(), sub, class });
     }
-    if tiles.is_empty() { tiles_of_series(content) } else { tiles }
+    if key_figures.is_empty() { key_figures_of_series(content) } else { key_figures }
 }
 
-fn tiles_of_series(content: &Content<'_>) -> Vec<Tile> {
+fn key_figures_of_series(content: &Content<'_>) -> Vec<KeyFigure> {
     let lines = &content.lines;
     let worst = lines.iter().filter_map(|line| Some((line.summary.max?, line))).max_by_key(|(max, _)| *max);
     let micros = content.timebase.unit("µs");
-    let mut tiles = Vec::new();
+    let mut key_figures = Vec::new();
     if let Some((max, line)) = worst {
         let sub = line.full.clone();
-        tiles.push(Tile {
+        key_figures.push(KeyFigure {
             label: "Worst latency",
             value: micros_f64(max as f64),
             unit: micros.clone(),
@@ -217,7 +217,7 @@ fn tiles_of_series(content: &Content<'_>) -> Vec<Tile> {
     }
     if let Some((key, ns, line)) = highest_percentile(lines) {
         let sub = format!("highest p{key}: {}", line.full);
-        tiles.push(Tile {
+        key_figures.push(KeyFigure {
             label: "Nearly always below",
             value: micros_f64(ns as f64),
             unit: micros.clone(),
@@ -227,32 +227,32 @@ fn tiles_of_series(content: &Content<'_>) -> Vec<Tile> {
     }
     let samples = lines.iter().map(|line| line.summary.count).fold(0u64, u64::saturating_add);
     let sub = format!("{} series", lines.len());
-    tiles.push(Tile { label: "Samples", value: count(samples), unit: String::new(), sub, class: "" });
-    tiles.push(losses(lines));
-    tiles
+    key_figures.push(KeyFigure { label: "Samples", value: count(samples), unit: String::new(), sub, class: "" });
+    key_figures.push(losses(lines));
+    key_figures
 }
 
 /// What was missed and lost in all series whose source tells it.
-fn losses(lines: &[Line<'_>]) -> Tile {
+fn losses(lines: &[Line<'_>]) -> KeyFigure {
     let sum = |of: fn(&Line<'_>) -> Option<u64>| {
         let known: Vec<u64> = lines.iter().filter_map(of).collect();
         (!known.is_empty() || lines.is_empty()).then(|| known.into_iter().fold(0u64, u64::saturating_add))
     };
     let (overruns, lost) = (sum(|l| l.summary.overruns), sum(|l| l.summary.lost));
-    let untold = lines.iter().filter(|line| line.summary.lost.is_none()).count();
+    let unknown = lines.iter().filter(|line| line.summary.lost.is_none()).count();
     let class = match (overruns, lost) {
-        (Some(0), Some(0)) if untold == 0 => "good",
+        (Some(0), Some(0)) if unknown == 0 => "good",
         (Some(0) | None, Some(0) | None) => "",
         _ => "warn",
     };
     let mut sub = "missed periods · samples lost on the way".to_owned();
-    if untold > 0 {
-        sub += &format!("; {untold} series do not tell");
+    if unknown > 0 {
+        sub += &format!("; {unknown} series do not tell");
     }
     let shown = |n: Option<u64>| n.map_or("unknown".to_owned(), count);
     let value =
         if overruns.or(lost).is_none() { "unknown".into() } else { format!("{} · {}", shown(overruns), shown(lost)) };
-    Tile { label: "Overruns · lost", value, unit: String::new(), sub, class }
+    KeyFigure { label: "Overruns · lost", value, unit: String::new(), sub, class }
 }
 
 /// The rarest percentile that every series with samples supports, and where it is highest.

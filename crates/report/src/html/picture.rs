@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// What a picture is made for.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Subject {
+pub struct Focus {
     /// What it is: `812 µs late: timer/cpu3`.
     pub title: String,
     /// Its thread, which stands first.
@@ -36,7 +36,7 @@ pub struct Subject {
 /// Around the subject as much again is shown, within these bounds.
 const MARGIN: (Nanos, Nanos) = (Nanos(50_000), Nanos(5_000_000));
 
-impl Subject {
+impl Focus {
     /// The stretch of time that its picture shows, if it has room for all of it.
     pub fn window(&self) -> (MonotonicNs, MonotonicNs) {
         let margin = (self.to.0 - self.from.0).clamp(MARGIN.0, MARGIN.1);
@@ -92,8 +92,8 @@ pub struct Material<'a> {
 
 impl Picture {
     /// Of a subject, with at most `limit` items: the shortest go first.
-    pub fn of(subject: &Subject, material: &Material<'_>, limit: usize) -> Picture {
-        let mut build = Build::new(subject, material);
+    pub fn of(focus: &Focus, material: &Material<'_>, limit: usize) -> Picture {
+        let mut build = Build::new(focus, material);
         cpus::add(&mut build);
         threads::add(&mut build);
         build.finish(limit)
@@ -146,7 +146,7 @@ impl Picture {
 
 /// A picture on its way.
 struct Build<'a> {
-    subject: &'a Subject,
+    focus: &'a Focus,
     material: &'a Material<'a>,
     words: items::Words,
     lanes: Vec<Lane>,
@@ -159,14 +159,14 @@ struct Build<'a> {
 }
 
 impl<'a> Build<'a> {
-    fn new(subject: &'a Subject, material: &'a Material<'a>) -> Build<'a> {
+    fn new(focus: &'a Focus, material: &'a Material<'a>) -> Build<'a> {
         Build {
-            subject,
+            focus,
             material,
             words: items::Words::default(),
             lanes: Vec::new(),
             cpu_lanes: BTreeMap::new(),
-            hues: hues(subject, material.lanes),
+            hues: hues(focus, material.lanes),
             thread_lanes: BTreeMap::new(),
             notes: Vec::new(),
         }
@@ -174,7 +174,7 @@ impl<'a> Build<'a> {
 
     /// Nanoseconds since the picture's zero.
     fn time(&self, at: MonotonicNs) -> i64 {
-        (at - self.subject.from.0).ns()
+        (at - self.focus.from.0).ns()
     }
 
     /// The thread's colour; grey for those that ran least.
@@ -198,20 +198,20 @@ impl<'a> Build<'a> {
             self.notes.push(format!("{} more spans and events did not fit into this picture.", count(unfit)));
         }
         let (from, to) = (self.material.lanes.from, self.material.lanes.to);
-        if from > self.subject.from.0 {
-            let shown = span(self.subject.to.0 - from);
+        if from > self.focus.from.0 {
+            let shown = span(self.focus.to.0 - from);
             self.notes.push(format!("Only the last {shown} of it are shown: too much happened before."));
         }
         let picture = Picture {
-            title: self.subject.title.clone(),
-            zero: self.subject.from.0.ns().to_string(),
+            title: self.focus.title.clone(),
+            zero: self.focus.from.0.ns().to_string(),
             from: self.time(from),
             to: self.time(to),
-            end: self.time(self.subject.to.0),
-            labels: [self.subject.from.1, self.subject.to.1],
+            end: self.time(self.focus.to.0),
+            labels: [self.focus.from.1, self.focus.to.1],
             lanes: self.lanes,
             arrows,
-            own: self.subject.tid.and_then(|tid| self.thread_lanes.get(&tid).copied()),
+            own: self.focus.tid.and_then(|tid| self.thread_lanes.get(&tid).copied()),
             words: self.words.into_list(),
             notes: self.notes,
         };
@@ -226,7 +226,7 @@ impl<'a> Build<'a> {
                 Some(_) => format!("an interrupt on CPU {}, where {} ran,", wake.cpu, self.task(wake.waker)),
                 None => format!("{} on CPU {}", self.task(wake.waker), wake.cpu),
             };
-            let when = span(wake.at - self.subject.from.0);
+            let when = span(wake.at - self.focus.from.0);
             Some(Arrow {
                 at: self.time(wake.at),
                 from: *from,
@@ -239,17 +239,17 @@ impl<'a> Build<'a> {
 }
 
 /// The subject's thread has the second hue, those that ran longest have the others.
-fn hues(subject: &Subject, lanes: &Lanes) -> HashMap<Tid, u8> {
+fn hues(focus: &Focus, lanes: &Lanes) -> HashMap<Tid, u8> {
     let mut ran: HashMap<Tid, Nanos> = HashMap::new();
     for run in lanes.cpus.values().flat_map(|lane| &lane.ran) {
-        if let Some(tid) = run.tid.filter(|tid| *tid != Tid::IDLE && subject.tid != Some(*tid)) {
+        if let Some(tid) = run.tid.filter(|tid| *tid != Tid::IDLE && focus.tid != Some(*tid)) {
             *ran.entry(tid).or_default() += run.to - run.from;
         }
     }
     let mut longest: Vec<(Tid, Nanos)> = ran.into_iter().collect();
     longest.sort_by_key(|(tid, time)| (std::cmp::Reverse(*time), *tid));
     let others = longest.into_iter().map(|(tid, _)| tid).zip([0, 2, 3, 4, 5, 6]);
-    subject.tid.map(|tid| (tid, 1)).into_iter().chain(others).collect()
+    focus.tid.map(|tid| (tid, 1)).into_iter().chain(others).collect()
 }
 
 /// Wake-ups that are drawn; all of them are events in the lanes.

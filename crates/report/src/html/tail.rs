@@ -2,7 +2,7 @@
 //! gate.
 
 use super::HtmlError;
-use super::comparison::{Doubt, doubts};
+use super::comparison::{Warning, warnings};
 use super::page::{fill, policy};
 use super::table::{Cell, Column, Table};
 use super::text::name;
@@ -22,7 +22,7 @@ struct Page {
     bundle: String,
     series: Vec<Section>,
     left_out: usize,
-    doubts: Vec<Doubt>,
+    warnings: Vec<Warning>,
     version: &'static str,
     style: Value,
 }
@@ -46,7 +46,7 @@ pub fn tails(tails: &Tails) -> Result<String, HtmlError> {
         bundle: name(&tails.bundle),
         series: tails.series.iter().take(MAX_SERIES).map(section).collect(),
         left_out: tails.series.len().saturating_sub(MAX_SERIES),
-        doubts: doubts(&tails.findings),
+        warnings: warnings(&tails.findings),
         version: env!("CARGO_PKG_VERSION"),
         style: Value::from_safe_string(STYLE.to_owned()),
     };

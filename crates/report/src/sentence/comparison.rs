@@ -51,7 +51,7 @@ fn differs(b: &str, metric: &MetricComparison) -> Option<String> {
 fn suggested(series: &SeriesComparison, comparison: &Comparison) -> Option<String> {
     let seems = |metric: &&MetricComparison| {
         let (low, high) = (metric.low.unwrap_or(f64::NEG_INFINITY), metric.high.unwrap_or(f64::INFINITY));
-        metric.verdict == Difference::NotToldApart && (low > 0.0 || high < 0.0)
+        metric.verdict == Difference::NoSignificantDifference && (low > 0.0 || high < 0.0)
     };
     let names: Vec<String> = series.metrics.iter().filter(seems).map(|m| spelled(&m.metric)).collect();
     let verb = if names.len() == 1 { "seems" } else { "seem" };
@@ -82,7 +82,7 @@ fn distribution(a: &str, b: &str, series: &SeriesComparison, alone: bool) -> Opt
 fn open(a: &str, b: &str, series: &SeriesComparison) -> Option<String> {
     let excludes = |m: &MetricComparison| m.low.is_some_and(|low| low > 0.0) || m.high.is_some_and(|high| high < 0.0);
     let open: Vec<&MetricComparison> =
-        series.metrics.iter().filter(|m| m.verdict == Difference::NotToldApart && !excludes(m)).collect();
+        series.metrics.iter().filter(|m| m.verdict == Difference::NoSignificantDifference && !excludes(m)).collect();
     let names: Vec<String> = open.iter().map(|m| spelled(&m.metric)).collect();
     if names.is_empty() {
         return None;
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_difference_is_said_with_its_interval_and_what_is_open_with_what_would_tell() {
-        let mut max = metric("max", -9_000.0, None, Some(20_000.0), Difference::NotToldApart);
+        let mut max = metric("max", -9_000.0, None, Some(20_000.0), Difference::NoSignificantDifference);
         max.more_data = Some(7.0);
         let lower = metric("p99.9", -37_500.0, Some(-41_000.0), Some(-34_000.0), Difference::Lower);
         insta::assert_snapshot!(said(vec![lower, max], Basis::Blocks), @"
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn what_is_not_sure_is_said_so() {
-        let seems = metric("p50", 100.0, Some(10.0), Some(190.0), Difference::NotToldApart);
+        let seems = metric("p50", 100.0, Some(10.0), Some(190.0), Difference::NoSignificantDifference);
         let mut none = metric("p99.99", 0.0, None, None, Difference::Unsupported);
         none.reason = Some("it needs 100000 samples on each side and one has 600".into());
         let open_end = metric("p99", 5_000.0, Some(2_000.0), None, Difference::Higher);

@@ -4,7 +4,7 @@ use crate::format::{self, counted, micros, plain};
 use crate::sentence::listed;
 use punctual_analyze::explain::{Budget, Cause, Confidence, Culprit, Explanation, Kind, Mode, Part, device_name};
 use punctual_analyze::threads::Interrupt;
-use punctual_core::{Event, MonotonicNs, Names, Nanos, Tid, What};
+use punctual_core::{Event, EventKind, MonotonicNs, Names, Nanos, Tid};
 
 /// So many things are told one by one; what is left is told as one.
 const TOLD: usize = 6;
@@ -48,33 +48,33 @@ pub fn share(time: Nanos, latency: Nanos) -> f64 {
 
 /// What a reader hears of a sample. Latencies are in µs.
 pub fn paragraph(explanation: &Explanation, names: &Names, events: &[Event]) -> String {
-    let teller = Teller { names, events, explanation };
-    let mut said = vec![teller.opening()];
+    let describer = Describer { names, events, explanation };
+    let mut text = vec![describer.opening()];
     let latency = explanation.latency();
     let all = reasons(explanation);
     let mut by_time: Vec<&Reason<'_>> = all.iter().collect();
     by_time.sort_by_key(|reason| std::cmp::Reverse(reason.time));
-    let told: Vec<&Reason<'_>> = by_time
+    let chosen: Vec<&Reason<'_>> = by_time
         .iter()
         .enumerate()
         .filter(|(rank, reason)| *rank < TOLD && (*rank == 0 || share(reason.time, latency) >= 0.02))
         .map(|(_, reason)| *reason)
         .collect();
-    let is_told = |reason: &Reason<'_>| told.iter().any(|other| std::ptr::eq(*other, reason));
-    let sentences: Vec<String> =
-        all.iter().filter(|reason| is_told(reason)).map(|reason| teller.tell(reason)).collect();
-    if !sentences.is_empty() {
-        said.push(format!("For {}.", sentences.join("; for ")));
+    let is_chosen = |reason: &Reason<'_>| chosen.iter().any(|other| std::ptr::eq(*other, reason));
+    let causes: Vec<String> =
+        all.iter().filter(|reason| is_chosen(reason)).map(|reason| describer.describe(reason)).collect();
+    if !causes.is_empty() {
+        text.push(format!("For {}.", causes.join("; for ")));
     }
-    let rest: Vec<&Reason<'_>> = all.iter().filter(|reason| !is_told(reason)).collect();
+    let rest: Vec<&Reason<'_>> = all.iter().filter(|reason| !is_chosen(reason)).collect();
     if !rest.is_empty() {
         let time = rest.iter().fold(Nanos::ZERO, |sum, reason| sum + reason.time);
-        said.push(format!("The other {} µs are {}.", micros(time), counted(rest.len() as u64, "shorter part")));
+        text.push(format!("The other {} µs are {}.", micros(time), counted(rest.len() as u64, "shorter part")));
     }
-    said.extend(told.iter().find_map(|reason| teller.stack(reason)));
-    said.extend(not_recorded(explanation));
-    said.extend(doubts(explanation));
-    said.join(" ")
+    text.extend(chosen.iter().find_map(|reason| describer.stack(reason)));
+    text.extend(not_recorded(explanation));
+    text.extend(warnings(explanation));
+    text.join(" ")
 }
 
 /// The groups of events that may show what is not explained; `None` where all of them were recorded.
@@ -84,38 +84,18 @@ pub fn not_recorded(explanation: &Explanation) -> Option<String> {
 }
 
 /// What lowers the confidence; `None` where nothing does.
-pub fn doubts(explanation: &Explanation) -> Option<String> {
+pub fn warnings(explanation: &Explanation) -> Option<String> {
     let confidence = explanation.confidence();
     if confidence == Confidence::High {
         return None;
     }
-    let why: Vec<&str> = explanation.doubts.iter().map(|doubt| doubt.sentence()).collect();
+    let why: Vec<&str> = explanation.warnings.iter().map(|warning| warning.sentence()).collect();
     Some(format!("Confidence: {}. {}", confidence.word(), why.join(" ")))
 }
 
 /// The cause's name in tables and pictures.
 pub fn title(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Stolen => "stolen",
-        Cause::TimerLate { .. } => "timer late",
-        Cause::Interrupt(Interrupt::Hard(_) | Interrupt::Vector(_)) => "interrupt",
-        Cause::Interrupt(Interrupt::Soft(_)) => "softirq",
-        Cause::IdleExit { .. } => "idle exit",
-        Cause::Waking { .. } => "waking",
-        Cause::NotSwitched { .. } => "not switched",
-        Cause::Preempted { .. } => "preempted",
-        Cause::Throttled { .. } => "throttled",
-        Cause::Runqueue { .. } => "runqueue",
-        Cause::Migration { .. } => "migration",
-        Cause::Lock { .. } => "lock",
-        Cause::Inversion { .. } => "priority inversion",
-        Cause::Io { .. } => "I/O",
-        Cause::PageFault => "page fault",
-        Cause::Reclaim => "memory reclaim",
-        Cause::Sleeping { .. } => "waited",
-        Cause::Itself { .. } => "itself",
-        Cause::Unknown => "unknown",
-    }
+    cause.kind().words()
 }
 
 /// Who or what it was, with where it was: `stress-ng-fork (SCHED_OTHER) in clone()`. Empty where the cause says it all. Fit to be shown.
@@ -124,8 +104,8 @@ pub fn who(cause: Cause, prio: Option<i16>, names: &Names) -> String {
         Cause::Inversion { holder, by } => {
             format!("{}; {} held the lock", task(by, prio, names), task(holder, None, names))
         }
-        Cause::Itself { mode: Mode::Syscall(number) } => format!("in {}()", plain(&names.syscall(number))),
-        Cause::Itself { mode: Mode::User } => "in user mode".to_owned(),
+        Cause::OwnExecution { mode: Mode::Syscall(number) } => format!("in {}()", plain(&names.syscall(number))),
+        Cause::OwnExecution { mode: Mode::User } => "in user mode".to_owned(),
         cause => match (cause.task(), cause.mode()) {
             (Some(tid), Some(mode)) => format!("{}{}", task(tid, prio, names), place(mode, names)),
             (Some(tid), None) => task(tid, prio, names),
@@ -176,13 +156,13 @@ fn scheduling(prio: i16) -> String {
 }
 
 /// Tells of one explanation.
-struct Teller<'a> {
+struct Describer<'a> {
     names: &'a Names,
     events: &'a [Event],
     explanation: &'a Explanation,
 }
 
-impl Teller<'_> {
+impl Describer<'_> {
     fn opening(&self) -> String {
         let late = self.explanation.late;
         let latency = micros(self.explanation.latency());
@@ -194,7 +174,7 @@ impl Teller<'_> {
     }
 
     /// `1,480 µs stress-ng-fork (SCHED_OTHER) ran on in clone() …`, to stand after "for".
-    fn tell(&self, reason: &Reason<'_>) -> String {
+    fn describe(&self, reason: &Reason<'_>) -> String {
         let times = if reason.parts > 1 { format!(" ({} times)", format::count(reason.parts)) } else { String::new() };
         format!("{} µs {}{times}", micros(reason.time), self.what(reason.part))
     }
@@ -203,17 +183,17 @@ impl Teller<'_> {
         let task = |tid| task(tid, part.prio, self.names);
         let on = part.cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
         match part.cause {
-            Cause::Stolen if part.cpu.is_some() => format!("the hypervisor had taken {}: {}", part.cpu.map_or(String::new(), |cpu| format!("CPU {cpu}")), self.proof_of_steal(part)),
-            Cause::Stolen => "the whole machine stood still (the hypervisor or the firmware had it): timers of several CPUs were overdue when it went on".to_owned(),
-            Cause::TimerLate { running, mode } => self.timer_late(&task(running), mode),
+            Cause::Steal if part.cpu.is_some() => format!("the hypervisor had taken {}: {}", part.cpu.map_or(String::new(), |cpu| format!("CPU {cpu}")), self.proof_of_steal(part)),
+            Cause::Steal => "the whole machine stood still (the hypervisor or the firmware had it): timers of several CPUs were overdue when it went on".to_owned(),
+            Cause::TimerIrqDelay { running, mode } => self.timer_late(&task(running), mode),
             Cause::Interrupt(what) => self.interrupt(what),
             Cause::IdleExit { state } => {
                 let state = state.and_then(|_| part.cause.who(self.names)).map_or(String::new(), |state| format!(" in {}", plain(&state)));
                 format!("{} was idle{state} and had to wake up", part.cpu.map_or("the CPU".to_owned(), |cpu| format!("CPU {cpu}")))
             }
-            Cause::Waking { running: None } => "the wake-up was on its way".to_owned(),
-            Cause::Waking { running: Some(running) } => format!("the wake-up was on its way to {} that ran{on}", task(running)),
-            Cause::NotSwitched { running, mode } => self.not_switched(&task(running), mode),
+            Cause::Wakeup { running: None } => "the wake-up was on its way".to_owned(),
+            Cause::Wakeup { running: Some(running) } => format!("the wake-up was on its way to {} that ran{on}", task(running)),
+            Cause::NonPreemptible { running, mode } => self.not_switched(&task(running), mode),
             Cause::Preempted { by, .. } => format!("{} ran, which goes first", task(by)),
             Cause::Throttled { running, budget } => throttled(running, &task(running), budget),
             Cause::Runqueue { behind } => format!("{} ran{on}, and it waited for its turn", task(behind)),
@@ -227,10 +207,10 @@ impl Teller<'_> {
             Cause::Io { device } => format!("it waited for {}{}", plain(&device_name(device, self.names)), self.request(part)),
             Cause::PageFault => format!("{} served", self.faults(part)),
             Cause::Reclaim => "it had to reclaim memory".to_owned(),
-            Cause::Sleeping { woken_by: Some(waker) } => format!("it waited until {} woke it{}", task(waker), self.meanwhile(part)),
-            Cause::Sleeping { woken_by: None } => "it waited for something that was not recorded".to_owned(),
-            Cause::Itself { mode: Mode::Unknown } => "it ran itself".to_owned(),
-            Cause::Itself { mode } => format!("it ran itself{}", place(mode, self.names)),
+            Cause::Waiting { woken_by: Some(waker) } => format!("it waited until {} woke it{}", task(waker), self.meanwhile(part)),
+            Cause::Waiting { woken_by: None } => "it waited for something that was not recorded".to_owned(),
+            Cause::OwnExecution { mode: Mode::Unknown } => "it ran itself".to_owned(),
+            Cause::OwnExecution { mode } => format!("it ran itself{}", place(mode, self.names)),
             Cause::Unknown => "no event tells what happened".to_owned(),
         }
     }
@@ -239,7 +219,7 @@ impl Teller<'_> {
     fn proof_of_steal(&self, part: &Part) -> &'static str {
         let expiries = part.evidence.iter().filter_map(|place| self.events.get(*place));
         let cpus: std::collections::BTreeSet<u16> = expiries
-            .filter(|event| matches!(event.what, What::HrtimerExpireEntry { .. }))
+            .filter(|event| matches!(event.what, EventKind::HrtimerExpireEntry { .. }))
             .map(|event| event.cpu)
             .collect();
         match cpus.len() {
@@ -313,24 +293,24 @@ impl Teller<'_> {
         let others = sums
             .iter()
             .filter(|(other, time)| long(*time) && other.cause != Cause::Unknown && !is_kept_off(other.cause));
-        let mut said: Vec<String> = others.take(TOLD).map(|(other, time)| self.briefly(other, *time)).collect();
+        let mut sentences: Vec<String> = others.take(TOLD).map(|(other, time)| self.briefly(other, *time)).collect();
         let sum = kept_off.iter().fold(Nanos::ZERO, |sum, (_, time)| sum + *time);
         if let Some((most, _)) = kept_off.first().filter(|_| long(sum)) {
             let by = who(most.cause, most.prio, self.names);
             let more = if kept_off.len() > 1 { " and others" } else { "" };
-            said.insert(0, format!("was kept from running by {by}{more} for {} µs", micros(sum)));
+            sentences.insert(0, format!("was kept from running by {by}{more} for {} µs", micros(sum)));
         }
-        if said.is_empty() { String::new() } else { format!(", and which meanwhile {}", listed(&said)) }
+        if sentences.is_empty() { String::new() } else { format!(", and which meanwhile {}", listed(&sentences)) }
     }
 
     /// What another thread did: `was kept waiting by mid (SCHED_FIFO 50) for 4,900 µs`.
     fn briefly(&self, part: &Part, time: Nanos) -> String {
         let (who, time) = (who(part.cause, part.prio, self.names), micros(time));
         match part.cause {
-            Cause::Itself { .. } => format!("ran{}{who} for {time} µs", if who.is_empty() { "" } else { " " }),
+            Cause::OwnExecution { .. } => format!("ran{}{who} for {time} µs", if who.is_empty() { "" } else { " " }),
             Cause::Lock { .. } if !who.is_empty() => format!("waited itself for a lock of {who} for {time} µs"),
-            Cause::Sleeping { woken_by: None } => format!("slept for {time} µs"),
-            Cause::Sleeping { .. } => format!("waited for {who} for {time} µs"),
+            Cause::Waiting { woken_by: None } => format!("slept for {time} µs"),
+            Cause::Waiting { .. } => format!("waited for {who} for {time} µs"),
             Cause::Io { .. } => format!("waited for {who} for {time} µs"),
             cause if who.is_empty() => format!("had {time} µs of {}", title(cause)),
             cause => format!("had {time} µs of {} ({who})", title(cause)),
@@ -341,15 +321,15 @@ impl Teller<'_> {
     fn request(&self, part: &Part) -> String {
         let evidence = || part.evidence.iter().filter_map(|place| self.events.get(*place));
         let issued = evidence().find_map(|event| match event.what {
-            What::BlockIssue { bytes, write, .. } => {
+            EventKind::BlockIssue { bytes, write, .. } => {
                 Some(format!(": a {} of {}", if write { "write" } else { "read" }, size(bytes)))
             }
             _ => None,
         });
         let done = || {
             evidence().find_map(|event| match event.what {
-                What::BlockComplete { bytes, .. } if bytes > 0 => Some(format!(": a request of {}", size(bytes))),
-                What::BlockComplete { .. } => Some(": its cache was written back".to_owned()),
+                EventKind::BlockComplete { bytes, .. } if bytes > 0 => Some(format!(": a request of {}", size(bytes))),
+                EventKind::BlockComplete { .. } => Some(": its cache was written back".to_owned()),
                 _ => None,
             })
         };
@@ -360,7 +340,7 @@ impl Teller<'_> {
         let (from, to): (MonotonicNs, MonotonicNs) = (self.explanation.late.due, self.explanation.late.woke);
         let own = |event: &&Event| event.tid == self.explanation.late.tid && event.at >= from && event.at < to;
         let faults =
-            self.events.iter().filter(own).filter(|event| matches!(event.what, What::PageFault { .. })).count();
+            self.events.iter().filter(own).filter(|event| matches!(event.what, EventKind::PageFault { .. })).count();
         let faults = faults.max(usize::from(part.span() > Nanos::ZERO)) as u64;
         format!("{} {}", counted(faults, "page fault"), if faults == 1 { "was" } else { "were" })
     }
@@ -385,7 +365,7 @@ impl Teller<'_> {
 
 /// Whether another task had the CPU.
 fn is_kept_off(cause: Cause) -> bool {
-    matches!(cause, Cause::Preempted { .. } | Cause::Runqueue { .. } | Cause::NotSwitched { .. })
+    matches!(cause, Cause::Preempted { .. } | Cause::Runqueue { .. } | Cause::NonPreemptible { .. })
 }
 
 fn throttled(running: Tid, task: &str, budget: Budget) -> String {

@@ -48,8 +48,8 @@ pub fn interval(contrast: &Contrast) -> String {
 }
 
 /// What follows of an effect.
-pub fn told_apart(contrast: &Contrast) -> &'static str {
-    match contrast.told_apart() {
+pub fn describe_significance(contrast: &Contrast) -> &'static str {
+    match contrast.is_significant() {
         Some(true) if contrast.ratio < 1.0 => "lower",
         Some(true) => "higher",
         Some(false) => "not told apart",

@@ -200,11 +200,11 @@ mod tests {
             mixture: Some(true),
         };
         let mixed = by_cause(&tail);
-        tail.causes = vec![share("hardirq", None, 20, 70e3)];
+        tail.causes = vec![share("irq", None, 20, 70e3)];
         (tail.source, tail.dominant, tail.p, tail.mixture) = (CauseSource::Account, true, None, None);
         insta::assert_snapshot!([mixed, by_cause(&tail)].join("\n"), @r"
         What made the tail, by the longest samples, which were explained (20 of 412 samples over 60.0 µs): preempted (rude\u{1b}hog) 60 %, median 310.0 µs, at most 465.0 µs; page-fault 40 %, median 80.0 µs, at most 120.0 µs; causes of different sizes mix.
-        What made the tail, by the account of all samples (20 of 412 samples over 60.0 µs): hardirq 100 %, median 70.0 µs, at most 105.0 µs; one cause dominates.
+        What made the tail, by the account of all samples (20 of 412 samples over 60.0 µs): irq 100 %, median 70.0 µs, at most 105.0 µs; one cause dominates.
         ");
     }
 }

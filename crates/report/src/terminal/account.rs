@@ -62,7 +62,7 @@ pub fn write(out: &mut Page, summary: &Summary) {
 fn row(out: &Page, place: usize, name: &str, band: &AccountBand) -> Vec<Cell> {
     let mut shares = shares(band);
     let first = (!shares.is_empty()).then(|| shares.remove(0));
-    let said = |(part, share): &(MainPart, f64)| format!("{} {}", part.title(), format::percent(*share));
+    let said = |(part, share): &(MainPart, f64)| format!("{} {}", part.words(), format::percent(*share));
     let then: Vec<String> = shares.iter().filter(|(_, share)| *share >= WORTH).take(NAMED).map(said).collect();
     vec![
         Cell::plain(if place == 0 { name } else { "" }),
@@ -89,7 +89,7 @@ pub fn band_end(percentile: f64) -> String {
 /// The parts of a band with their shares of its time, the largest first.
 pub fn shares(band: &AccountBand) -> Vec<(MainPart, f64)> {
     let total: f64 = band.mean_ns.values().sum();
-    let of = |part: &MainPart| Some((*part, *band.mean_ns.get(part.word())? / total));
+    let of = |part: &MainPart| Some((*part, *band.mean_ns.get(part.id())? / total));
     let mut shares: Vec<(MainPart, f64)> =
         MainPart::ALL.iter().filter_map(of).filter(|(_, share)| *share > 0.0).collect();
     shares.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -98,13 +98,13 @@ pub fn shares(band: &AccountBand) -> Vec<(MainPart, f64)> {
 
 /// What is missing from the figures.
 fn remark(name: &str, account: &AccountSummary) -> Option<String> {
-    if account.untold == 0 {
+    if account.unattributed == 0 {
         return None;
     }
-    let (untold, of) = (format::count(account.untold), format::count(account.samples));
+    let (unattributed, of) = (format::count(account.unattributed), format::count(account.samples));
     let lost = match account.lost {
         0 => String::new(),
         lost => format!("; {} records of the run found no room in the kernel's buffers", format::count(lost)),
     };
-    Some(format!("{name}: of {untold} of {of} samples the kernel told nothing: their time is unknown{lost}"))
+    Some(format!("{name}: of {unattributed} of {of} samples the kernel told nothing: their time is unknown{lost}"))
 }

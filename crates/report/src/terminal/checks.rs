@@ -52,9 +52,9 @@ impl CheckVerdict {
         match self {
             CheckVerdict::Good => (Tone::Good, "✓", "good"),
             CheckVerdict::NotApplicable => (Tone::Faint, "·", "not applicable"),
-            CheckVerdict::Unknown => (Tone::Doubtful, "?", "unknown"),
+            CheckVerdict::Unknown => (Tone::Uncertain, "?", "unknown"),
             CheckVerdict::Advice => (Tone::Strong, "~", "advice"),
-            CheckVerdict::Warning => (Tone::Doubtful, "!", "warning"),
+            CheckVerdict::Warning => (Tone::Uncertain, "!", "warning"),
             CheckVerdict::Bad => (Tone::Bad, "✗", "bad"),
         }
     }

@@ -93,7 +93,7 @@ fn row(out: &Page, metric: &MetricComparison) -> Vec<Cell> {
     let (tone, word) = match metric.verdict {
         Difference::Lower => (Tone::Good, "lower"),
         Difference::Higher => (Tone::Bad, "higher"),
-        Difference::NotToldApart => (Tone::Faint, "not told apart"),
+        Difference::NoSignificantDifference => (Tone::Faint, "not told apart"),
         Difference::Unsupported => (Tone::Faint, ""),
     };
     let relative = metric.relative.map_or(String::new(), |share| format!("{:+.1} %", share * 100.0));
@@ -139,7 +139,7 @@ fn gates(out: &mut Page, comparison: &Comparison) {
         let (tone, word) = match gate.verdict {
             VerdictWord::Met => (Tone::Good, out.either("✓ met", "met")),
             VerdictWord::NotMet => (Tone::Bad, out.either("✗ NOT MET", "NOT MET")),
-            VerdictWord::Undecided => (Tone::Doubtful, out.either("? undecided", "undecided")),
+            VerdictWord::Undecided => (Tone::Uncertain, out.either("? undecided", "undecided")),
             VerdictWord::Invalid => (Tone::Bad, out.either("! INVALID", "INVALID")),
         };
         vec![

@@ -19,14 +19,14 @@ const WORTH_ADVICE: f64 = 0.05;
 /// Names are cut at so many columns.
 const NAME: usize = 60;
 
-/// The samples, the culprits of all of them, and what to do. Of each series the first `told` samples are told one by one; the ranking is of all.
-pub fn explanations(all: &Explanations, told: usize, rules: &Rules, options: &ShowOptions) -> String {
+/// The samples, the culprits of all of them, and what to do. Of each series the first `shown` samples are told one by one; the ranking is of all.
+pub fn explanations(all: &Explanations, shown: usize, rules: &Rules, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     for series in all.samples.chunk_by(|one, other| of(one) == of(other)) {
-        for (k, one) in series.iter().take(told).enumerate() {
+        for (k, one) in series.iter().take(shown).enumerate() {
             sample(&mut out, one, (k + 1, series.len()), &all.names);
         }
-        if let Some(more) = series.len().checked_sub(told).filter(|more| *more > 0) {
+        if let Some(more) = series.len().checked_sub(shown).filter(|more| *more > 0) {
             out.gap();
             let text = format!(
                 "{} of it: --worst {} tells of them too.",
@@ -53,24 +53,24 @@ fn of(sample: &Explained) -> (&str, &str) {
     (&sample.phase, &sample.series)
 }
 
-fn sample(out: &mut Page, told: &Explained, (number, of): (usize, usize), names: &Names) {
-    let name = if told.phase.is_empty() { told.series.clone() } else { format!("{}/{}", told.phase, told.series) };
+fn sample(out: &mut Page, shown: &Explained, (number, of): (usize, usize), names: &Names) {
+    let name = if shown.phase.is_empty() { shown.series.clone() } else { format!("{}/{}", shown.phase, shown.series) };
     let name = clipped(&name, NAME, out.options.ascii);
     out.heading(&format!("{name}: {} of {}", count(number as u64), counted(of as u64, "late sample")));
     for line in super::paint::wrap(
-        &paragraph(&told.explanation, names, &told.events),
+        &paragraph(&shown.explanation, names, &shown.events),
         out.options.width.saturating_sub(2).max(20),
     ) {
         out.line(&format!("  {line}"));
     }
-    let mut all = reasons(&told.explanation);
+    let mut all = reasons(&shown.explanation);
     if all.is_empty() {
         return;
     }
     all.sort_by_key(|reason| std::cmp::Reverse(reason.time));
-    let bar = bar(out, &told.explanation, &all);
+    let bar = bar(out, &shown.explanation, &all);
     out.line(&format!("  {bar}"));
-    legend(out, &told.explanation, &all, names);
+    legend(out, &shown.explanation, &all, names);
 }
 
 /// The letter and the colour of the reason that is `rank`th by time: letters tell what colours do not.

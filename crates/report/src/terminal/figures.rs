@@ -86,7 +86,7 @@ fn columns(percentiles: &[String]) -> Vec<Column> {
 fn row(out: &Page, series: &SeriesSummary, percentiles: &[String]) -> Vec<Cell> {
     let figure = |ns: Option<f64>| Cell::plain(ns.map_or(out.either("–", "-").to_owned(), |ns| out.latency(ns)));
     let whole = |ns: Option<i64>| figure(ns.map(|ns| ns as f64));
-    let count = |n: u64| Cell(format::count(n), if n > 0 { Tone::Doubtful } else { Tone::Plain });
+    let count = |n: u64| Cell(format::count(n), if n > 0 { Tone::Uncertain } else { Tone::Plain });
     let losses = |n: Option<u64>| n.map_or(Cell("unknown".into(), Tone::Faint), count);
     let scheduling_tone = if series.real_time { Tone::Plain } else { Tone::Bad };
     let mut cells = vec![

@@ -41,8 +41,8 @@ fn validation(out: &mut Page, one: &Validation) {
     let (tone, word) = match one.agrees {
         Some(true) => (Tone::Good, out.either("✓ agrees", "agrees")),
         Some(false) => (Tone::Bad, out.either("✗ DIFFERS", "DIFFERS")),
-        None if one.counted.known().is_some() => (Tone::Doubtful, out.either("? undecided", "undecided")),
-        None => (Tone::Doubtful, out.either("? not counted", "not counted")),
+        None if one.counted.known().is_some() => (Tone::Uncertain, out.either("? undecided", "undecided")),
+        None => (Tone::Uncertain, out.either("? not counted", "not counted")),
     };
     let counted = match &one.counted {
         Fact::Known(counted) => format!("counted {}", format::count(*counted)),

@@ -20,7 +20,7 @@ pub fn occupancy(document: &OccupancyDocument, threads: bool, options: &ShowOpti
     write_cpus(&mut out, document, span);
     write_tasks(&mut out, document, threads, span);
     write_interrupts(&mut out, &document.interrupts, span);
-    write_doubts(&mut out, document);
+    write_warnings(&mut out, document);
     if !document.findings.is_empty() {
         super::findings::write(&mut out, &document.findings);
     }
@@ -32,7 +32,7 @@ fn share(ns: i64, span: i64) -> String {
 }
 
 fn unknown(ns: i64, span: i64) -> Cell {
-    Cell(share(ns, span), if ns > 0 { Tone::Doubtful } else { Tone::Plain })
+    Cell(share(ns, span), if ns > 0 { Tone::Uncertain } else { Tone::Plain })
 }
 
 fn write_cpus(out: &mut Page, document: &OccupancyDocument, span: i64) {
@@ -156,7 +156,7 @@ fn write_interrupts(out: &mut Page, interrupts: &[InterruptOccupancy], span: i64
     out.paragraph("  ", "  ", Tone::Faint, text);
 }
 
-fn write_doubts(out: &mut Page, document: &OccupancyDocument) {
+fn write_warnings(out: &mut Page, document: &OccupancyDocument) {
     let covered = &document.covered;
     let said = [
         (covered.lost, "missing from this recording: what they would have told is unknown"),
@@ -170,6 +170,6 @@ fn write_doubts(out: &mut Page, document: &OccupancyDocument) {
         .collect();
     if !said.is_empty() {
         out.gap();
-        said.iter().for_each(|text| out.paragraph("", "", Tone::Doubtful, text));
+        said.iter().for_each(|text| out.paragraph("", "", Tone::Uncertain, text));
     }
 }

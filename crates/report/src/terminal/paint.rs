@@ -15,7 +15,7 @@ pub enum Tone {
     /// Good.
     Good,
     /// Doubtful.
-    Doubtful,
+    Uncertain,
     /// Bad.
     Bad,
     /// As it is.
@@ -30,7 +30,7 @@ impl Tone {
             Tone::Strong => "1",
             Tone::Faint => "2",
             Tone::Good => "32",
-            Tone::Doubtful => "33",
+            Tone::Uncertain => "33",
             Tone::Bad => "1;31",
             Tone::Plain => "",
             // White on red, blue and magenta, black on the bright ones.
@@ -50,7 +50,7 @@ impl From<Severity> for Tone {
         match severity {
             Severity::Note => Tone::Plain,
             Severity::Advice => Tone::Strong,
-            Severity::Warning => Tone::Doubtful,
+            Severity::Warning => Tone::Uncertain,
             Severity::Bad => Tone::Bad,
         }
     }

@@ -85,8 +85,8 @@ fn figure_cells(out: &Page, figures: &IntervalFigures, percentiles: &[String]) -
     cells
 }
 
-fn doubtful(n: u64) -> Cell {
-    Cell(format::count(n), if n > 0 { Tone::Doubtful } else { Tone::Plain })
+fn uncertain(n: u64) -> Cell {
+    Cell(format::count(n), if n > 0 { Tone::Uncertain } else { Tone::Plain })
 }
 
 fn write_pairs(out: &mut Page, pairs: &[PairSummary]) {
@@ -103,13 +103,13 @@ fn write_pairs(out: &mut Page, pairs: &[PairSummary]) {
         let mut row = vec![Cell::plain(name(out, &pair.name)), Cell::plain(format!("{}, {}", pair.by, pair.rule))];
         row.extend(figure_cells(out, &pair.figures, &percentiles));
         let [no_end, no_begin] = [pair.unmatched_from, pair.unmatched_to].map(|n| Cell::plain(format::count(n)));
-        row.extend([no_end, no_begin, doubtful(pair.doubtful.count)]);
+        row.extend([no_end, no_begin, uncertain(pair.uncertain.count)]);
         row
     });
     let rows = rows.collect();
     let left_out = table::write(out, columns, rows);
     footnotes(out, pairs.len(), &left_out, pairs.iter().map(|pair| &pair.figures));
-    if pairs.iter().any(|pair| pair.doubtful.count > 0) {
+    if pairs.iter().any(|pair| pair.uncertain.count > 0) {
         let text = "doubtful: reach over missing events, so the true partner may be among those; in no other figure";
         out.paragraph("  ", "  ", Tone::Faint, text);
     }
@@ -136,7 +136,7 @@ fn write_functions(out: &mut Page, functions: &[FunctionSummary]) {
         let own = &function.exclusive;
         let figures = [own.mean, own.max.map(|ns| ns as f64), function.period.mean];
         row.extend(figures.map(|ns| Cell::plain(ns.map_or_else(|| dash(out), |ns| out.latency(ns)))));
-        row.push(doubtful(function.left));
+        row.push(uncertain(function.left));
         row
     });
     let rows = rows.collect();
@@ -149,7 +149,7 @@ fn write_functions(out: &mut Page, functions: &[FunctionSummary]) {
     if unknown > 0 {
         let text =
             format!("the own time of {} is not known: inner calls may be missing", format::counted(unknown, "call"));
-        out.paragraph("  ", "  ", Tone::Doubtful, &text);
+        out.paragraph("  ", "  ", Tone::Uncertain, &text);
     }
 }
 
@@ -266,7 +266,7 @@ fn write_limits(out: &mut Page, document: &PairsDocument) {
         let (tone, word) = match limit.verdict {
             VerdictWord::Met => (Tone::Good, out.either("✓ met", "met")),
             VerdictWord::NotMet => (Tone::Bad, out.either("✗ NOT MET", "NOT MET")),
-            VerdictWord::Undecided => (Tone::Doubtful, out.either("? undecided", "undecided")),
+            VerdictWord::Undecided => (Tone::Uncertain, out.either("? undecided", "undecided")),
             VerdictWord::Invalid => (Tone::Bad, out.either("! INVALID", "INVALID")),
         };
         let word = out.paint(tone, word);
@@ -286,14 +286,14 @@ fn write_losses(out: &mut Page, document: &PairsDocument) {
     }
     if covered.lost > 0 {
         let text = format!("{} missing from this recording", format::counted(covered.lost, "event"));
-        out.paragraph("", "", Tone::Doubtful, &text);
+        out.paragraph("", "", Tone::Uncertain, &text);
     }
     if covered.untracked > 0 {
         let text = format!(
             "{} in no figure: there are more pairs, functions or threads than are followed",
             format::counted(covered.untracked, "event")
         );
-        out.paragraph("", "", Tone::Doubtful, &text);
+        out.paragraph("", "", Tone::Uncertain, &text);
     }
 }
 

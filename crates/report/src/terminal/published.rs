@@ -32,7 +32,7 @@ fn row(out: &Page, result: &ResultSummary) -> Vec<Cell> {
         (None, _) => (Tone::Faint, ""),
         (_, Some(true)) => (Tone::Good, out.either("✓ shape", "shape")),
         (_, Some(false)) => (Tone::Bad, out.either("✗ not the shape", "NOT the shape")),
-        (_, None) => (Tone::Doubtful, out.either("? open", "open")),
+        (_, None) => (Tone::Uncertain, out.either("? open", "open")),
     };
     let text = |text: &str| Cell::plain(format::clipped(text, TEXT_WIDTH, out.options.ascii));
     let here = result.here.as_ref().map_or(String::new(), |here| amount(here.value, &here.unit));

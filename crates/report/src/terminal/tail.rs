@@ -28,7 +28,7 @@ fn series(out: &mut Page, tail: &SeriesTail, gates: bool) {
     for text in said::of_causes(tail) {
         out.paragraph("  ", "  ", Tone::Plain, &text);
     }
-    let tone = if tail.model.accepted { Tone::Strong } else { Tone::Doubtful };
+    let tone = if tail.model.accepted { Tone::Strong } else { Tone::Uncertain };
     for (k, text) in said::of_model(tail).iter().enumerate() {
         out.paragraph("  ", "  ", if k == 0 { tone } else { Tone::Plain }, text);
     }
@@ -43,7 +43,7 @@ fn series(out: &mut Page, tail: &SeriesTail, gates: bool) {
 
 fn gate(out: &mut Page, gate: &Gate) {
     let (mark, tone) =
-        if gate.open { (out.either("✓", "ok"), Tone::Faint) } else { (out.either("✗", "NO"), Tone::Doubtful) };
+        if gate.open { (out.either("✓", "ok"), Tone::Faint) } else { (out.either("✗", "NO"), Tone::Uncertain) };
     let p = gate.p.map_or(String::new(), |p| format!(" ({})", p_is(p)));
     let text = format!("{mark} {}{p}", format::plain(&gate.what));
     out.paragraph("  ", "    ", tone, &text);

@@ -13,7 +13,7 @@ pub fn write(out: &mut Page, summary: &Summary) {
     if let Some(target) = &summary.target {
         let words = format!("on {}: {}", target.kind, format::plain(&target.name));
         out.paragraph("", "", Tone::Plain, &words);
-        target.limits.iter().for_each(|limit| out.paragraph("", "", Tone::Doubtful, &format::plain(limit)));
+        target.limits.iter().for_each(|limit| out.paragraph("", "", Tone::Uncertain, &format::plain(limit)));
     }
     let (tone, text) = how_it_ended(summary);
     out.paragraph("", "", tone, &text);
@@ -61,7 +61,7 @@ fn how_it_ended(summary: &Summary) -> (Tone, String) {
     let tone = match ending.outcome {
         Outcome::Completed => Tone::Plain,
         Outcome::Failed { .. } => Tone::Bad,
-        _ => Tone::Doubtful,
+        _ => Tone::Uncertain,
     };
     (tone, format::plain(&ending.outcome.to_string()))
 }
@@ -74,7 +74,7 @@ fn not_real_time(summary: &Summary) -> Option<(Tone, String)> {
         if without == count { "these figures are".to_owned() } else { format!("{without} of {count} series are") };
     let refused = |id: &str| ["not-real-time", "scheduling-refused"].contains(&id);
     let as_wanted = !summary.findings.iter().any(|f| refused(&f.id));
-    let tone = if as_wanted { Tone::Doubtful } else { Tone::Bad };
+    let tone = if as_wanted { Tone::Uncertain } else { Tone::Bad };
     (without > 0).then(|| (tone, format!("NOT REAL-TIME: {which} not known to be those of a real-time thread")))
 }
 
@@ -84,7 +84,7 @@ fn validity(summary: &Summary) -> Vec<(Tone, String)> {
     let of = |outcome: ProofOutcome| validity.proofs.iter().filter(move |proof| proof.outcome == outcome);
     let (tone, word, proofs): (_, _, Vec<&Proof>) = match validity.verdict {
         ValidityWord::Invalid => (Tone::Bad, "INVALID", of(ProofOutcome::Fails).collect()),
-        ValidityWord::Undecided => (Tone::Doubtful, "not known to be valid", of(ProofOutcome::Unknown).collect()),
+        ValidityWord::Undecided => (Tone::Uncertain, "not known to be valid", of(ProofOutcome::Unknown).collect()),
         ValidityWord::Valid | ValidityWord::NotRecorded => return Vec::new(),
     };
     let said = |proof: &&Proof| {
@@ -102,7 +102,7 @@ fn overall(verdict: VerdictWord) -> (Tone, &'static str) {
     match verdict {
         VerdictWord::Met => (Tone::Good, "all requirements are met"),
         VerdictWord::NotMet => (Tone::Bad, "A REQUIREMENT IS NOT MET"),
-        VerdictWord::Undecided => (Tone::Doubtful, "the evidence does not decide every requirement"),
+        VerdictWord::Undecided => (Tone::Uncertain, "the evidence does not decide every requirement"),
         VerdictWord::Invalid => (Tone::Bad, "NO VERDICT: what was required was not measured as asked"),
     }
 }

@@ -89,7 +89,7 @@ fn row(out: &Page, result: &RequirementSummary, series: String, figure: String) 
     let (tone, word) = match result.verdict {
         VerdictWord::Met => (Tone::Good, out.either("✓ met", "met")),
         VerdictWord::NotMet => (Tone::Bad, out.either("✗ NOT MET", "NOT MET")),
-        VerdictWord::Undecided => (Tone::Doubtful, out.either("? undecided", "undecided")),
+        VerdictWord::Undecided => (Tone::Uncertain, out.either("? undecided", "undecided")),
         VerdictWord::Invalid => (Tone::Bad, out.either("! INVALID", "INVALID")),
     };
     let requirement = format::clipped(&result.requirement, NAME_WIDTH, out.options.ascii);

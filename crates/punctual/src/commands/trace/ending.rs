@@ -77,7 +77,7 @@ pub fn close(writer: BundleWriter, done: Done, outcome: Outcome, limits: &[Strin
 /// What the recording holds, who was busiest, and what can be asked of it next.
 fn sum_up(bundle: &Bundle) {
     let Some(opened) = recorded::open(bundle) else { return };
-    let ((tally, occupancy), options) = (occupancy::tallied(&opened), show::show_options());
+    let ((tally, occupancy), options) = (occupancy::counted(&opened), show::show_options());
     output::say(&terminal::recording(&opened.recorded, &tally, occupancy.contradictions, &options));
     if opened.recorded.covers(Group::Sched) {
         output::say(&terminal::busiest(&occupancy, &options));

@@ -76,7 +76,7 @@ impl Joining {
         self.samples.extend(samples);
         while self.samples.len() > WAITING {
             let Some(sample) = self.samples.pop_front() else { break };
-            self.untold(sample.latency());
+            self.unattributed(sample.latency());
         }
     }
 
@@ -113,25 +113,26 @@ impl Joining {
                         && overdue.iter().any(|other| own.proves(other))
                     {
                         let served = if Overdue::of(record).is_some() { None } else { split.longest() };
-                        let stolen = served.map_or(vec![MainPart::TimerLate, MainPart::IdleExit], |part| vec![part]);
-                        stolen.into_iter().for_each(|part| split.rename(part, MainPart::Stolen));
+                        let stolen =
+                            served.map_or(vec![MainPart::TimerIrqDelay, MainPart::IdleExit], |part| vec![part]);
+                        stolen.into_iter().for_each(|part| split.rename(part, MainPart::Steal));
                     }
                     self.account.account.record(&split);
                     self.records.pop_front();
                 }
                 // The record goes out with the next sample, which may be far off.
                 None if self.records.is_empty() && until.is_some() && self.samples.len() == 1 => return,
-                None => self.untold(sample.latency()),
+                None => self.unattributed(sample.latency()),
             }
             self.samples.pop_front();
         }
     }
 
-    fn untold(&mut self, latency: Nanos) {
+    fn unattributed(&mut self, latency: Nanos) {
         let mut split = Split::default();
         split.add(MainPart::Unknown, latency);
         self.account.account.record(&split);
-        self.account.untold += 1;
+        self.account.unattributed += 1;
     }
 
     /// How far the clock of the samples is ahead of CLOCK_MONOTONIC.

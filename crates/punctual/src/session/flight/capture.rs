@@ -4,7 +4,7 @@ use super::pending::Window;
 use super::steal::StealClock;
 use super::{Watched, Whose};
 use punctual_bundle::windows::{KeptRule, Lane, WindowHead};
-use punctual_core::event::{Event, Tid, What};
+use punctual_core::event::{Event, EventKind, Tid};
 use punctual_core::{Clock, CpuSet, MonotonicNs, Nanos, Sample};
 use punctual_host::task::clock;
 use punctual_record::{Recorder, Window as CpuWindow, wire};
@@ -100,7 +100,7 @@ fn ran_at(records: &[u8], at: MonotonicNs) -> Option<Tid> {
         match event.what {
             // Nobody but the task that was switched away from can have had the CPU before.
             _ if event.at > at => return ran.or(Some(event.tid)),
-            What::Switch { next, .. } => ran = Some(next),
+            EventKind::Switch { next, .. } => ran = Some(next),
             _ => ran = Some(event.tid),
         }
     }
@@ -130,12 +130,12 @@ fn around(window: CpuWindow, cpu: u16, until: MonotonicNs, tid: Tid) -> Around {
 /// The threads that an event is about.
 fn occurring(event: &Event) -> impl Iterator<Item = Tid> {
     let other = match event.what {
-        What::Switch { next, .. } => Some(next),
-        What::Waking { task, .. }
-        | What::Wakeup { task, .. }
-        | What::Migrate { task, .. }
-        | What::PiSetPrio { task, .. } => Some(task),
-        What::Fork { child } => Some(child),
+        EventKind::Switch { next, .. } => Some(next),
+        EventKind::Waking { task, .. }
+        | EventKind::Wakeup { task, .. }
+        | EventKind::Migrate { task, .. }
+        | EventKind::PiSetPrio { task, .. } => Some(task),
+        EventKind::Fork { child } => Some(child),
         _ => None,
     };
     std::iter::once(event.tid).chain(other)

@@ -8,7 +8,7 @@ use crate::output;
 use crate::session::interrupt::Interrupts;
 use crate::session::request::shown;
 use crate::targets::RemoteRun;
-use punctual_analyze::parting::first_parting;
+use punctual_analyze::divergence::first_divergence;
 use punctual_bundle::{Bundle, amend};
 use punctual_core::{Finding, Severity};
 use punctual_lab::{GuestResult, LabError};
@@ -70,8 +70,8 @@ pub fn compare(remote: &RemoteRun, runs: &[Repeat], exit: Exit) -> Result<Exit, 
             (_, Some(trouble)) => trouble,
             (Err(why), None) => why.to_string(),
             (Ok(other), None) if own.is_some() && digest(other) == own => continue,
-            (Ok(other), None) => match first_parting(&first, other).map_err(Failure::failed)? {
-                Some(parting) => parting.to_string(),
+            (Ok(other), None) => match first_divergence(&first, other).map_err(Failure::failed)? {
+                Some(divergence) => divergence.to_string(),
                 None => "nothing was measured that could be compared".to_owned(),
             },
         };

@@ -1,4 +1,4 @@
-// One series over time: a band from the smallest to the largest latency of each stretch, the mean, and the worst samples.
+// One series over time: a band from the smallest to the largest latency of each bucket, the mean, and the worst samples.
 
 function timeline() {
   const state = { series: worstSeries(), log: false, marked: null };
@@ -12,7 +12,7 @@ function timeline() {
     });
     return worst;
   }
-  /** Stretches in s, with a hole where there was a gap. */
+  /** Buckets in s, with a hole where there was a gap. */
   function read(series) {
     const { time } = series;
     const lines = { x: [], min: [], mean: [], max: [], n: [], from: [], to: [] };

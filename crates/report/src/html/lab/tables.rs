@@ -159,7 +159,7 @@ pub fn effects(lab: &LabDocument) -> Option<Table> {
             Some(c) => row.extend([
                 Cell::text(format!("{} to {}", words::times(c.range.0), words::times(c.range.1))),
                 Cell::figure(format!("{} × {}", c.pairs, c.seeds / c.pairs.max(1)), c.seeds as f64),
-                match words::told_apart(&c) {
+                match words::describe_significance(&c) {
                     "lower" => Cell::default().badge("lower", "good"),
                     "higher" => Cell::default().badge("higher", "bad"),
                     other => Cell::text(other),

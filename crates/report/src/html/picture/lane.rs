@@ -86,29 +86,29 @@ impl Lane {
     fn drop_below(&mut self, least: i64, mixed: usize) {
         let whole = self.kind == Kind::State || self.rows == 1 && self.kind == Kind::Spans;
         let mut kept: Vec<Item> = Vec::with_capacity(self.items.len() / 2);
-        let mut stretch: Option<Item> = None;
+        let mut segment: Option<Item> = None;
         for item in self.items.drain(..) {
             if item.length >= least {
-                kept.extend(stretch.take().filter(|stretch| stretch.length >= least));
+                kept.extend(segment.take().filter(|segment| segment.length >= least));
                 kept.push(item);
                 continue;
             }
             if !whole {
                 continue;
             }
-            let touches = |stretch: &&mut Item| item.from.saturating_sub(stretch.end()) <= least;
-            match stretch.as_mut().filter(touches) {
-                Some(stretch) => stretch.length = item.end().saturating_sub(stretch.from),
+            let touches = |segment: &&mut Item| item.from.saturating_sub(segment.end()) <= least;
+            match segment.as_mut().filter(touches) {
+                Some(segment) => segment.length = item.end().saturating_sub(segment.from),
                 None => {
                     let from = item.from;
                     let next = Item { word: mixed, look: Look::Mixed, details: Vec::new(), ..item };
                     kept.extend(
-                        stretch.replace(next).filter(|stretch| stretch.end() <= from && stretch.length >= least),
+                        segment.replace(next).filter(|segment| segment.end() <= from && segment.length >= least),
                     );
                 }
             }
         }
-        kept.extend(stretch.filter(|stretch| stretch.length >= least));
+        kept.extend(segment.filter(|segment| segment.length >= least));
         self.items = kept;
     }
 }

@@ -40,8 +40,8 @@ impl Section {
     fn of(digest: &Digest, label: String, rows: usize) -> Section {
         Section {
             label,
-            about: tables::about(&digest.recorded, &digest.tally),
-            kinds: tables::kinds(&digest.recorded, &digest.tally),
+            about: tables::about(&digest.recorded, &digest.counts),
+            kinds: tables::kinds(&digest.recorded, &digest.counts),
             sources: tables::sources(&digest.recorded),
             intervals: tables::intervals(&digest.intervals),
             functions: tables::functions(&digest.intervals),

@@ -9,16 +9,16 @@ pub use occupancy::{cpus, interrupts, threads};
 use crate::format::{count, duration, percent};
 use crate::html::table::{Cell, Column, Table};
 use crate::html::text::{name, span};
-use punctual_analyze::Tally;
+use punctual_analyze::EventCounts;
 use punctual_core::event::Recorded;
 
 /// Sources in the table.
 const MAX_SOURCES: usize = 200;
 
 /// What was recorded, in a few lines.
-pub fn about(recorded: &Recorded, tally: &Tally) -> Vec<(&'static str, String)> {
+pub fn about(recorded: &Recorded, counts: &EventCounts) -> Vec<(&'static str, String)> {
     let mut lines = vec![
-        ("Recorded", format!("{}, {} events", duration(recorded.ended - recorded.began), count(tally.total()))),
+        ("Recorded", format!("{}, {} events", duration(recorded.ended - recorded.began), count(counts.total()))),
         ("Kernel events by", name(&recorded.recorder)),
         ("On CPUs", if recorded.cpus.is_empty() { "none".to_owned() } else { recorded.cpus.to_string() }),
     ];
@@ -40,20 +40,20 @@ pub fn about(recorded: &Recorded, tally: &Tally) -> Vec<(&'static str, String)> 
 }
 
 /// How many events there are of each group that was recorded; a group without events is a row too.
-pub fn kinds(recorded: &Recorded, tally: &Tally) -> Table {
+pub fn kinds(recorded: &Recorded, counts: &EventCounts) -> Table {
     let mut groups = recorded.groups.clone();
-    groups.extend(tally.kernel.keys().filter(|group| !recorded.groups.contains(group)));
+    groups.extend(counts.kernel.keys().filter(|group| !recorded.groups.contains(group)));
     let of_group = |group: &punctual_core::event::Group| {
-        let kinds = tally.kernel.get(group).into_iter().flatten();
+        let kinds = counts.kernel.get(group).into_iter().flatten();
         let kinds: Vec<String> = kinds.map(|(kind, n)| format!("{kind} {}", count(*n))).collect();
-        vec![Cell::text(group.word()), Cell::count(tally.group(*group)), Cell::text(kinds.join(", "))]
+        vec![Cell::text(group.word()), Cell::count(counts.group(*group)), Cell::text(kinds.join(", "))]
     };
     let mut rows: Vec<Vec<Cell>> = groups.iter().map(of_group).collect();
     let own = [
-        ("test points", tally.points),
-        ("calls of functions", tally.calls),
-        ("samples", tally.samples),
-        ("stacks", tally.stacks),
+        ("test points", counts.points),
+        ("calls of functions", counts.calls),
+        ("samples", counts.samples),
+        ("stacks", counts.stacks),
     ];
     let own = own.into_iter().filter(|(_, n)| *n > 0);
     rows.extend(own.map(|(title, n)| vec![Cell::text(title), Cell::count(n), Cell::text("")]));

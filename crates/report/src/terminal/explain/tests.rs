@@ -1,22 +1,22 @@
 //! What a person reads of explained samples.
 
 use super::*;
-use punctual_analyze::explain::{Kind, Late, explain};
+use punctual_analyze::explain::{Kind, LatencyInterval, explain};
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::threads::Coverage;
 use punctual_bundle::explanation::EventSource;
 use punctual_core::event::{Futex, Recorded, TaskName, TaskState};
-use punctual_core::{CpuSet, Event, MonotonicNs, Tid, What};
+use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Tid};
 
 const CONTROL: Tid = Tid(7);
 const OWN: i16 = 19;
 
-fn event(us: i64, cpu: u16, tid: u32, what: What) -> Event {
+fn event(us: i64, cpu: u16, tid: u32, what: EventKind) -> Event {
     Event { at: MonotonicNs(us * 1_000), cpu, tid: Tid(tid), what }
 }
 
 fn switch(us: i64, cpu: u16, prev: (u32, i16), prev_state: TaskState, next: (u32, i16)) -> Event {
-    event(us, cpu, prev.0, What::Switch { prev_prio: prev.1, prev_state, next: Tid(next.0), next_prio: next.1 })
+    event(us, cpu, prev.0, EventKind::Switch { prev_prio: prev.1, prev_state, next: Tid(next.0), next_prio: next.1 })
 }
 
 fn names() -> Names {
@@ -44,38 +44,38 @@ fn names() -> Names {
 /// A timer's interrupt comes late, and a fork is not preempted; an evil one runs a little.
 fn spike() -> Explained {
     let events = vec![
-        event(0, 0, 5, What::SyscallEnter { number: 56, args: [0; 2] }),
-        event(1_030, 0, 5, What::VectorEntry { vector: 0xec }),
-        event(1_032, 0, 5, What::Waking { task: CONTROL, prio: OWN, target: 0 }),
-        event(1_033, 0, 5, What::Wakeup { task: CONTROL, prio: OWN, target: 0, new: false }),
-        event(1_038, 0, 5, What::VectorExit { vector: 0xec }),
-        event(1_040, 0, 5, What::SoftirqEntry { vector: 3 }),
-        event(1_100, 0, 5, What::SoftirqExit { vector: 3 }),
+        event(0, 0, 5, EventKind::SyscallEnter { number: 56, args: [0; 2] }),
+        event(1_030, 0, 5, EventKind::VectorEntry { vector: 0xec }),
+        event(1_032, 0, 5, EventKind::Waking { task: CONTROL, prio: OWN, target: 0 }),
+        event(1_033, 0, 5, EventKind::Wakeup { task: CONTROL, prio: OWN, target: 0, new: false }),
+        event(1_038, 0, 5, EventKind::VectorExit { vector: 0xec }),
+        event(1_040, 0, 5, EventKind::SoftirqEntry { vector: 3 }),
+        event(1_100, 0, 5, EventKind::SoftirqExit { vector: 3 }),
         switch(2_500, 0, (5, 120), TaskState::Preempted, (9, 0)),
         switch(2_540, 0, (9, 0), TaskState::Sleeping, (7, OWN)),
     ];
-    told(events, Kind::Timer, (1_000, 2_545), "timer/cpu0")
+    explained(events, Kind::Timer, (1_000, 2_545), "timer/cpu0")
 }
 
 /// A lock that a low one holds, which a middle one keeps from running.
 fn inversion() -> Explained {
     let events = vec![
         switch(0, 0, (0, 120), TaskState::Preempted, (7, OWN)),
-        event(1_000, 0, 7, What::FutexEnter { op: Futex::Wait, address: 64 }),
+        event(1_000, 0, 7, EventKind::FutexEnter { op: Futex::Wait, address: 64 }),
         switch(1_010, 0, (7, OWN), TaskState::Sleeping, (8, 89)),
         switch(1_050, 0, (8, 89), TaskState::Preempted, (6, 49)),
         switch(6_000, 0, (6, 49), TaskState::Sleeping, (8, 89)),
-        event(6_020, 0, 8, What::Waking { task: CONTROL, prio: OWN, target: 0 }),
-        event(6_021, 0, 8, What::Wakeup { task: CONTROL, prio: OWN, target: 0, new: false }),
+        event(6_020, 0, 8, EventKind::Waking { task: CONTROL, prio: OWN, target: 0 }),
+        event(6_021, 0, 8, EventKind::Wakeup { task: CONTROL, prio: OWN, target: 0, new: false }),
         switch(6_030, 0, (8, 89), TaskState::Preempted, (7, OWN)),
-        event(6_035, 0, 7, What::FutexExit { op: Futex::Wait, result: 0 }),
+        event(6_035, 0, 7, EventKind::FutexExit { op: Futex::Wait, result: 0 }),
     ];
-    told(events, Kind::Interval, (1_000, 6_040), "mutex/wait")
+    explained(events, Kind::Interval, (1_000, 6_040), "mutex/wait")
 }
 
-fn told(events: Vec<Event>, kind: Kind, (due, woke): (i64, i64), series: &str) -> Explained {
+fn explained(events: Vec<Event>, kind: Kind, (due, woke): (i64, i64), series: &str) -> Explained {
     let (due, woke) = (MonotonicNs(due * 1_000), MonotonicNs(woke * 1_000));
-    let late = Late { tid: CONTROL, cpu: 0, due, woke, kind };
+    let late = LatencyInterval { tid: CONTROL, cpu: 0, due, woke, kind };
     let coverage = Coverage::between(due, woke);
     let explanation = explain(late, &events, &coverage, &Gaps::default());
     let (phase, series) = ("main".to_owned(), series.to_owned());

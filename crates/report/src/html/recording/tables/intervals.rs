@@ -22,7 +22,7 @@ pub fn intervals(document: &PairsDocument) -> Option<Table> {
         let beginnings =
             format!("{} without an end, {} without a beginning", count(pair.unmatched_from), count(pair.unmatched_to));
         row.push(Cell { exact: Some(beginnings), ..Cell::count(unmatched) });
-        row.push(Cell::count(pair.doubtful.count));
+        row.push(Cell::count(pair.uncertain.count));
         row.push(limit(pair.limit.as_ref()));
         row
     };
@@ -80,8 +80,8 @@ pub fn worst(document: &PairsDocument, rows: usize) -> Option<Table> {
             Cell::text(name(title)),
             Cell::text(format!("{} ({})", name(&one.task), one.tid)),
             Cell::figure(format!("{since:.6}"), since),
-            told(shares(one)),
-            Cell { class: "wide", ..told(ran(one)) },
+            text_cell(shares(one)),
+            Cell { class: "wide", ..text_cell(ran(one)) },
         ]
     };
     let rows: Vec<Vec<Cell>> = all.iter().take(rows).map(row).collect();
@@ -116,7 +116,7 @@ pub fn violated(document: &PairsDocument) -> Vec<String> {
     pairs.chain(functions).filter_map(sentence).collect()
 }
 
-fn told(text: String) -> Cell {
+fn text_cell(text: String) -> Cell {
     if text.is_empty() { Cell::missing("–") } else { Cell::text(text) }
 }
 

@@ -1,13 +1,13 @@
 //! How many events of each kind a recording holds.
 
-use punctual_core::event::{Event, Group, What};
+use punctual_core::event::{Event, EventKind, Group};
 use punctual_core::{MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 
 /// Counts of events.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Tally {
-    /// Of the kernel, by group and name ([`What::name`]).
+pub struct EventCounts {
+    /// Of the kernel, by group and name ([`EventKind::name`]).
     pub kernel: BTreeMap<Group, BTreeMap<&'static str, u64>>,
     /// Test points.
     pub points: u64,
@@ -25,23 +25,23 @@ pub struct Tally {
     pub span: Option<(MonotonicNs, MonotonicNs)>,
 }
 
-impl Tally {
+impl EventCounts {
     /// Counts all events of a recording.
-    pub fn of(events: impl IntoIterator<Item = Event>) -> Tally {
-        let mut tally = Tally::default();
-        events.into_iter().for_each(|event| tally.add(&event));
-        tally
+    pub fn of(events: impl IntoIterator<Item = Event>) -> EventCounts {
+        let mut counts = EventCounts::default();
+        events.into_iter().for_each(|event| counts.add(&event));
+        counts
     }
 
     /// Counts one.
     pub fn add(&mut self, event: &Event) {
         match event.what {
-            What::Lost { count, .. } => self.lost = self.lost.saturating_add(count),
-            What::Point { .. } => self.points += 1,
-            What::Call { .. } => self.calls += 1,
-            What::Sample { .. } => self.samples += 1,
-            What::Stack { .. } => self.stacks += 1,
-            What::Interrupted { .. } | What::Released { .. } => self.looked += 1,
+            EventKind::Lost { count, .. } => self.lost = self.lost.saturating_add(count),
+            EventKind::Point { .. } => self.points += 1,
+            EventKind::Call { .. } => self.calls += 1,
+            EventKind::Sample { .. } => self.samples += 1,
+            EventKind::Stack { .. } => self.stacks += 1,
+            EventKind::Interrupted { .. } | EventKind::Unthrottled { .. } => self.looked += 1,
             ref what => {
                 if let Some(group) = what.group() {
                     *self.kernel.entry(group).or_default().entry(what.name()).or_default() += 1;
@@ -77,11 +77,12 @@ mod tests {
     #[test]
     fn each_kind_is_counted_in_its_group() {
         let event = |at, what| Event { at: MonotonicNs(at), cpu: 0, tid: Tid(1), what };
-        let waking = What::Waking { task: Tid(2), prio: 120, target: 0 };
-        let lost = What::Lost { count: u64::MAX, since: MonotonicNs(5) };
-        let given = [event(10, waking), event(20, waking), event(30, What::IdleExit), event(40, lost), event(50, lost)];
-        let tally = Tally::of(given);
-        assert_eq!((tally.group(Group::Sched), tally.group(Group::Idle), tally.group(Group::Irq)), (2, 1, 0));
-        assert_eq!((tally.total(), tally.lost, tally.length()), (3, u64::MAX, Nanos(40)));
+        let waking = EventKind::Waking { task: Tid(2), prio: 120, target: 0 };
+        let lost = EventKind::Lost { count: u64::MAX, since: MonotonicNs(5) };
+        let given =
+            [event(10, waking), event(20, waking), event(30, EventKind::IdleExit), event(40, lost), event(50, lost)];
+        let counts = EventCounts::of(given);
+        assert_eq!((counts.group(Group::Sched), counts.group(Group::Idle), counts.group(Group::Irq)), (2, 1, 0));
+        assert_eq!((counts.total(), counts.lost, counts.length()), (3, u64::MAX, Nanos(40)));
     }
 }

@@ -4,7 +4,7 @@
 //! a CPU with interrupts off lets its own timer wait, and only a machine that does not run lets those of several CPUs wait through the
 //! same silence and serves them when it ends.
 
-use punctual_core::{CpuSet, Event, MonotonicNs, Nanos, What};
+use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Nanos};
 
 /// A timer that waited less may have waited for an idle CPU to wake up: the deepest idle states take some hundred microseconds.
 const LATE: Nanos = Nanos::from_millis(1);
@@ -54,7 +54,7 @@ fn hole(events: &[Event], silent_from: MonotonicNs, place: usize) -> Option<Hole
         if event.at - to > RETURN {
             break;
         }
-        let What::HrtimerExpireEntry { expires: Some(expires), .. } = event.what else { continue };
+        let EventKind::HrtimerExpireEntry { expires: Some(expires), .. } = event.what else { continue };
         if *looked.entry(event.cpu).or_default() <= NEARBY && expires + LATE >= silent_from && to - expires >= LATE {
             cpus.insert(usize::from(event.cpu));
             evidence.push(later);
@@ -103,13 +103,13 @@ pub fn waits(events: &[Event]) -> Vec<Wait> {
         let known = cpus.entry(event.cpu).or_insert(Silence { last: event.at, silence: None });
         known.silence = match known.silence {
             // A CPU whose events are missing was not silent.
-            _ if matches!(event.what, What::Lost { .. }) => None,
+            _ if matches!(event.what, EventKind::Lost { .. }) => None,
             _ if event.at - known.last >= LATE => Some((known.last, event.at, 0)),
             Some((from, to, since)) if since < NEARBY && event.at - to <= RETURN => Some((from, to, since + 1)),
             _ => None,
         };
         known.last = event.at;
-        let What::HrtimerExpireEntry { expires: Some(expires), .. } = event.what else { continue };
+        let EventKind::HrtimerExpireEntry { expires: Some(expires), .. } = event.what else { continue };
         if let Some((from, to, _)) = known.silence
             && to - expires.max(from) >= LATE
         {
@@ -138,12 +138,12 @@ mod tests {
 
     fn expiry(at: i64, cpu: u16, expires: i64) -> Event {
         let what =
-            What::HrtimerExpireEntry { timer: 1, now: Some(MonotonicNs(at)), expires: Some(MonotonicNs(expires)) };
+            EventKind::HrtimerExpireEntry { timer: 1, now: Some(MonotonicNs(at)), expires: Some(MonotonicNs(expires)) };
         Event { at: MonotonicNs(at), cpu, tid: Tid(0), what }
     }
 
     fn idle(at: i64, cpu: u16) -> Event {
-        Event { at: MonotonicNs(at), cpu, tid: Tid(0), what: What::IdleEnter { state: 1 } }
+        Event { at: MonotonicNs(at), cpu, tid: Tid(0), what: EventKind::IdleEnter { state: 1 } }
     }
 
     #[test]

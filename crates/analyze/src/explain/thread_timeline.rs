@@ -1,9 +1,9 @@
 //! One thread in a scene: what it did and what it waited for, in lists that can be asked by instant.
 
-use super::scene::{Scene, covering, switched_to};
+use super::trace_context::{TraceContext, covering, switched_to};
 use crate::threads::{ThreadSpan, WakeMark};
 use punctual_core::event::{Futex, TaskState, Tid};
-use punctual_core::{Event, MonotonicNs, Nanos, What};
+use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
 
 /// A page fault without an end that was recorded takes at most so long (a page that must be zeroed, in a virtual machine whose host has to
 /// map it too), and so much more for each page of a large one.
@@ -14,7 +14,7 @@ const FAULT_PER_PAGE: Nanos = Nanos(1_000);
 pub const NEXT: (u64, Nanos) = (64 << 12, Nanos(1_000_000));
 
 /// A thread, and the places of what is about it among the scene's events.
-pub struct Subject {
+pub struct ThreadTimeline {
     pub tid: Tid,
     /// What it did, in the order of time; not where nothing is known.
     pub spans: Vec<ThreadSpan>,
@@ -56,10 +56,10 @@ pub struct LockWait {
     pub pi: bool,
 }
 
-impl Subject {
-    pub fn of(tid: Tid, scene: &Scene) -> Subject {
-        let lane = scene.lanes.threads.get(&tid);
-        let mut subject = Subject {
+impl ThreadTimeline {
+    pub fn of(tid: Tid, context: &TraceContext) -> ThreadTimeline {
+        let lane = context.lanes.threads.get(&tid);
+        let mut timeline = ThreadTimeline {
             tid,
             spans: lane.map(|lane| lane.spans.clone()).unwrap_or_default(),
             runs: Vec::new(),
@@ -70,7 +70,7 @@ impl Subject {
             locks: Vec::new(),
             reclaims: Vec::new(),
             faults: Vec::new(),
-            wakes: scene.lanes.wakes.iter().filter(|wake| wake.task == tid).copied().collect(),
+            wakes: context.lanes.wakes.iter().filter(|wake| wake.task == tid).copied().collect(),
             enqueued: Vec::new(),
             moves: Vec::new(),
             lent: Vec::new(),
@@ -78,36 +78,36 @@ impl Subject {
             prios: Vec::new(),
         };
         let mut open = Open::default();
-        for (place, event) in scene.events.iter().enumerate() {
-            subject.look(place as u32, event, &mut open);
+        for (place, event) in context.events.iter().enumerate() {
+            timeline.look(place as u32, event, &mut open);
         }
-        open.end(scene.until, &mut subject);
-        subject.locks.sort_by_key(|wait| wait.from);
-        subject
+        open.end(context.until, &mut timeline);
+        timeline.locks.sort_by_key(|wait| wait.from);
+        timeline
     }
 
     fn look(&mut self, place: u32, event: &Event, open: &mut Open) {
         let (tid, own) = (self.tid, event.tid == self.tid);
         match event.what {
-            What::Waking { task, prio, .. } if task == tid => {
+            EventKind::Waking { task, prio, .. } if task == tid => {
                 self.about.push(place);
                 self.has_priority(event.at, prio);
             }
-            What::Wakeup { task, prio, .. } if task == tid => {
+            EventKind::Wakeup { task, prio, .. } if task == tid => {
                 self.about.push(place);
                 self.enqueued.push((event.at, event.cpu));
                 self.has_priority(event.at, prio);
             }
-            What::Migrate { task, .. } if task == tid => {
+            EventKind::Migrate { task, .. } if task == tid => {
                 self.about.push(place);
                 self.moves.push((event.tid, event.at, event.cpu));
             }
-            What::PiSetPrio { task, new, .. } if task == tid => self.has_priority(event.at, new),
+            EventKind::PiSetPrio { task, new, .. } if task == tid => self.has_priority(event.at, new),
             // Whoever it was: a group's tasks are let go together.
-            What::Released { .. } if open.held.is_some_and(|(_, cpu, _)| cpu == event.cpu) => {
+            EventKind::Unthrottled { .. } if open.held.is_some_and(|(_, cpu, _)| cpu == event.cpu) => {
                 self.let_go(event.at, open)
             }
-            What::Switch { next, next_prio, .. } if next == tid => {
+            EventKind::Switch { next, next_prio, .. } if next == tid => {
                 self.about.push(place);
                 self.runs.push(place);
                 self.has_priority(event.at, next_prio);
@@ -141,43 +141,43 @@ impl Subject {
             self.faults.extend(open.fault_until(at));
         }
         match event.what {
-            What::Switch { prev_prio, prev_state, next, .. } if next != self.tid => {
+            EventKind::Switch { prev_prio, prev_state, next, .. } if next != self.tid => {
                 self.about.push(place);
                 self.has_priority(at, prev_prio);
-                open.held = (prev_state == TaskState::HeldBack).then_some((at, event.cpu, next));
+                open.held = (prev_state == TaskState::Throttled).then_some((at, event.cpu, next));
                 open.leaves(at, prev_state, self);
             }
-            What::FutexEnter { op: op @ (Futex::Wait | Futex::LockPi), .. } => {
+            EventKind::FutexEnter { op: op @ (Futex::Wait | Futex::LockPi), .. } => {
                 self.lock_events.push(place);
                 open.futex = Some((at, op == Futex::LockPi));
             }
-            What::FutexExit { .. } => {
+            EventKind::FutexExit { .. } => {
                 self.lock_events.push(place);
                 self.locks.extend(open.futex.take().map(|(from, pi)| LockWait { from, to: at, kernel: false, pi }));
             }
-            What::ContentionBegin { .. } => {
+            EventKind::ContentionBegin { .. } => {
                 self.lock_events.push(place);
                 open.kernel = Some(at);
             }
-            What::ContentionEnd { .. } => {
+            EventKind::ContentionEnd { .. } => {
                 self.lock_events.push(place);
                 let wait = |from| LockWait { from, to: at, kernel: true, pi: false };
                 self.locks.extend(open.kernel.take().map(wait));
             }
-            What::PiSetPrio { task, .. } => self.lent.push((at, task)),
-            What::ReclaimBegin { .. } => {
+            EventKind::PiSetPrio { task, .. } => self.lent.push((at, task)),
+            EventKind::ReclaimBegin { .. } => {
                 self.reclaim_events.push(place);
                 open.reclaim = Some(at);
             }
-            What::ReclaimEnd { .. } => {
+            EventKind::ReclaimEnd { .. } => {
                 self.reclaim_events.push(place);
                 self.reclaims.extend(open.reclaim.take().map(|from| (from, at)));
             }
-            What::PageFault { address, .. } => {
+            EventKind::PageFault { address, .. } => {
                 self.fault_events.push(place);
                 open.fault = Some(Fault { from: at, address, longest: FAULT, away: false });
             }
-            What::PageAlloc { order, .. } => open.needs_pages(order),
+            EventKind::PageAlloc { order, .. } => open.needs_pages(order),
             _ => {}
         }
     }
@@ -269,19 +269,19 @@ impl Open {
         self.fault.is_some()
             && matches!(
                 event.what,
-                What::PageFault { .. }
-                    | What::SyscallEnter { .. }
-                    | What::SyscallExit { .. }
-                    | What::FutexEnter { .. }
-                    | What::FutexExit { .. }
-                    | What::Point { .. }
-                    | What::Call { .. }
-                    | What::Sample { .. }
+                EventKind::PageFault { .. }
+                    | EventKind::SyscallEnter { .. }
+                    | EventKind::SyscallExit { .. }
+                    | EventKind::FutexEnter { .. }
+                    | EventKind::FutexExit { .. }
+                    | EventKind::Point { .. }
+                    | EventKind::Call { .. }
+                    | EventKind::Sample { .. }
             )
     }
 
     fn goes_on_page_by_page(&mut self, event: &Event) {
-        if let (Some(fault), What::PageFault { address, .. }) = (&mut self.fault, event.what)
+        if let (Some(fault), EventKind::PageFault { address, .. }) = (&mut self.fault, event.what)
             && address.abs_diff(fault.address) <= NEXT.0
         {
             fault.longest = fault.longest.max(NEXT.1);
@@ -303,10 +303,10 @@ impl Open {
     }
 
     /// The thread leaves its CPU. Where it waits it is still in the fault, if it was.
-    fn leaves(&mut self, at: MonotonicNs, state: TaskState, subject: &mut Subject) {
+    fn leaves(&mut self, at: MonotonicNs, state: TaskState, timeline: &mut ThreadTimeline) {
         match &mut self.fault {
             Some(fault) if at - fault.from <= fault.longest && state == TaskState::Blocked => fault.away = true,
-            _ => subject.faults.extend(self.fault_until(at)),
+            _ => timeline.faults.extend(self.fault_until(at)),
         }
     }
 
@@ -318,12 +318,12 @@ impl Open {
         }
     }
 
-    fn end(mut self, until: MonotonicNs, subject: &mut Subject) {
-        subject.locks.extend(self.futex.map(|(from, pi)| LockWait { from, to: until, kernel: false, pi }));
-        subject.locks.extend(self.kernel.map(|from| LockWait { from, to: until, kernel: true, pi: false }));
-        subject.reclaims.extend(self.reclaim.map(|from| (from, until)));
-        subject.held.extend(self.held.map(|(from, _, instead)| (from, until, instead)));
+    fn end(mut self, until: MonotonicNs, timeline: &mut ThreadTimeline) {
+        timeline.locks.extend(self.futex.map(|(from, pi)| LockWait { from, to: until, kernel: false, pi }));
+        timeline.locks.extend(self.kernel.map(|from| LockWait { from, to: until, kernel: true, pi: false }));
+        timeline.reclaims.extend(self.reclaim.map(|from| (from, until)));
+        timeline.held.extend(self.held.map(|(from, _, instead)| (from, until, instead)));
         let fault = self.fault_until(until);
-        subject.faults.extend(fault);
+        timeline.faults.extend(fault);
     }
 }

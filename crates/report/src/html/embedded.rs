@@ -14,7 +14,7 @@ use serde::Serialize;
 
 /// All of it. Latencies are integers in ns; times are integers in µs since the zero of their series.
 #[derive(Serialize)]
-pub struct Island<'a> {
+pub struct EmbeddedData<'a> {
     /// Points of a percentile curve in each decade.
     per_decade: usize,
     /// Whose time latencies are in, for the titles of axes, where it is not the system's own.
@@ -80,7 +80,7 @@ struct TimeData {
     max: Vec<i64>,
 }
 
-impl<'a> Island<'a> {
+impl<'a> EmbeddedData<'a> {
     /// The data of a page of this size.
     pub fn of(
         content: &'a Content<'a>,
@@ -89,7 +89,7 @@ impl<'a> Island<'a> {
         size: &Size,
         recording: Data,
         account: &'a account::Data,
-    ) -> Island<'a> {
+    ) -> EmbeddedData<'a> {
         let groups = content.groups.iter().map(|g| GroupData {
             name: &g.name,
             style: g.style,
@@ -97,7 +97,7 @@ impl<'a> Island<'a> {
             together_corrected: &g.together_corrected,
         });
         let series = content.lines.iter().zip(curves).map(|(line, curve)| series(line, curve, size));
-        Island {
+        EmbeddedData {
             per_decade: PER_DECADE,
             timebase: content.timebase.word(),
             scale,
@@ -160,7 +160,7 @@ fn series<'a>(line: &'a Line<'a>, curve: &Curve, size: &Size) -> SeriesData<'a> 
 }
 
 fn time(line: &Line<'_>, size: &Size) -> TimeData {
-    let shown = over_time::reduced(&line.timeline, size.stretches);
+    let shown = over_time::reduced(&line.timeline, size.buckets);
     let micros = |ns: i64| ns.div_euclid(1_000);
     let mut last = 0;
     let at = shown.buckets.iter().map(|bucket| {

@@ -1,19 +1,19 @@
 //! Everything that happened around a late sample, ready to be asked by instant.
 
-use super::subject::{FAULT, NEXT, Subject};
-use super::{Late, Mode};
+use super::thread_timeline::{FAULT, NEXT, ThreadTimeline};
+use super::{LatencyInterval, Mode};
 use crate::gaps::Gaps;
-use crate::stolen::{self, Hole, Wait};
+use crate::steal::{self, Hole, Wait};
 use crate::threads::{Coverage, CpuLane, CpuSpan, Interrupt, Lanes, Tracker, Windows};
 use punctual_core::event::{StackId, Tid};
-use punctual_core::{Event, MonotonicNs, What};
+use punctual_core::{Event, EventKind, MonotonicNs};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::rc::Rc;
 
 /// At most so many threads of a scene are looked at closely: the one that was late, and those that it waited for.
-const SUBJECTS: usize = 32;
+const TIMELINES: usize = 32;
 /// A page fault is looked for in so many events of its CPU.
 const FAULT_WITHIN: usize = 64;
 /// What an interrupt found is looked for in so many events of its CPU.
@@ -22,8 +22,8 @@ const FOUND_WITHIN: usize = 512;
 const STACK_WITHIN: usize = 4;
 
 /// One late sample and its surroundings.
-pub struct Scene<'e> {
-    pub late: Late,
+pub struct TraceContext<'e> {
+    pub late: LatencyInterval,
     pub events: &'e [Event],
     pub contradictions: u64,
     /// Spans from the first event to `until`.
@@ -44,25 +44,25 @@ pub struct Scene<'e> {
     began: MonotonicNs,
     /// For threads of which a system call is in the record: the one that they were in when it began, until when.
     calls: HashMap<Tid, Option<(MonotonicNs, u32)>>,
-    subjects: RefCell<HashMap<Tid, Rc<Subject>>>,
+    timelines: RefCell<HashMap<Tid, Rc<ThreadTimeline>>>,
 }
 
-impl<'e> Scene<'e> {
-    pub fn of(late: Late, events: &'e [Event], coverage: &Coverage, gaps: &Gaps) -> Scene<'e> {
+impl<'e> TraceContext<'e> {
+    pub fn of(late: LatencyInterval, events: &'e [Event], coverage: &Coverage, gaps: &Gaps) -> TraceContext<'e> {
         let began = events.iter().map(|event| event.at).min().unwrap_or(late.due);
         let until = late.woke.max(late.due);
         let from = began.min(late.due);
         let coverage = Coverage { began: from, ended: until, ..coverage.clone() };
         let mut tracker = Tracker::new(coverage.clone(), gaps.clone(), Windows::new([(from, until)]));
         events.iter().filter(|event| event.at <= until).for_each(|event| tracker.push(event));
-        let (windows, doubts) = tracker.finish();
+        let (windows, warnings) = tracker.finish();
         let lanes = windows.finish().into_iter().next().unwrap_or_default();
-        let waits = if late.woke - late.due < stolen::SHORTEST { Vec::new() } else { stolen::waits(events) };
+        let waits = if late.woke - late.due < steal::SHORTEST { Vec::new() } else { steal::waits(events) };
         let interrupts = lanes.cpus.iter().map(|(cpu, lane)| (*cpu, flattened(lane))).collect();
-        Scene {
+        TraceContext {
             late,
             events,
-            contradictions: doubts.contradictions,
+            contradictions: warnings.contradictions,
             lanes,
             until,
             holes: holes(late, events, &waits),
@@ -72,21 +72,21 @@ impl<'e> Scene<'e> {
             places: places(events),
             began,
             calls: calls(events),
-            subjects: RefCell::default(),
+            timelines: RefCell::default(),
         }
     }
 
     /// A thread, looked at closely; `None` where too many were.
-    pub fn subject(&self, tid: Tid) -> Option<Rc<Subject>> {
-        if let Some(known) = self.subjects.borrow().get(&tid) {
+    pub fn timeline(&self, tid: Tid) -> Option<Rc<ThreadTimeline>> {
+        if let Some(known) = self.timelines.borrow().get(&tid) {
             return Some(known.clone());
         }
-        if self.subjects.borrow().len() >= SUBJECTS {
+        if self.timelines.borrow().len() >= TIMELINES {
             return None;
         }
-        let subject = Rc::new(Subject::of(tid, self));
-        self.subjects.borrow_mut().insert(tid, subject.clone());
-        Some(subject)
+        let timeline = Rc::new(ThreadTimeline::of(tid, self));
+        self.timelines.borrow_mut().insert(tid, timeline.clone());
+        Some(timeline)
     }
 
     /// The places of a CPU's events, ascending.
@@ -188,8 +188,10 @@ impl<'e> Scene<'e> {
         let before = places[..end].iter().rev().take(FAULT_WITHIN).map(|place| &self.events[*place as usize]);
         for event in before.take_while(|event| event.tid == tid) {
             match event.what {
-                What::PageFault { .. } => return Some(event.at),
-                What::SyscallEnter { .. } | What::SyscallExit { .. } | What::Switch { .. } => return None,
+                EventKind::PageFault { .. } => return Some(event.at),
+                EventKind::SyscallEnter { .. } | EventKind::SyscallExit { .. } | EventKind::Switch { .. } => {
+                    return None;
+                }
                 _ => {}
             }
         }
@@ -207,8 +209,8 @@ impl<'e> Scene<'e> {
     }
 
     /// Whether the thread was taken to another CPU by this task while that ran as it does at this instant.
-    pub fn is_moved_by(&self, subject: &Subject, running: Tid, at: MonotonicNs) -> bool {
-        let mut moves = subject.moves.iter().rev().take(SUBJECTS).filter(|(by, ..)| *by == running);
+    pub fn is_moved_by(&self, timeline: &ThreadTimeline, running: Tid, at: MonotonicNs) -> bool {
+        let mut moves = timeline.moves.iter().rev().take(TIMELINES).filter(|(by, ..)| *by == running);
         moves.any(|(_, when, cpu)| self.on_cpu(*cpu, *when).is_some_and(|span| span.from <= at && at < span.to))
     }
 
@@ -219,9 +221,9 @@ impl<'e> Scene<'e> {
         let first = places.partition_point(|place| event(place).at <= from);
         let end = places.partition_point(|place| event(place).at <= to);
         let near = places.get(first..(end + STACK_WITHIN).min(places.len()))?;
-        near.iter().rev().take(SUBJECTS).map(event).filter(|event| event.tid == tid).find_map(|event| {
+        near.iter().rev().take(TIMELINES).map(event).filter(|event| event.tid == tid).find_map(|event| {
             match event.what {
-                What::Stack { stack } => Some(stack),
+                EventKind::Stack { stack } => Some(stack),
                 _ => None,
             }
         })
@@ -240,14 +242,14 @@ impl<'e> Scene<'e> {
 }
 
 /// When the machine or the sample's CPU stood still within the sample; ends of neighbours do not overlap.
-fn holes(late: Late, events: &[Event], waits: &[Wait]) -> Vec<Hole> {
+fn holes(late: LatencyInterval, events: &[Event], waits: &[Wait]) -> Vec<Hole> {
     // Shorter ones are none.
-    if late.woke - late.due < stolen::SHORTEST {
+    if late.woke - late.due < steal::SHORTEST {
         return Vec::new();
     }
-    let mut holes: Vec<Hole> = stolen::holes(events);
+    let mut holes: Vec<Hole> = steal::holes(events);
     let apart = |hole: &Hole, holes: &[Hole]| holes.iter().all(|other| hole.to <= other.from || other.to <= hole.from);
-    let alone: Vec<Hole> = stolen::holes_of(late.cpu, waits).into_iter().filter(|hole| apart(hole, &holes)).collect();
+    let alone: Vec<Hole> = steal::holes_of(late.cpu, waits).into_iter().filter(|hole| apart(hole, &holes)).collect();
     holes.extend(alone);
     holes.sort_by_key(|hole| hole.from);
     holes.retain(|hole| hole.to > late.due && hole.from < late.woke && hole.from < hole.to);
@@ -265,14 +267,14 @@ pub fn covering<T>(spans: &[T], at: MonotonicNs, ends: impl Fn(&T) -> (Monotonic
 fn found<'e>(events: impl Iterator<Item = &'e Event>, tid: Tid) -> Option<(MonotonicNs, Option<u32>)> {
     let same = events.take(FOUND_WITHIN).take_while(|event| switched_to(event).is_none());
     same.filter(|event| event.tid == tid).find_map(|event| match event.what {
-        What::Interrupted { call } => Some((event.at, call)),
+        EventKind::Interrupted { call } => Some((event.at, call)),
         _ => None,
     })
 }
 
 pub fn switched_to(event: &Event) -> Option<Tid> {
     match event.what {
-        What::Switch { next, .. } => Some(next),
+        EventKind::Switch { next, .. } => Some(next),
         _ => None,
     }
 }
@@ -322,8 +324,8 @@ fn calls(events: &[Event]) -> HashMap<Tid, Option<(MonotonicNs, u32)>> {
     let mut calls = HashMap::new();
     for event in events {
         match event.what {
-            What::SyscallEnter { .. } => drop(calls.entry(event.tid).or_insert(None)),
-            What::SyscallExit { number, .. } => drop(calls.entry(event.tid).or_insert(Some((event.at, number)))),
+            EventKind::SyscallEnter { .. } => drop(calls.entry(event.tid).or_insert(None)),
+            EventKind::SyscallExit { number, .. } => drop(calls.entry(event.tid).or_insert(Some((event.at, number)))),
             _ => {}
         }
     }

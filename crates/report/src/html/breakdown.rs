@@ -1,7 +1,7 @@
 //! The anatomy of late samples: where the time of each went, as a paragraph, a band and a picture, who is to blame over all of them, and what
 //! to do about it.
 
-use super::picture::{Item, Kind, Lane, Look, Material, Picture, Subject};
+use super::picture::{Focus, Item, Kind, Lane, Look, Material, Picture};
 use super::recording::InWindows;
 use super::table::{Cell, Column, Table};
 use super::text::{name, span};
@@ -32,7 +32,7 @@ const MAX_ITEMS: usize = 3_000;
 
 /// What a page needs of explained samples.
 #[derive(Clone, Debug)]
-pub struct Anatomy {
+pub struct Breakdown {
     ranking: Ranking,
     culprits: Table,
     advice: Vec<Advice>,
@@ -72,9 +72,9 @@ struct Advice {
     rules: Vec<(String, String, Option<String>)>,
 }
 
-impl Anatomy {
+impl Breakdown {
     /// Of the explained samples of a bundle, and what `punctual check` said there; `None` where there are no samples.
-    pub fn of(all: &Explanations, check: Option<&serde_json::Value>) -> Option<Anatomy> {
+    pub fn of(all: &Explanations, check: Option<&serde_json::Value>) -> Option<Breakdown> {
         if all.samples.is_empty() {
             return None;
         }
@@ -85,7 +85,7 @@ impl Anatomy {
         latest.sort_by_key(|one| std::cmp::Reverse(one.explanation.latency()));
         let shown = &latest[..latest.len().min(SHOWN)];
         let coverage = Coverage::of(&all.recorded, names);
-        Some(Anatomy {
+        Some(Breakdown {
             culprits: culprits(&ranking, names),
             advice: advices(&ranking, names, &Rules::of(check)),
             samples: shown.iter().enumerate().map(|(k, one)| sample(one, names, k < OPEN)).collect(),
@@ -97,7 +97,7 @@ impl Anatomy {
     }
 
     /// What casts doubt on it.
-    pub fn doubts(&self) -> &[Finding] {
+    pub fn warnings(&self) -> &[Finding] {
         &self.findings
     }
 
@@ -131,8 +131,8 @@ pub struct Section {
 
 impl Section {
     /// Of a bundle; its pictures are the `pictures` first from number `picture` on.
-    pub fn of(anatomy: &Anatomy, label: String, picture: usize, pictures: usize) -> Section {
-        let Anatomy { ranking, culprits, advice, samples, not_shown, .. } = anatomy;
+    pub fn of(breakdown: &Breakdown, label: String, picture: usize, pictures: usize) -> Section {
+        let Breakdown { ranking, culprits, advice, samples, not_shown, .. } = breakdown;
         let sum = format!("{} µs of {}", micros(ranking.latency), counted(ranking.samples, "late sample"));
         let not_shown = if *not_shown == 0 {
             String::new()
@@ -236,18 +236,18 @@ fn round(percent: f64) -> f64 {
 /// How a cause looks in bands and pictures.
 pub fn look(cause: Cause) -> Look {
     Look::Cause(match cause {
-        Cause::Stolen => 0,
-        Cause::TimerLate { .. } => 1,
+        Cause::Steal => 0,
+        Cause::TimerIrqDelay { .. } => 1,
         Cause::Interrupt(Interrupt::Hard(_) | Interrupt::Vector(_)) => 2,
         Cause::Interrupt(Interrupt::Soft(_)) => 3,
         Cause::IdleExit { .. } => 4,
-        Cause::Waking { .. } | Cause::Migration { .. } => 5,
-        Cause::NotSwitched { .. } => 6,
+        Cause::Wakeup { .. } | Cause::Migration { .. } => 5,
+        Cause::NonPreemptible { .. } => 6,
         Cause::Preempted { .. } | Cause::Throttled { .. } | Cause::Runqueue { .. } => 7,
         Cause::Lock { .. } => 8,
         Cause::Inversion { .. } => 12,
         Cause::Io { .. } | Cause::PageFault | Cause::Reclaim => 9,
-        Cause::Sleeping { .. } | Cause::Itself { .. } => 10,
+        Cause::Waiting { .. } | Cause::OwnExecution { .. } => 10,
         Cause::Unknown => 11,
     })
 }
@@ -256,16 +256,16 @@ pub fn look(cause: Cause) -> Look {
 fn picture(one: &Explained, names: &Names, coverage: &Coverage) -> Picture {
     let late = one.explanation.late;
     let labels = if late.kind == Begins::Timer { ("due", "woke") } else { ("begin", "end") };
-    let subject = Subject {
+    let focus = Focus {
         title: heading(one),
         tid: Some(late.tid).filter(|tid| *tid != Tid::IDLE),
         from: (late.due, labels.0),
         to: (late.woke.max(late.due), labels.1),
     };
-    let (from, to) = subject.window();
+    let (from, to) = focus.window();
     // The window holds some time before the sample and nothing after it.
     let from = one.events.first().map_or(late.due, |first| from.max(first.at)).min(late.due);
-    let to = one.events.last().map_or(late.woke, |last| to.min(last.at)).max(subject.to.0);
+    let to = one.events.last().map_or(late.woke, |last| to.min(last.at)).max(focus.to.0);
     let coverage =
         Coverage { began: from.min(one.events.first().map_or(from, |first| first.at)), ended: to, ..coverage.clone() };
     let gaps = Gaps::of(one.events.iter().copied());
@@ -278,7 +278,7 @@ fn picture(one: &Explained, names: &Names, coverage: &Coverage) -> Picture {
     let lanes = tracker.finish().0.finish().into_iter().next().unwrap_or_default();
     let (marks, left_out) = marks.finish().into_iter().next().unwrap_or_default();
     let material = Material { lanes: &lanes, marks: &marks, names, series: &[], left_out };
-    let mut picture = Picture::of(&subject, &material, MAX_ITEMS);
+    let mut picture = Picture::of(&focus, &material, MAX_ITEMS);
     let mut items = Vec::new();
     for part in &one.explanation.parts {
         let word = picture.word(title(part.cause));

@@ -1,6 +1,6 @@
 //! Counting samples in the thread that measures them: for loops so fast that a ring would be their main work.
 //!
-//! A [`Tally`] is memory that is there before the first sample; recording is some additions. Whoever owns the series merges it with
+//! A [`BinnedCounter`] is memory that is there before the first sample; recording is some additions. Whoever owns the series merges it with
 //! [`SeriesData::absorb`], which leaves the same statistics as [`SeriesData::record`] of each sample.
 
 use crate::series::{HDR_DIGITS, HDR_MAX, WORST_KEPT, record_hdr};
@@ -33,7 +33,7 @@ const fn edge(bucket: usize) -> u64 {
 ///
 /// Latencies below 2,048 ns are counted and nothing else: every statistic of them follows from those counts, exactly.
 #[derive(Debug)]
-pub struct Tally {
+pub struct BinnedCounter {
     /// How many samples took 0, 1, 2, … ns.
     units: [u64; UNIT_BUCKETS as usize],
     /// The others, in HdrHistogram's layout.
@@ -59,9 +59,9 @@ pub struct Tally {
     first: i64,
 }
 
-impl Tally {
+impl BinnedCounter {
     /// An empty one, all of its memory touched.
-    pub fn new(shape: SeriesShape) -> Tally {
+    pub fn new(shape: SeriesShape) -> BinnedCounter {
         let resolution = shape.resolution.ns().max(1) as u64;
         let bins = (shape.range.ns().max(0) as u64 / resolution) as usize + 1;
         let touched = |n: usize| {
@@ -69,7 +69,7 @@ impl Tally {
             memory.fill(0);
             memory
         };
-        Tally {
+        BinnedCounter {
             units: [0; UNIT_BUCKETS as usize],
             whole: touched(BUCKETS),
             exact: touched(bins),
@@ -195,7 +195,7 @@ fn square(latency: i64) -> u128 {
 
 impl SeriesData {
     /// Takes in everything that a tally of the same shape holds.
-    pub fn absorb(&mut self, tally: &Tally) {
+    pub fn absorb(&mut self, tally: &BinnedCounter) {
         let Some((_, min, max, _)) = tally.extent() else { return };
         self.min = Some(self.min.map_or(min, |so_far| so_far.min(min)));
         self.max = Some(self.max.map_or(max, |so_far| so_far.max(max)));
@@ -240,7 +240,7 @@ mod tests {
             split in 0usize..300,
         ) {
             let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos(resolution), period: None };
-            let (mut one, mut other, mut tally) = (SeriesData::new(shape), SeriesData::new(shape), Tally::new(shape));
+            let (mut one, mut other, mut tally) = (SeriesData::new(shape), SeriesData::new(shape), BinnedCounter::new(shape));
             for (k, latency) in latencies.iter().enumerate() {
                 let (begin, end) = (k as i64 * 1_000, k as i64 * 1_000 + latency);
                 one.record(&Sample { seq: k as u64, due: ClockNs(begin), woke: ClockNs(end), cpu: 1 }, 0);

@@ -8,14 +8,14 @@ mod recording;
 mod support;
 
 use browser::open;
-use punctual_analyze::explain::{Kind, Late, explain};
+use punctual_analyze::explain::{Kind, LatencyInterval, explain};
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::threads::Coverage;
 use punctual_analyze::{Explained, Explanations};
 use punctual_bundle::explanation::EventSource;
 use punctual_core::event::TaskState;
-use punctual_core::{CpuSet, What};
-use punctual_report::html::anatomy::Anatomy;
+use punctual_core::{CpuSet, EventKind};
+use punctual_report::html::breakdown::Breakdown;
 use punctual_report::html::{ReportInput, report};
 use recording::{CONTROL, HOG, Recording, us};
 use scraper::{Html, Selector};
@@ -29,13 +29,13 @@ fn explanations(hog: &str) -> Explanations {
     names.syscalls.insert(56, "clone".to_owned());
     let recorded = punctual_core::event::Recorded::nothing("none", us(0));
     let mut all = Recording { recorded, names, events: Vec::new() };
-    all.add(0, 0, HOG, What::SyscallEnter { number: 56, args: [0; 2] });
-    all.add(1_030, 0, HOG, What::VectorEntry { vector: 0xec });
-    all.add(1_032, 0, HOG, What::Waking { task: CONTROL, prio: 19, target: 0 });
-    all.add(1_033, 0, HOG, What::Wakeup { task: CONTROL, prio: 19, target: 0, new: false });
-    all.add(1_038, 0, HOG, What::VectorExit { vector: 0xec });
+    all.add(0, 0, HOG, EventKind::SyscallEnter { number: 56, args: [0; 2] });
+    all.add(1_030, 0, HOG, EventKind::VectorEntry { vector: 0xec });
+    all.add(1_032, 0, HOG, EventKind::Waking { task: CONTROL, prio: 19, target: 0 });
+    all.add(1_033, 0, HOG, EventKind::Wakeup { task: CONTROL, prio: 19, target: 0, new: false });
+    all.add(1_038, 0, HOG, EventKind::VectorExit { vector: 0xec });
     all.switch(2_500, 0, HOG, TaskState::Preempted, CONTROL);
-    let late = Late { tid: CONTROL, cpu: 0, due: us(1_000), woke: us(2_545), kind: Kind::Timer };
+    let late = LatencyInterval { tid: CONTROL, cpu: 0, due: us(1_000), woke: us(2_545), kind: Kind::Timer };
     let explanation = explain(late, &all.events, &Coverage::between(us(0), us(3_000)), &Gaps::default());
     let events = all.events;
     let (phase, series) = ("main".to_owned(), hog.to_owned());
@@ -53,8 +53,8 @@ fn explanations(hog: &str) -> Explanations {
 fn page(hog: &str, directory: &std::path::Path) -> String {
     let bundle = write(&directory.join("b"), &Recipe::default());
     let summary = punctual_analyze::summarize(&bundle);
-    let anatomy = Anatomy::of(&explanations(hog), None).expect("a late sample");
-    report(&[ReportInput { anatomy: Some(&anatomy), ..ReportInput::of(&bundle, &summary) }]).unwrap()
+    let breakdown = Breakdown::of(&explanations(hog), None).expect("a late sample");
+    report(&[ReportInput { breakdown: Some(&breakdown), ..ReportInput::of(&bundle, &summary) }]).unwrap()
 }
 
 fn texts(page: &Html, selector: &str) -> Vec<String> {
@@ -66,14 +66,14 @@ fn texts(page: &Html, selector: &str) -> Vec<String> {
 fn a_late_sample_has_its_paragraph_its_band_and_its_culprit() {
     let directory = tempfile::tempdir().unwrap();
     let page = Html::parse_document(&page("hog", directory.path()));
-    let said = texts(&page, "#anatomy details p").join(" ");
+    let said = texts(&page, "#breakdown details p").join(" ");
     assert!(said.contains("1,545 µs late on CPU 0."), "{said}");
     assert!(said.contains("hog (SCHED_OTHER) ran on in clone() with preemption disabled"), "{said}");
-    let band = Selector::parse("#anatomy svg.band rect").unwrap();
+    let band = Selector::parse("#breakdown svg.band rect").unwrap();
     let widths: f64 = page.select(&band).filter_map(|part| part.value().attr("width")?.parse::<f64>().ok()).sum();
     assert!((99.9..100.1).contains(&widths), "the band is whole: {widths}");
-    assert!(texts(&page, "#anatomy tbody th")[0].contains("not switched"));
-    assert!(texts(&page, "#anatomy .advice li")[0].contains("preemption-model"));
+    assert!(texts(&page, "#breakdown tbody th")[0].contains("running task not preempted"));
+    assert!(texts(&page, "#breakdown .advice li")[0].contains("preemption-model"));
 }
 
 #[test]
@@ -92,9 +92,14 @@ fn hostile_names_stay_texts() {
         let place = directory.path().join(k.to_string());
         std::fs::create_dir(&place).unwrap();
         let page = Html::parse_document(&page(name, &place));
-        for tag in
-            ["#anatomy script", "#anatomy img", "#anatomy iframe", "#anatomy a", "#anatomy link", "#anatomy image"]
-        {
+        for tag in [
+            "#breakdown script",
+            "#breakdown img",
+            "#breakdown iframe",
+            "#breakdown a",
+            "#breakdown link",
+            "#breakdown image",
+        ] {
             assert_eq!(page.select(&Selector::parse(tag).unwrap()).count(), 0, "{tag} out of {name:?}");
         }
     }

@@ -22,7 +22,7 @@ const MAX_LENGTH: usize = 600;
 
 /// Findings of one kind.
 #[derive(Serialize)]
-pub struct Doubt {
+pub struct Warning {
     /// The stable word for it.
     id: String,
     /// `bad`, `warning`, `advice`, `note`.
@@ -59,38 +59,39 @@ struct Place {
 
 /// All doubts, and how many kinds were left out.
 #[derive(Serialize)]
-pub struct Doubts {
+pub struct Warnings {
     /// What must be known before the figures are believed.
-    pub grave: Vec<Doubt>,
+    pub grave: Vec<Warning>,
     /// What is good to know.
-    pub light: Vec<Doubt>,
+    pub light: Vec<Warning>,
     /// Kinds left out.
     pub more: usize,
 }
 
 /// The findings of all bundles, together.
-pub fn doubts(inputs: &[ReportInput<'_>], labels: &[String]) -> Doubts {
-    let (mut all, mut strange): (Vec<Doubt>, usize) = (Vec::new(), 0);
+pub fn warnings(inputs: &[ReportInput<'_>], labels: &[String]) -> Warnings {
+    let (mut all, mut strange): (Vec<Warning>, usize) = (Vec::new(), 0);
     for (place, input) in inputs.iter().enumerate() {
         for finding in findings_of(input) {
             strange += usize::from(!add(&mut all, place, &finding));
         }
     }
-    for doubt in &mut all {
-        let names: Vec<&str> = doubt.places.iter().take(6).filter_map(|p| labels.get(*p)).map(String::as_str).collect();
-        let more = doubt.places.len().saturating_sub(6);
-        doubt.bundles = match (labels.len(), doubt.places.len()) {
+    for warning in &mut all {
+        let names: Vec<&str> =
+            warning.places.iter().take(6).filter_map(|p| labels.get(*p)).map(String::as_str).collect();
+        let more = warning.places.len().saturating_sub(6);
+        warning.bundles = match (labels.len(), warning.places.len()) {
             (1, _) => None,
             (all, these) if all == these => Some(format!("all {all} bundles")),
             _ if more > 0 => Some(format!("{} and {more} more", names.join(", "))),
             _ => Some(names.join(", ")),
         };
     }
-    all.sort_by_key(|doubt| std::cmp::Reverse(doubt.weight));
+    all.sort_by_key(|warning| std::cmp::Reverse(warning.weight));
     let more = all.len().saturating_sub(MAX_KINDS) + strange;
     all.truncate(MAX_KINDS);
-    let (grave, light) = all.into_iter().partition(|doubt| doubt.weight >= Severity::Warning);
-    Doubts { grave, light, more }
+    let (grave, light) = all.into_iter().partition(|warning| warning.weight >= Severity::Warning);
+    Warnings { grave, light, more }
 }
 
 /// The findings of a bundle; what the summary does not have is taken from the bundle itself, so that none is lost.
@@ -107,7 +108,7 @@ fn findings_of(input: &ReportInput<'_>) -> Vec<Finding> {
             "The run never said how it ended: what is shown is what was saved until then.",
         ));
     }
-    let of_recording = input.recording.map(|digest| digest.doubts()).unwrap_or_default();
+    let of_recording = input.recording.map(|digest| digest.warnings()).unwrap_or_default();
     all.extend(of_recording.into_iter().filter(|f| !known.contains(&(f.id.as_str(), f.subject.as_str()))));
     if !all.iter().any(|f| f.id == "bundle-damaged") {
         let damage = input.bundle.damage.iter().take(MAX_SENTENCES);
@@ -124,13 +125,13 @@ fn sentence(text: &str) -> String {
 }
 
 /// Adds a finding to those of its kind; false where there are too many kinds for one more.
-fn add(all: &mut Vec<Doubt>, place: usize, finding: &Finding) -> bool {
+fn add(all: &mut Vec<Warning>, place: usize, finding: &Finding) -> bool {
     let known = all.iter().position(|d| d.id == finding.id && d.weight == finding.severity);
-    let doubt = match known {
+    let warning = match known {
         Some(k) => &mut all[k],
         None if all.len() >= MAX_SEEN => return false,
         None => {
-            all.push(Doubt {
+            all.push(Warning {
                 id: finding.id.clone(),
                 severity: finding.severity.to_string(),
                 sentences: Vec::new(),
@@ -144,21 +145,23 @@ fn add(all: &mut Vec<Doubt>, place: usize, finding: &Finding) -> bool {
             &mut all[last]
         }
     };
-    if doubt.places.last() != Some(&place) {
-        doubt.places.push(place);
+    if warning.places.last() != Some(&place) {
+        warning.places.push(place);
     }
     // A remedy can be a command: it stays as it is.
     let remedy = finding.remedy.as_deref().map(|text| clip(text, MAX_LENGTH));
-    doubt.remedies.extend(remedy.filter(|text| !doubt.remedies.contains(text) && doubt.remedies.len() < MAX_SENTENCES));
+    warning
+        .remedies
+        .extend(remedy.filter(|text| !warning.remedies.contains(text) && warning.remedies.len() < MAX_SENTENCES));
     let text = sentence(&finding.message);
-    let place = doubt.sentences.iter().position(|s| s.text == text);
+    let place = warning.sentences.iter().position(|s| s.text == text);
     match place {
-        Some(k) => doubt.sentences[k].add(finding),
-        None if doubt.sentences.len() >= MAX_SENTENCES => doubt.more += 1,
+        Some(k) => warning.sentences[k].add(finding),
+        None if warning.sentences.len() >= MAX_SENTENCES => warning.more += 1,
         None => {
             let mut new = Sentence { text, places: Vec::new(), more: 0 };
             new.add(finding);
-            doubt.sentences.push(new);
+            warning.sentences.push(new);
         }
     }
     true

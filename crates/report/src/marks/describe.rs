@@ -4,50 +4,56 @@ use super::Detail::{Address, Number, Span, Text};
 use super::open::Open;
 use super::{Detail, Details, Lane, Mark, Marks, Shape, label};
 use punctual_core::event::{Futex, PointKind};
-use punctual_core::{Event, MonotonicNs, Names, Tid, What};
+use punctual_core::{Event, EventKind, MonotonicNs, Names, Tid};
 use std::borrow::Cow;
 
 /// The marks of one event.
-pub fn tell<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
+pub fn describe<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
     match event.what {
-        What::Switch { .. } | What::Waking { .. } | What::Wakeup { .. } | What::Migrate { .. } => {}
-        What::Fork { .. } | What::Exec | What::Exit | What::PiSetPrio { .. } => scheduling(marks, event, out),
-        What::IrqEntry { .. }
-        | What::IrqExit { .. }
-        | What::VectorEntry { .. }
-        | What::VectorExit { .. }
-        | What::SoftirqRaise { .. }
-        | What::SoftirqEntry { .. }
-        | What::SoftirqExit { .. }
-        | What::IpiSend { .. }
-        | What::NapiPoll { .. }
-        | What::IdleEnter { .. }
-        | What::IdleExit
-        | What::Frequency { .. } => cpu(marks, event, out),
-        What::HrtimerStart { .. }
-        | What::HrtimerCancel { .. }
-        | What::HrtimerExpireEntry { .. }
-        | What::HrtimerExpireExit { .. }
-        | What::TimerStart { .. }
-        | What::TimerExpireEntry { .. }
-        | What::TimerExpireExit { .. } => timers(marks, event, out),
-        What::Point { .. } | What::Call { .. } | What::Sample { .. } | What::Lost { .. } => own(marks, event, out),
-        What::BlockIssue { .. }
-        | What::BlockComplete { .. }
-        | What::JournalStart { .. }
-        | What::JournalEnd { .. }
-        | What::MmcStart { .. }
-        | What::MmcDone { .. } => storage(marks, event, out),
+        EventKind::Switch { .. } | EventKind::Waking { .. } | EventKind::Wakeup { .. } | EventKind::Migrate { .. } => {}
+        EventKind::Fork { .. } | EventKind::Exec | EventKind::Exit | EventKind::PiSetPrio { .. } => {
+            scheduling(marks, event, out)
+        }
+        EventKind::IrqEntry { .. }
+        | EventKind::IrqExit { .. }
+        | EventKind::VectorEntry { .. }
+        | EventKind::VectorExit { .. }
+        | EventKind::SoftirqRaise { .. }
+        | EventKind::SoftirqEntry { .. }
+        | EventKind::SoftirqExit { .. }
+        | EventKind::IpiSend { .. }
+        | EventKind::NapiPoll { .. }
+        | EventKind::IdleEnter { .. }
+        | EventKind::IdleExit
+        | EventKind::Frequency { .. } => cpu(marks, event, out),
+        EventKind::HrtimerStart { .. }
+        | EventKind::HrtimerCancel { .. }
+        | EventKind::HrtimerExpireEntry { .. }
+        | EventKind::HrtimerExpireExit { .. }
+        | EventKind::TimerStart { .. }
+        | EventKind::TimerExpireEntry { .. }
+        | EventKind::TimerExpireExit { .. } => timers(marks, event, out),
+        EventKind::Point { .. } | EventKind::Call { .. } | EventKind::Sample { .. } | EventKind::Lost { .. } => {
+            own(marks, event, out)
+        }
+        EventKind::BlockIssue { .. }
+        | EventKind::BlockComplete { .. }
+        | EventKind::JournalStart { .. }
+        | EventKind::JournalEnd { .. }
+        | EventKind::MmcStart { .. }
+        | EventKind::MmcDone { .. } => storage(marks, event, out),
         _ => thread(marks, event, out),
     }
 }
 
 fn scheduling<'a>(marks: &Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
     let (name, details): (&str, Details<'a>) = match event.what {
-        What::Fork { child } => ("fork", vec![("child", task(marks.names, child)), ("tid", Number(child.0.into()))]),
-        What::Exec => ("exec", Vec::new()),
-        What::Exit => ("exit", Vec::new()),
-        What::PiSetPrio { task: other, old, new } => (
+        EventKind::Fork { child } => {
+            ("fork", vec![("child", task(marks.names, child)), ("tid", Number(child.0.into()))])
+        }
+        EventKind::Exec => ("exec", Vec::new()),
+        EventKind::Exit => ("exit", Vec::new()),
+        EventKind::PiSetPrio { task: other, old, new } => (
             "priority inherited",
             vec![("task", task(marks.names, other)), ("old", Number(old.into())), ("new", Number(new.into()))],
         ),
@@ -60,40 +66,40 @@ fn cpu<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
     let (names, cpu, at) = (marks.names, event.cpu, event.at);
     let begun = |name: Cow<'a, str>| Open { since: at, name, details: interrupted(names, event.tid) };
     match event.what {
-        What::IrqEntry { irq } => marks.begin(Lane::Interrupts(cpu), begun(names.irq(irq).into()), out),
-        What::IrqExit { irq, handled } => {
+        EventKind::IrqEntry { irq } => marks.begin(Lane::Interrupts(cpu), begun(names.irq(irq).into()), out),
+        EventKind::IrqExit { irq, handled } => {
             let details = vec![("handled", Text(if handled { "yes" } else { "no" }.into()))];
             marks.end(Lane::Interrupts(cpu), at, || names.irq(irq).into(), details, out);
         }
-        What::VectorEntry { vector } => {
+        EventKind::VectorEntry { vector } => {
             marks.begin(Lane::Vectors(cpu), begun(label::vector(names, vector)), out);
         }
-        What::VectorExit { vector } => {
+        EventKind::VectorExit { vector } => {
             marks.end(Lane::Vectors(cpu), at, || label::vector(names, vector), Vec::new(), out);
         }
-        What::SoftirqEntry { vector } => {
+        EventKind::SoftirqEntry { vector } => {
             marks.begin(Lane::Softirqs(cpu), begun(label::softirq(names, vector)), out);
         }
-        What::SoftirqExit { vector } => {
+        EventKind::SoftirqExit { vector } => {
             marks.end(Lane::Softirqs(cpu), at, || label::softirq(names, vector), Vec::new(), out);
         }
-        What::SoftirqRaise { vector } => {
+        EventKind::SoftirqRaise { vector } => {
             let which = ("softirq", Text(label::softirq(names, vector)));
             out.push(instant(event, Lane::OnCpu(cpu), "softirq raised", vec![which]));
         }
-        What::IpiSend { target } => {
+        EventKind::IpiSend { target } => {
             out.push(instant(event, Lane::OnCpu(cpu), "IPI sent", vec![("to CPU", Number(target.into()))]));
         }
-        What::NapiPoll { work, budget } => {
+        EventKind::NapiPoll { work, budget } => {
             let details = vec![("work", Number(work.into())), ("budget", Number(budget.into()))];
             out.push(instant(event, Lane::OnCpu(cpu), "napi poll", details));
         }
-        What::IdleEnter { state } => {
+        EventKind::IdleEnter { state } => {
             let open = Open { since: at, name: label::idle_state(names, state), details: Vec::new() };
             marks.begin(Lane::Idle(cpu), open, out);
         }
-        What::IdleExit => marks.end(Lane::Idle(cpu), at, || "idle state".into(), Vec::new(), out),
-        What::Frequency { khz } => {
+        EventKind::IdleExit => marks.end(Lane::Idle(cpu), at, || "idle state".into(), Vec::new(), out),
+        EventKind::Frequency { khz } => {
             out.push(Mark::new(Lane::Frequency(cpu), "frequency", Shape::Value(at, khz.into())));
         }
         _ => {}
@@ -104,28 +110,28 @@ fn timers<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
     let (names, at, lane) = (marks.names, event.at, Lane::Timers(event.cpu));
     let on_cpu = Lane::OnCpu(event.cpu);
     match event.what {
-        What::HrtimerStart { timer, expires } => {
+        EventKind::HrtimerStart { timer, expires } => {
             let expires = ("expires in", Span(expires - at));
             out.push(instant(event, on_cpu, "hrtimer started", vec![("timer", Address(timer)), expires]));
         }
-        What::HrtimerCancel { timer } => {
+        EventKind::HrtimerCancel { timer } => {
             out.push(instant(event, on_cpu, "hrtimer cancelled", vec![("timer", Address(timer))]));
         }
-        What::HrtimerExpireEntry { timer, expires, .. } => {
+        EventKind::HrtimerExpireEntry { timer, expires, .. } => {
             let mut details = vec![("timer", Address(timer))];
             details.extend(expires.map(|expires| ("late by", Span(at - expires))));
             marks.begin(lane, Open { since: at, name: "hrtimer".into(), details }, out);
         }
-        What::HrtimerExpireExit { .. } => marks.end(lane, at, || "hrtimer".into(), Vec::new(), out),
-        What::TimerStart { timer, expires } => {
+        EventKind::HrtimerExpireExit { .. } => marks.end(lane, at, || "hrtimer".into(), Vec::new(), out),
+        EventKind::TimerStart { timer, expires } => {
             let details = vec![("timer", Address(timer)), ("expires (jiffies)", Number(expires as i64))];
             out.push(instant(event, on_cpu, "timer started", details));
         }
-        What::TimerExpireEntry { timer, function } => {
+        EventKind::TimerExpireEntry { timer, function } => {
             let name = format!("timer {}", label::symbol(names, function)).into();
             marks.begin(lane, Open { since: at, name, details: vec![("timer", Address(timer))] }, out);
         }
-        What::TimerExpireExit { .. } => marks.end(lane, at, || "timer".into(), Vec::new(), out),
+        EventKind::TimerExpireExit { .. } => marks.end(lane, at, || "timer".into(), Vec::new(), out),
         _ => {}
     }
 }
@@ -134,7 +140,7 @@ fn timers<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
 fn own<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
     let (names, at, tid) = (marks.names, event.at, event.tid);
     match event.what {
-        What::Point { point, kind, count, values } => {
+        EventKind::Point { point, kind, count, values } => {
             let (lane, name) = (Lane::Points(tid, point), label::point(names, point));
             let values = &values[..usize::from(count).min(2)];
             for (place, value) in values.iter().enumerate() {
@@ -153,7 +159,7 @@ fn own<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
                 }
             }
         }
-        What::Call { function, began, depth, left, argument } => {
+        EventKind::Call { function, began, depth, left, argument } => {
             let shape = Shape::Span(began, at.max(began));
             let mut call = Mark::new(Lane::Calls(tid), label::function(names, function), shape);
             call.function = Some(function);
@@ -162,7 +168,7 @@ fn own<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
             call.details.extend(left.then_some(("note", Text("left without returning".into()))));
             out.push(call);
         }
-        What::Sample { series, due } => {
+        EventKind::Sample { series, due } => {
             let end = at.max(due);
             let lane = marks.slot(|slot| Lane::Samples(tid, series, slot), due, end);
             let mut sample = Mark::new(lane, format!("sample of series {series}"), Shape::Span(due, end));
@@ -170,7 +176,7 @@ fn own<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
             sample.wake = marks.wakes.of(tid, due);
             out.push(sample);
         }
-        What::Lost { count, since } => lost(marks, event, (count, since), out),
+        EventKind::Lost { count, since } => lost(marks, event, (count, since), out),
         _ => {}
     }
 }
@@ -192,7 +198,7 @@ fn lost<'a>(marks: &mut Marks<'a>, event: &Event, (count, since): (u64, Monotoni
 fn storage<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
     let (names, at) = (marks.names, event.at);
     match event.what {
-        What::BlockIssue { device, sector, bytes, write } => {
+        EventKind::BlockIssue { device, sector, bytes, write } => {
             let details = vec![
                 ("device", Text(label::device(names, device))),
                 ("sector", Number(sector as i64)),
@@ -202,23 +208,23 @@ fn storage<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
             let name = if write { "write" } else { "read" }.into();
             marks.request_begins(device, sector, Open { since: at, name, details });
         }
-        What::BlockComplete { device, sector, error, .. } => {
+        EventKind::BlockComplete { device, sector, error, .. } => {
             let details = if error == 0 { Vec::new() } else { vec![("error", Number(error.into()))] };
             marks.request_ends((device, sector), at, details, out);
         }
-        What::JournalStart { device, transaction } => {
+        EventKind::JournalStart { device, transaction } => {
             let details = vec![("transaction", Number(transaction as i64)), ("by", task(names, event.tid))];
             let name = format!("journal commit on {}", label::device(names, device)).into();
             marks.begin(Lane::Journal(device), Open { since: at, name, details }, out);
         }
-        What::JournalEnd { device, .. } => {
+        EventKind::JournalEnd { device, .. } => {
             marks.end(Lane::Journal(device), at, || "journal commit".into(), Vec::new(), out);
         }
-        What::MmcStart { opcode, blocks } => {
+        EventKind::MmcStart { opcode, blocks } => {
             let details = vec![("opcode", Number(opcode.into())), ("blocks", Number(blocks.into()))];
             marks.begin(Lane::Mmc, Open { since: at, name: format!("MMC command {opcode}").into(), details }, out);
         }
-        What::MmcDone { opcode, error } => {
+        EventKind::MmcDone { opcode, error } => {
             let details = if error == 0 { Vec::new() } else { vec![("error", Number(error.into()))] };
             marks.end(Lane::Mmc, at, || format!("MMC command {opcode}").into(), details, out);
         }
@@ -230,45 +236,45 @@ fn storage<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
 fn thread<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
     let (names, at, tid) = (marks.names, event.at, event.tid);
     match event.what {
-        What::SyscallEnter { number, args } => {
+        EventKind::SyscallEnter { number, args } => {
             let name = label::syscall(names, number);
             let details = vec![("first argument", Address(args[0])), ("second argument", Address(args[1]))];
             marks.begin(Lane::Syscalls(tid), Open { since: at, name, details }, out);
         }
-        What::SyscallExit { number, result } => {
+        EventKind::SyscallExit { number, result } => {
             let details = vec![("result", Number(result))];
             marks.end(Lane::Syscalls(tid), at, || label::syscall(names, number), details, out);
         }
-        What::FutexEnter { op, address } => {
+        EventKind::FutexEnter { op, address } => {
             let open = Open { since: at, name: futex(op).into(), details: vec![("futex", Address(address))] };
             marks.begin(Lane::Futexes(tid), open, out);
         }
-        What::FutexExit { op, result } => {
+        EventKind::FutexExit { op, result } => {
             let details = vec![("result", Number(result.into()))];
             marks.end(Lane::Futexes(tid), at, || futex(op).into(), details, out);
         }
-        What::ContentionBegin { lock, flags } => {
+        EventKind::ContentionBegin { lock, flags } => {
             let details = vec![("lock", Address(lock)), ("flags", Address(flags.into()))];
             marks.begin_inside(Lane::Locks(tid), Open { since: at, name: "waits for a kernel lock".into(), details });
         }
-        What::ContentionEnd { result, .. } => {
+        EventKind::ContentionEnd { result, .. } => {
             let details = vec![("result", Number(result.into()))];
             marks.end(Lane::Locks(tid), at, || "waits for a kernel lock".into(), details, out);
         }
-        What::ReclaimBegin { order } => {
+        EventKind::ReclaimBegin { order } => {
             let open =
                 Open { since: at, name: "direct reclaim".into(), details: vec![("order", Number(order.into()))] };
             marks.begin(Lane::Reclaim(tid), open, out);
         }
-        What::ReclaimEnd { reclaimed } => {
+        EventKind::ReclaimEnd { reclaimed } => {
             let details = vec![("pages", Number(reclaimed as i64))];
             marks.end(Lane::Reclaim(tid), at, || "direct reclaim".into(), details, out);
         }
-        What::WorkStart { function } => {
+        EventKind::WorkStart { function } => {
             let open = Open { since: at, name: label::symbol(names, function), details: Vec::new() };
             marks.begin(Lane::Work(tid), open, out);
         }
-        What::WorkEnd { function } => {
+        EventKind::WorkEnd { function } => {
             marks.end(Lane::Work(tid), at, || label::symbol(names, function), Vec::new(), out);
         }
         _ => memory(marks, event, out),
@@ -280,18 +286,18 @@ fn memory<'a>(marks: &Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
         vec![("requested", Number(requested as i64)), ("allocated", Number(allocated as i64))]
     };
     let (name, details): (&str, Details<'a>) = match event.what {
-        What::PageFault { address, ip, user } => (
+        EventKind::PageFault { address, ip, user } => (
             if user { "page fault" } else { "page fault in the kernel" },
             vec![("address", Address(address)), ("instruction", Address(ip))],
         ),
-        What::PageAlloc { order, .. } => ("page allocated", vec![("order", Number(order.into()))]),
-        What::Kmalloc { requested, allocated } => ("kmalloc", sizes(requested, allocated)),
-        What::CacheAlloc { requested, allocated } => ("slab allocation", sizes(requested, allocated)),
-        What::Released { task: other } => ("quota let go", vec![("task", task(marks.names, other))]),
-        What::Interrupted { call: Some(number) } => {
+        EventKind::PageAlloc { order, .. } => ("page allocated", vec![("order", Number(order.into()))]),
+        EventKind::Kmalloc { requested, allocated } => ("kmalloc", sizes(requested, allocated)),
+        EventKind::CacheAlloc { requested, allocated } => ("slab allocation", sizes(requested, allocated)),
+        EventKind::Unthrottled { task: other } => ("quota let go", vec![("task", task(marks.names, other))]),
+        EventKind::Interrupted { call: Some(number) } => {
             ("interrupted in", vec![("call", Text(marks.names.syscall(number).into()))])
         }
-        What::Stack { stack } => ("stack", vec![("frames", Text(marks.names.stack(stack).join(" ← ").into()))]),
+        EventKind::Stack { stack } => ("stack", vec![("frames", Text(marks.names.stack(stack).join(" ← ").into()))]),
         _ => return,
     };
     out.push(instant(event, in_thread(event), name, details));

@@ -13,7 +13,7 @@ pub enum TaskState {
     /// Still runnable, and gave the CPU up itself (sched_yield); recorders that cannot tell say [`TaskState::Preempted`].
     Yielded,
     /// Still runnable, and taken off its CPU because the quota of its group is used up, where the recorder looks for it.
-    HeldBack,
+    Throttled,
     /// Waits and can be interrupted: `S`.
     Sleeping,
     /// Waits and cannot be interrupted, most often for I/O, a page or a kernel lock: `D`.
@@ -59,7 +59,7 @@ pub enum Futex {
 /// What happened. Priorities are the kernel's `prio`: 0–99 real-time (99 − rt_priority), 100–139 others, −1 deadline.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[allow(missing_docs)] // The fields are those of the tracepoints that the variants name.
-pub enum What {
+pub enum EventKind {
     /// sched:sched_switch; `Event::tid` is the task that leaves.
     Switch { prev_prio: i16, prev_state: TaskState, next: Tid, next_prio: i16 },
     /// sched:sched_waking: somebody decided to wake `task`; `Event::tid` is the waker or who it interrupted.
@@ -159,7 +159,7 @@ pub enum What {
     /// where an exception leads from there). Told where system calls are not recorded one by one.
     Interrupted { call: Option<u32> },
     /// Of the task that was held back last on this CPU the quota holds no longer: found at a switch there.
-    Released { task: Tid },
+    Unthrottled { task: Tid },
     /// A sample of what ran (kernel stack), taken by the recorder itself at this instant.
     Stack { stack: StackId },
     /// A test point of an application.
@@ -172,7 +172,7 @@ pub enum What {
     Lost { count: u64, since: MonotonicNs },
 }
 
-impl What {
+impl EventKind {
     /// What it is called: its tracepoint's name where it has one of its own.
     pub fn name(&self) -> &'static str {
         self.kind().0
@@ -183,66 +183,66 @@ impl What {
     }
     fn kind(&self) -> (&'static str, Option<Group>) {
         match self {
-            What::Switch { .. } => ("sched_switch", Some(Group::Sched)),
-            What::Waking { .. } => ("sched_waking", Some(Group::Sched)),
-            What::Wakeup { .. } => ("sched_wakeup", Some(Group::Sched)),
-            What::Migrate { .. } => ("sched_migrate_task", Some(Group::Sched)),
-            What::Fork { .. } => ("sched_process_fork", Some(Group::Sched)),
-            What::Exec => ("sched_process_exec", Some(Group::Sched)),
-            What::Exit => ("sched_process_exit", Some(Group::Sched)),
-            What::PiSetPrio { .. } => ("sched_pi_setprio", Some(Group::Sched)),
-            What::IrqEntry { .. } => ("irq_handler_entry", Some(Group::Irq)),
-            What::IrqExit { .. } => ("irq_handler_exit", Some(Group::Irq)),
-            What::VectorEntry { .. } => ("vector_entry", Some(Group::Vectors)),
-            What::VectorExit { .. } => ("vector_exit", Some(Group::Vectors)),
-            What::SoftirqRaise { .. } => ("softirq_raise", Some(Group::Softirq)),
-            What::SoftirqEntry { .. } => ("softirq_entry", Some(Group::Softirq)),
-            What::SoftirqExit { .. } => ("softirq_exit", Some(Group::Softirq)),
-            What::IpiSend { .. } => ("ipi_send_cpu", Some(Group::Ipi)),
-            What::HrtimerStart { .. } => ("hrtimer_start", Some(Group::Hrtimer)),
-            What::HrtimerCancel { .. } => ("hrtimer_cancel", Some(Group::Hrtimer)),
-            What::HrtimerExpireEntry { .. } => ("hrtimer_expire_entry", Some(Group::Hrtimer)),
-            What::HrtimerExpireExit { .. } => ("hrtimer_expire_exit", Some(Group::Hrtimer)),
-            What::TimerStart { .. } => ("timer_start", Some(Group::Timer)),
-            What::TimerExpireEntry { .. } => ("timer_expire_entry", Some(Group::Timer)),
-            What::TimerExpireExit { .. } => ("timer_expire_exit", Some(Group::Timer)),
-            What::SyscallEnter { .. } => ("sys_enter", Some(Group::Syscall)),
-            What::SyscallExit { .. } => ("sys_exit", Some(Group::Syscall)),
-            What::FutexEnter { .. } => ("futex_enter", Some(Group::Futex)),
-            What::FutexExit { .. } => ("futex_exit", Some(Group::Futex)),
-            What::ContentionBegin { .. } => ("contention_begin", Some(Group::Lock)),
-            What::ContentionEnd { .. } => ("contention_end", Some(Group::Lock)),
-            What::PageFault { .. } => ("page_fault", Some(Group::Fault)),
-            What::PageAlloc { .. } => ("mm_page_alloc", Some(Group::Page)),
-            What::ReclaimBegin { .. } => ("mm_vmscan_direct_reclaim_begin", Some(Group::Page)),
-            What::ReclaimEnd { .. } => ("mm_vmscan_direct_reclaim_end", Some(Group::Page)),
-            What::Kmalloc { .. } => ("kmalloc", Some(Group::Kmalloc)),
-            What::CacheAlloc { .. } => ("kmem_cache_alloc", Some(Group::Kmalloc)),
-            What::BlockIssue { .. } => ("block_rq_issue", Some(Group::Block)),
-            What::BlockComplete { .. } => ("block_rq_complete", Some(Group::Block)),
-            What::JournalStart { .. } => ("jbd2_start_commit", Some(Group::Jbd2)),
-            What::JournalEnd { .. } => ("jbd2_end_commit", Some(Group::Jbd2)),
-            What::MmcStart { .. } => ("mmc_request_start", Some(Group::Mmc)),
-            What::MmcDone { .. } => ("mmc_request_done", Some(Group::Mmc)),
-            What::WorkStart { .. } => ("workqueue_execute_start", Some(Group::Workqueue)),
-            What::WorkEnd { .. } => ("workqueue_execute_end", Some(Group::Workqueue)),
-            What::NapiPoll { .. } => ("napi_poll", Some(Group::Napi)),
-            What::IdleEnter { .. } => ("cpu_idle", Some(Group::Idle)),
-            What::IdleExit => ("cpu_idle_exit", Some(Group::Idle)),
-            What::Frequency { .. } => ("cpu_frequency", Some(Group::Frequency)),
-            What::Interrupted { .. } => ("interrupted", None),
-            What::Released { .. } => ("released", None),
-            What::Stack { .. } => ("stack", None),
-            What::Point { .. } => ("point", None),
-            What::Call { .. } => ("call", None),
-            What::Sample { .. } => ("sample", None),
-            What::Lost { .. } => ("lost", None),
+            EventKind::Switch { .. } => ("sched_switch", Some(Group::Sched)),
+            EventKind::Waking { .. } => ("sched_waking", Some(Group::Sched)),
+            EventKind::Wakeup { .. } => ("sched_wakeup", Some(Group::Sched)),
+            EventKind::Migrate { .. } => ("sched_migrate_task", Some(Group::Sched)),
+            EventKind::Fork { .. } => ("sched_process_fork", Some(Group::Sched)),
+            EventKind::Exec => ("sched_process_exec", Some(Group::Sched)),
+            EventKind::Exit => ("sched_process_exit", Some(Group::Sched)),
+            EventKind::PiSetPrio { .. } => ("sched_pi_setprio", Some(Group::Sched)),
+            EventKind::IrqEntry { .. } => ("irq_handler_entry", Some(Group::Irq)),
+            EventKind::IrqExit { .. } => ("irq_handler_exit", Some(Group::Irq)),
+            EventKind::VectorEntry { .. } => ("vector_entry", Some(Group::Vectors)),
+            EventKind::VectorExit { .. } => ("vector_exit", Some(Group::Vectors)),
+            EventKind::SoftirqRaise { .. } => ("softirq_raise", Some(Group::Softirq)),
+            EventKind::SoftirqEntry { .. } => ("softirq_entry", Some(Group::Softirq)),
+            EventKind::SoftirqExit { .. } => ("softirq_exit", Some(Group::Softirq)),
+            EventKind::IpiSend { .. } => ("ipi_send_cpu", Some(Group::Ipi)),
+            EventKind::HrtimerStart { .. } => ("hrtimer_start", Some(Group::Hrtimer)),
+            EventKind::HrtimerCancel { .. } => ("hrtimer_cancel", Some(Group::Hrtimer)),
+            EventKind::HrtimerExpireEntry { .. } => ("hrtimer_expire_entry", Some(Group::Hrtimer)),
+            EventKind::HrtimerExpireExit { .. } => ("hrtimer_expire_exit", Some(Group::Hrtimer)),
+            EventKind::TimerStart { .. } => ("timer_start", Some(Group::Timer)),
+            EventKind::TimerExpireEntry { .. } => ("timer_expire_entry", Some(Group::Timer)),
+            EventKind::TimerExpireExit { .. } => ("timer_expire_exit", Some(Group::Timer)),
+            EventKind::SyscallEnter { .. } => ("sys_enter", Some(Group::Syscall)),
+            EventKind::SyscallExit { .. } => ("sys_exit", Some(Group::Syscall)),
+            EventKind::FutexEnter { .. } => ("futex_enter", Some(Group::Futex)),
+            EventKind::FutexExit { .. } => ("futex_exit", Some(Group::Futex)),
+            EventKind::ContentionBegin { .. } => ("contention_begin", Some(Group::Lock)),
+            EventKind::ContentionEnd { .. } => ("contention_end", Some(Group::Lock)),
+            EventKind::PageFault { .. } => ("page_fault", Some(Group::Fault)),
+            EventKind::PageAlloc { .. } => ("mm_page_alloc", Some(Group::Page)),
+            EventKind::ReclaimBegin { .. } => ("mm_vmscan_direct_reclaim_begin", Some(Group::Page)),
+            EventKind::ReclaimEnd { .. } => ("mm_vmscan_direct_reclaim_end", Some(Group::Page)),
+            EventKind::Kmalloc { .. } => ("kmalloc", Some(Group::Kmalloc)),
+            EventKind::CacheAlloc { .. } => ("kmem_cache_alloc", Some(Group::Kmalloc)),
+            EventKind::BlockIssue { .. } => ("block_rq_issue", Some(Group::Block)),
+            EventKind::BlockComplete { .. } => ("block_rq_complete", Some(Group::Block)),
+            EventKind::JournalStart { .. } => ("jbd2_start_commit", Some(Group::Jbd2)),
+            EventKind::JournalEnd { .. } => ("jbd2_end_commit", Some(Group::Jbd2)),
+            EventKind::MmcStart { .. } => ("mmc_request_start", Some(Group::Mmc)),
+            EventKind::MmcDone { .. } => ("mmc_request_done", Some(Group::Mmc)),
+            EventKind::WorkStart { .. } => ("workqueue_execute_start", Some(Group::Workqueue)),
+            EventKind::WorkEnd { .. } => ("workqueue_execute_end", Some(Group::Workqueue)),
+            EventKind::NapiPoll { .. } => ("napi_poll", Some(Group::Napi)),
+            EventKind::IdleEnter { .. } => ("cpu_idle", Some(Group::Idle)),
+            EventKind::IdleExit => ("cpu_idle_exit", Some(Group::Idle)),
+            EventKind::Frequency { .. } => ("cpu_frequency", Some(Group::Frequency)),
+            EventKind::Interrupted { .. } => ("interrupted", None),
+            EventKind::Unthrottled { .. } => ("released", None),
+            EventKind::Stack { .. } => ("stack", None),
+            EventKind::Point { .. } => ("point", None),
+            EventKind::Call { .. } => ("call", None),
+            EventKind::Sample { .. } => ("sample", None),
+            EventKind::Lost { .. } => ("lost", None),
         }
     }
     /// How late `woke` was, for a sample's mark at `end`.
     pub fn sample_latency(&self, end: MonotonicNs) -> Option<Nanos> {
         match self {
-            What::Sample { due, .. } => Some(Nanos(end.0.saturating_sub(due.0))),
+            EventKind::Sample { due, .. } => Some(Nanos(end.0.saturating_sub(due.0))),
             _ => None,
         }
     }

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// The first place at which two runs differ.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Parting {
+pub enum Divergence {
     /// A sample: of the series of either run that differ, the one that was due first.
     Sample {
         /// The series with its phase.
@@ -23,14 +23,14 @@ pub enum Parting {
 }
 
 /// Compares two runs sample by sample; `None` where nothing differs. Phases and series are matched by their place and name.
-pub fn first_parting(first: &Bundle, second: &Bundle) -> Result<Option<Parting>, BundleError> {
+pub fn first_divergence(first: &Bundle, second: &Bundle) -> Result<Option<Divergence>, BundleError> {
     let (ours, theirs): (Vec<_>, Vec<_>) = (first.series().collect(), second.series().collect());
-    let mut earliest: Option<(i64, Parting)> = None;
+    let mut earliest: Option<(i64, Divergence)> = None;
     let mut beyond = None;
     for (place, (phase, series)) in ours.iter().enumerate() {
         let name = format!("{phase}/{}", series.meta.name);
         let other = theirs.get(place).filter(|(their, other)| their == phase && other.meta.name == series.meta.name);
-        let Some((_, other)) = other else { return Ok(Some(Parting::Series(name))) };
+        let Some((_, other)) = other else { return Ok(Some(Divergence::Series(name))) };
         if series.state.digest.is_some() && series.state.digest == other.state.digest {
             continue;
         }
@@ -38,16 +38,16 @@ pub fn first_parting(first: &Bundle, second: &Bundle) -> Result<Option<Parting>,
             Some((one, two)) => {
                 let due = [one, two].iter().flatten().map(|sample| sample.due.ns()).min().unwrap_or(i64::MAX);
                 if earliest.as_ref().is_none_or(|(so_far, _)| due < *so_far) {
-                    earliest = Some((due, Parting::Sample { series: name, first: one, second: two }));
+                    earliest = Some((due, Divergence::Sample { series: name, first: one, second: two }));
                 }
             }
-            None if series.state.digest != other.state.digest => beyond = beyond.or(Some(Parting::BeyondKept(name))),
+            None if series.state.digest != other.state.digest => beyond = beyond.or(Some(Divergence::BeyondKept(name))),
             None => {}
         }
     }
     let unmatched =
-        theirs.get(ours.len()).map(|(phase, series)| Parting::Series(format!("{phase}/{}", series.meta.name)));
-    Ok(earliest.map(|(_, parting)| parting).or(beyond).or(unmatched))
+        theirs.get(ours.len()).map(|(phase, series)| Divergence::Series(format!("{phase}/{}", series.meta.name)));
+    Ok(earliest.map(|(_, divergence)| divergence).or(beyond).or(unmatched))
 }
 
 /// The samples at one place of two series.
@@ -62,25 +62,25 @@ fn first_sample(one: &Series, two: &Series) -> Result<Option<Pair>, BundleError>
     Ok((pair != (None, None)).then_some(pair))
 }
 
-impl fmt::Display for Parting {
+impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Parting::Sample { series, first: Some(one), second: Some(two) }
+            Divergence::Sample { series, first: Some(one), second: Some(two) }
                 if (one.seq, one.due) == (two.seq, two.due) =>
             {
                 write!(f, "sample {} of {series}, due at {} ns: ", one.seq, one.due.ns())?;
                 write!(f, "{} ns late in the one, {} ns in the other", one.latency().ns(), two.latency().ns())
             }
-            Parting::Sample { series, first: Some(one), second: Some(two) } => {
+            Divergence::Sample { series, first: Some(one), second: Some(two) } => {
                 write!(f, "{series}: sample {} due at {} ns in the one, ", one.seq, one.due.ns())?;
                 write!(f, "sample {} due at {} ns in the other", two.seq, two.due.ns())
             }
-            Parting::Sample { series, first, second } => {
+            Divergence::Sample { series, first, second } => {
                 let last = first.or(*second).map_or(0, |sample| sample.seq);
                 write!(f, "{series}: one of the two has no sample {last}")
             }
-            Parting::Series(series) => write!(f, "{series}: one of the two has no such series"),
-            Parting::BeyondKept(series) => {
+            Divergence::Series(series) => write!(f, "{series}: one of the two has no such series"),
+            Divergence::BeyondKept(series) => {
                 write!(f, "{series}: its kept samples are the same, so the difference is in what was only counted")
             }
         }
