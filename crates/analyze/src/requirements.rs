@@ -102,7 +102,7 @@ fn range(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
     if metric == Metric::Count {
         return Ok(at_least(losses.recorded, evidence));
     }
-    if !evidence.meta.runs_as_asked() {
+    if !evidence.meta.has_requested_scheduling() {
         return Err(format!("it ran as {}, not with the real-time scheduling asked for", evidence.meta.scheduling));
     }
     if losses.recorded == 0 {
@@ -110,7 +110,7 @@ fn range(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
     }
     match metric {
         Metric::Count => Ok(at_least(losses.recorded, evidence)),
-        Metric::Overruns | Metric::Lost if !evidence.meta.losses_known() => {
+        Metric::Overruns | Metric::Lost if !evidence.meta.are_losses_known() => {
             Err(format!("what was recorded does not tell the {metric}"))
         }
         Metric::Overruns => Ok(at_least(losses.overruns, evidence)),

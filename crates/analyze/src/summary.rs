@@ -214,7 +214,7 @@ fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary 
     let corrected = Distribution::corrected(data);
     let evidence = Evidence { meta, state, plain: &plain, corrected: corrected.as_ref(), completeness };
     let (supported, unsupported) = supported(data.count());
-    let counted = |n: u64| meta.losses_known().then_some(n);
+    let counted = |n: u64| meta.are_losses_known().then_some(n);
     SeriesSummary {
         name: meta.name.clone(),
         measure: meta.measure.clone(),

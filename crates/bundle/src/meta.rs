@@ -99,26 +99,26 @@ pub struct SeriesMeta {
 }
 
 /// The key in [`SeriesMeta::details`] that holds the scheduling asked for, written as [`SeriesMeta::scheduling`].
-pub const ASKED_SCHEDULING: &str = "asked";
+pub const REQUESTED_SCHEDULING: &str = "asked";
 /// The [`SeriesMeta::scheduling`] of an import whose source does not tell it.
 pub const UNKNOWN_SCHEDULING: &str = "unknown";
 /// The key in [`SeriesMeta::details`] of an import whose source does not tell overruns and losses: the zeros of its state mean
 /// nothing.
-pub const UNTOLD_LOSSES: &str = "overruns_and_losses";
+pub const UNKNOWN_LOSSES: &str = "overruns_and_losses";
 /// The key in [`SeriesMeta::details`] of an import that holds the step of its figures: no two latencies that differ by less are told apart.
 pub const SOURCE_RESOLUTION: &str = "resolution_of_the_source";
 
 impl SeriesMeta {
-    /// Whether the scheduling is what was asked for: real-time, or time-sharing when that was asked (see [`ASKED_SCHEDULING`]).
-    pub fn runs_as_asked(&self) -> bool {
-        self.real_time || self.details.get(ASKED_SCHEDULING) == Some(&self.scheduling)
+    /// Whether the scheduling is what was asked for: real-time, or time-sharing when that was asked (see [`REQUESTED_SCHEDULING`]).
+    pub fn has_requested_scheduling(&self) -> bool {
+        self.real_time || self.details.get(REQUESTED_SCHEDULING) == Some(&self.scheduling)
     }
     /// Whether nobody knows how it was scheduled.
-    pub fn scheduling_unknown(&self) -> bool {
+    pub fn is_scheduling_unknown(&self) -> bool {
         self.scheduling == UNKNOWN_SCHEDULING
     }
-    /// Whether its overruns and lost samples were counted (see [`UNTOLD_LOSSES`]).
-    pub fn losses_known(&self) -> bool {
-        !self.details.contains_key(UNTOLD_LOSSES)
+    /// Whether its overruns and lost samples were counted (see [`UNKNOWN_LOSSES`]).
+    pub fn are_losses_known(&self) -> bool {
+        !self.details.contains_key(UNKNOWN_LOSSES)
     }
 }

@@ -14,7 +14,7 @@ mod tasks;
 pub(crate) mod testing;
 
 pub use context::{Chosen, Context};
-pub use outcome::{Mend, Outcome, Verdict, Write};
+pub use outcome::{Fix, Outcome, Verdict, Write};
 pub use rules::{Group, Rule, rules};
 
 use punctual_core::{Finding, Severity};
@@ -55,7 +55,7 @@ pub fn run(context: &Context) -> Vec<RuleResult> {
 
 fn judge(rule: &Rule, context: &Context) -> RuleResult {
     let outcome = (rule.evaluate)(context).unwrap_or_else(|early| early);
-    let Mend { command, writes } = outcome.mend.unwrap_or_default();
+    let Fix { command, writes } = outcome.fix.unwrap_or_default();
     RuleResult {
         id: rule.id.into(),
         group: rule.group.to_string(),

@@ -96,7 +96,7 @@ fn a_process_that_was_asked_to_be_left_stays() {
     let root = kernel.with(|state| state.mount.clone());
     assert_eq!([cgroup(&kernel, 100), cgroup(&kernel, 101)], [root.clone(), root]);
     let left: Vec<i32> =
-        partition.tasks.stayed.iter().filter(|task| task.why.contains("asked")).map(|task| task.tid).collect();
+        partition.tasks.not_moved.iter().filter(|task| task.why.contains("asked")).map(|task| task.tid).collect();
     assert_eq!(left, [100, 101]);
 }
 

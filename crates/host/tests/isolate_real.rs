@@ -8,7 +8,7 @@ use isolate_support::killing::{Death, Fate, MortalFiles, MortalStore};
 use punctual_core::CpuSet;
 use punctual_host::files::{Files, Root};
 use punctual_host::isolate::{self, Change, Cpusets, Request, Target};
-use punctual_host::journal::apply::WantedWrite;
+use punctual_host::journal::apply::RequestedWrite;
 use punctual_host::journal::{self, Directory, IfChanged, Journal, Lock, Store, tasks};
 use punctual_host::task::attributes;
 use std::collections::BTreeMap;
@@ -93,8 +93,8 @@ fn request(files: &dyn Files) -> Request {
     }
 }
 
-fn fixes() -> Vec<WantedWrite> {
-    let fix = |path: &str, value: &str| WantedWrite { step: "fix".into(), path: path.into(), value: value.into() };
+fn fixes() -> Vec<RequestedWrite> {
+    let fix = |path: &str, value: &str| RequestedWrite { step: "fix".into(), path: path.into(), value: value.into() };
     let all = [("/proc/sys/vm/stat_interval", "7"), ("/proc/sys/kernel/timer_migration", "0")];
     let all = all.into_iter().chain([("/proc/sys/vm/stat_interval", "9"), ("/sys/kernel/mm/ksm/run", "1")]);
     all.filter(|(path, _)| Root::system().exists(path)).map(|(path, value)| fix(path, value)).collect()
@@ -149,7 +149,7 @@ fn snapshot(paths: &[String]) -> BTreeMap<String, String> {
     }
     let cgroups = tasks::cgroups(&files, &cpusets.hierarchy.mount).unwrap();
     all.insert("cgroups".into(), cgroups.join(" "));
-    for (tid, place) in tasks::whereabouts(&files, &cpusets.hierarchy).unwrap() {
+    for (tid, place) in tasks::cgroup_by_task(&files, &cpusets.hierarchy).unwrap() {
         if let (Ok(stat), Ok(cpus)) = (tasks::stat(&files, tid), tasks::affinity(&files, tid)) {
             // Threads that the kernel has bound follow its own wishes: a workqueue's rescuer goes where it last helped.
             let cpus = if stat.is_bound() { "bound".to_owned() } else { cpus.to_string() };

@@ -7,7 +7,7 @@ use isolate_support::machine::{PF_KTHREAD, PF_NO_SETAFFINITY, set, task, v1, v2}
 use isolate_support::{Kernel, Kind, Refusal as Scripted};
 use punctual_host::files::Files;
 use punctual_host::isolate::{self, Change, CreateError, Refusal, Request, Standing, Target};
-use punctual_host::journal::apply::WantedWrite;
+use punctual_host::journal::apply::RequestedWrite;
 use punctual_host::journal::{IfChanged, Journal, Store, UndoReport};
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 
@@ -137,7 +137,7 @@ fn nobody_but_bound_threads_may_visit_the_partition() {
         let (kernel, store) = (machine(), Memory::default());
         let partition = isolate::create(&cpu3(), &kernel, &store).unwrap();
         let visitors: Vec<&str> =
-            partition.tasks.stayed.iter().filter(|task| task.may_visit).map(|task| task.name.as_str()).collect();
+            partition.tasks.not_moved.iter().filter(|task| task.may_visit).map(|task| task.name.as_str()).collect();
         assert_eq!(visitors, ["ksoftirqd/3"], "{name}");
         kernel.with(|state| {
             let on_it = |tid: i32| state.tasks[&tid].allowed.contains(3);
@@ -210,14 +210,14 @@ fn killed_in_create_and_again_in_undo() {
 
 #[test]
 fn killed_at_every_step_of_a_fix() {
-    let wanted: Vec<WantedWrite> = [
+    let wanted: Vec<RequestedWrite> = [
         ("/proc/sys/kernel/sched_rt_runtime_us", "-1"),
         ("/sys/kernel/mm/transparent_hugepage/enabled", "never"),
         ("/sys/kernel/mm/transparent_hugepage/enabled", "madvise"),
         ("/proc/sys/vm/stat_interval", "10"),
     ]
     .into_iter()
-    .map(|(path, value)| WantedWrite { step: "fix".into(), path: path.into(), value: value.into() })
+    .map(|(path, value)| RequestedWrite { step: "fix".into(), path: path.into(), value: value.into() })
     .collect();
     let fix = |kernel: &dyn Files, store: &dyn Store| Journal::apply_writes(store, kernel, &wanted).map(drop).unwrap();
     let take_back = |kernel: &dyn Files, store: &dyn Store| {

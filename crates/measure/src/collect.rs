@@ -1,7 +1,7 @@
 //! From the ring to statistics: what the conducting thread does with the samples of one series.
 
 use crate::ring::{Consumer, MISSED_MANY};
-use crate::sink::Feed;
+use crate::sink::SampleSource;
 use punctual_core::digest::{Digest, SampleDigest};
 use punctual_core::{BinnedCounter, ClockNs, Nanos, Sample, SeriesData, Window};
 
@@ -21,7 +21,7 @@ pub struct Recent {
 
 /// Drains a ring into the statistics of its series, which belong to the caller.
 pub struct Collector {
-    feed: Feed,
+    source: SampleSource,
     /// The samples since they were last taken away, at most [`Collector::PENDING`].
     pending: Vec<Sample>,
     keep_pending: bool,
@@ -39,10 +39,10 @@ impl Collector {
 
     /// A collector for the series at the other end of the feed. Without `keep_samples` nothing but statistics is kept; of a tally there
     /// is nothing else.
-    pub fn new(feed: Feed, keep_samples: bool) -> Collector {
+    pub fn new(source: SampleSource, keep_samples: bool) -> Collector {
         let digest = SampleDigest::default();
         Collector {
-            feed,
+            source,
             pending: Vec::new(),
             keep_pending: keep_samples,
             worst: None,
@@ -57,8 +57,8 @@ impl Collector {
         let mut recent = None;
         let (pending, keep, digest) = (&mut self.pending, self.keep_pending, &mut self.digest);
         let (window, ended, worst) = (&mut self.window, &mut self.ended_windows, &mut self.worst);
-        match &mut self.feed {
-            Feed::Ring(consumer) => drain_ring(consumer, data, |sample| {
+        match &mut self.source {
+            SampleSource::Ring(consumer) => drain_ring(consumer, data, |sample| {
                 digest.add(sample);
                 if keep && pending.len() < Collector::PENDING {
                     pending.push(*sample);
@@ -66,13 +66,13 @@ impl Collector {
                 ended.extend(extend_window(window, one(sample)));
                 Recent::add(&mut recent, 1, sample.latency(), sample.latency());
             }),
-            Feed::Tally(reader) => reader.drain(|tally| {
-                data.absorb(tally);
+            SampleSource::Counter(reader) => reader.drain(|counter| {
+                data.absorb(counter);
                 worst
                     .iter_mut()
                     .filter(|worst| worst.len() < Collector::PENDING)
-                    .for_each(|worst| worst.extend(tally.worst()));
-                let Some(many) = many(tally) else { return };
+                    .for_each(|worst| worst.extend(counter.worst()));
+                let Some(many) = many(counter) else { return };
                 ended.extend(extend_window(window, many));
                 Recent::add(&mut recent, many.count, Nanos(many.sum.ns() / many.count.max(1) as i64), many.max);
             }),
@@ -83,7 +83,7 @@ impl Collector {
     /// Takes the rest when the thread has ended, and accounts for samples that were dropped at the very end.
     pub fn finish(&mut self, data: &mut SeriesData) {
         self.drain(data);
-        if let Feed::Ring(consumer) = &self.feed {
+        if let SampleSource::Ring(consumer) = &self.source {
             data.losses.dropped += consumer.dropped_when_ended();
         }
         self.ended_windows.extend(self.window.take());
@@ -91,9 +91,9 @@ impl Collector {
 
     /// The digest of all that came; of a tally, of its counts in `data`.
     pub fn digest(&self, data: &SeriesData) -> Digest {
-        match &self.feed {
-            Feed::Ring(_) => self.digest.value(),
-            Feed::Tally(_) => Digest::of_counts(data),
+        match &self.source {
+            SampleSource::Ring(_) => self.digest.value(),
+            SampleSource::Counter(_) => Digest::of_counts(data),
         }
     }
 
@@ -150,8 +150,8 @@ fn one(sample: &Sample) -> Window {
 }
 
 /// The window of a tally: it is as long as the time between two looks, and is counted where it began.
-fn many(tally: &BinnedCounter) -> Option<Window> {
-    tally.extent().map(|(start, min, max, sum)| Window { start, count: tally.count(), min, max, sum })
+fn many(counter: &BinnedCounter) -> Option<Window> {
+    counter.extent().map(|(start, min, max, sum)| Window { start, count: counter.count(), min, max, sum })
 }
 
 /// Puts samples into the window that they belong to; gives back the one before when a new one begins. Windows lie on whole multiples of
@@ -180,7 +180,7 @@ mod tests {
     fn what_goes_into_the_ring_is_in_the_statistics() {
         let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: Some(Nanos(1_000)) };
         let (mut producer, consumer) = ring(4);
-        let (mut collector, mut data) = (Collector::new(Feed::Ring(consumer), true), SeriesData::new(shape));
+        let (mut collector, mut data) = (Collector::new(SampleSource::Ring(consumer), true), SeriesData::new(shape));
         for (k, late) in [100, 2_500, 50, 60, 70].into_iter().enumerate() {
             let due = k as i64 * 1_000;
             producer.push(due, due + late, (late / 1_000) as u64, 1);

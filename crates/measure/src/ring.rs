@@ -64,13 +64,13 @@ struct Reader {
 }
 
 /// Takes samples out of a ring that fills while the controller thread is away, and keeps them for it.
-pub struct Relief {
+pub struct BackupDrain {
     shared: Arc<Shared>,
     reader: Arc<Mutex<Reader>>,
 }
 
 /// Looks at samples beside the controller thread, and takes none out.
-pub struct Peeker {
+pub struct SnapshotReader {
     shared: Arc<Shared>,
     at: u64,
     next_seq: u64,
@@ -178,14 +178,14 @@ impl Reader {
 
 impl Consumer {
     /// A second reader, from what was not read yet.
-    pub fn peeker(&self) -> Peeker {
+    pub fn snapshot_reader(&self) -> SnapshotReader {
         let reader = lock(&self.reader);
-        Peeker { shared: Arc::clone(&self.shared), at: reader.tail, next_seq: reader.next_seq }
+        SnapshotReader { shared: Arc::clone(&self.shared), at: reader.tail, next_seq: reader.next_seq }
     }
 
     /// What takes samples out while nobody drains.
-    pub fn relief(&self) -> Relief {
-        Relief { shared: Arc::clone(&self.shared), reader: Arc::clone(&self.reader) }
+    pub fn backup_drain(&self) -> BackupDrain {
+        BackupDrain { shared: Arc::clone(&self.shared), reader: Arc::clone(&self.reader) }
     }
 
     /// Samples dropped after the last one that was read; known when the producer is gone.
@@ -219,10 +219,10 @@ impl Consumer {
     }
 }
 
-impl Relief {
+impl BackupDrain {
     /// Takes out what is there, if that is much; how many wait outside of the ring then. Never waits: where the controller thread is at
     /// it, there is no need.
-    pub fn relieve(&self) -> usize {
+    pub fn drain_to_backup(&self) -> usize {
         let (head, tail) = (self.shared.head.0.load(Ordering::Relaxed), self.shared.tail.0.load(Ordering::Relaxed));
         if head.saturating_sub(tail) * 100 < self.shared.capacity() * FULL_ENOUGH {
             return 0;
@@ -233,10 +233,10 @@ impl Relief {
     }
 }
 
-impl Peeker {
+impl SnapshotReader {
     /// Shows every sample that came since; returns how many it came too late for: the conducting thread had taken them and others had
     /// taken their place. Never waits and holds nobody up.
-    pub fn peek(&mut self, mut see: impl FnMut(&Sample)) -> u64 {
+    pub fn read_snapshot(&mut self, mut see: impl FnMut(&Sample)) -> u64 {
         let capacity = self.shared.capacity();
         let head = self.shared.head.0.load(Ordering::Acquire);
         let mut unseen = 0;
@@ -297,11 +297,11 @@ mod tests {
     #[test]
     fn a_reader_that_is_away_for_long_loses_nothing_while_the_ring_is_relieved() {
         let (mut producer, mut consumer) = ring(64);
-        let (relief, mut dropped, mut read) = (consumer.relief(), 0, 0);
+        let (backup_drain, mut dropped, mut read) = (consumer.backup_drain(), 0, 0);
         for k in 0..10_000i64 {
             producer.push(k, k * 2, 0, 1);
             if k % 20 == 0 {
-                relief.relieve();
+                backup_drain.drain_to_backup();
             }
         }
         consumer.drain(|d| {
@@ -316,12 +316,12 @@ mod tests {
     #[test]
     fn a_backlog_has_a_bound_and_what_is_beyond_is_counted() {
         let (mut producer, mut consumer) = ring(1 << 10);
-        let relief = consumer.relief();
+        let backup_drain = consumer.backup_drain();
         let all = BACKLOG as i64 + 5_000;
         for k in 0..all {
             producer.push(k, k, 0, 1);
             if k % 200 == 0 {
-                relief.relieve();
+                backup_drain.drain_to_backup();
             }
         }
         let mut dropped = 0;
@@ -337,11 +337,11 @@ mod tests {
             (0..200_000i64).for_each(|k| producer.push(k, k * 2, 0, 1));
             producer.offered()
         });
-        let relief = consumer.relief();
+        let backup_drain = consumer.backup_drain();
         let (ended, is_ended) = std::sync::mpsc::channel::<()>();
         let relieving = std::thread::spawn(move || {
             while is_ended.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
-                relief.relieve();
+                backup_drain.drain_to_backup();
             }
         });
         let (mut read, mut dropped) = (0u64, 0u64);
@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn who_peeks_sees_what_is_read_or_says_how_much_not() {
         let (mut producer, mut consumer) = ring(64);
-        let mut peeker = consumer.peeker();
+        let mut snapshot_reader = consumer.snapshot_reader();
         let writer = std::thread::spawn(move || (0..200_000i64).for_each(|k| producer.push(k, k * 2, 0, 1)));
         let (mut seen, mut unseen, mut last) = (0u64, 0u64, None);
         let mut see = |sample: &Sample| {
@@ -377,11 +377,11 @@ mod tests {
         let mut read = 0;
         while !writer.is_finished() {
             read += consumer.drain(|_| {});
-            unseen += peeker.peek(&mut see);
+            unseen += snapshot_reader.read_snapshot(&mut see);
         }
         writer.join().unwrap();
         read += consumer.drain(|_| {});
-        unseen += peeker.peek(&mut see);
+        unseen += snapshot_reader.read_snapshot(&mut see);
         assert_eq!(seen + unseen, read);
     }
 }

@@ -1,7 +1,7 @@
 //! Where the samples of a series go: a ring that keeps each, or a tally for loops too fast for that.
 
-use crate::ring::{self, Consumer, Peeker, Producer, Relief};
-use crate::tally::{self, TallyReader, TallyWriter};
+use crate::binned_counter::{self, CounterReader, CounterWriter};
+use crate::ring::{self, BackupDrain, Consumer, Producer, SnapshotReader};
 use punctual_core::{Nanos, SeriesShape};
 
 /// The ring holds what comes in this time: as long as whoever empties or relieves it may be kept off the CPUs.
@@ -22,48 +22,48 @@ impl Sink for Producer {
     }
 }
 
-impl Sink for TallyWriter {
+impl Sink for CounterWriter {
     #[inline(always)]
     fn put(&mut self, begin: i64, end: i64, cpu: u32) {
-        TallyWriter::put(self, begin, end, cpu);
+        CounterWriter::put(self, begin, end, cpu);
     }
 }
 
 /// The controller thread's end.
-pub enum Feed {
+pub enum SampleSource {
     /// Samples one by one.
     Ring(Consumer),
     /// Samples counted.
-    Tally(TallyReader),
+    Counter(CounterReader),
 }
 
-impl Feed {
+impl SampleSource {
     /// A second reader of samples one by one, beside the controller thread.
-    pub fn peeker(&self) -> Option<Peeker> {
+    pub fn snapshot_reader(&self) -> Option<SnapshotReader> {
         match self {
-            Feed::Ring(consumer) => Some(consumer.peeker()),
-            Feed::Tally(_) => None,
+            SampleSource::Ring(consumer) => Some(consumer.snapshot_reader()),
+            SampleSource::Counter(_) => None,
         }
     }
 
     /// What takes samples out of a ring while the controller thread is away.
-    pub fn relief(&self) -> Option<Relief> {
+    pub fn backup_drain(&self) -> Option<BackupDrain> {
         match self {
-            Feed::Ring(consumer) => Some(consumer.relief()),
-            Feed::Tally(_) => None,
+            SampleSource::Ring(consumer) => Some(consumer.backup_drain()),
+            SampleSource::Counter(_) => None,
         }
     }
 }
 
 /// A ring for samples that come this far apart or further.
-pub fn ring(period: Nanos) -> (Producer, Feed) {
+pub fn ring(period: Nanos) -> (Producer, SampleSource) {
     let per_span = RING_SPAN.ns() / period.ns().max(1);
     let (producer, consumer) = ring::ring(per_span.clamp(*RING_SAMPLES.start(), *RING_SAMPLES.end()) as usize);
-    (producer, Feed::Ring(consumer))
+    (producer, SampleSource::Ring(consumer))
 }
 
 /// A tally, for samples that follow one another faster than about 10 µs.
-pub fn tally(shape: SeriesShape) -> (TallyWriter, Feed) {
-    let (writer, reader) = tally::tally(shape);
-    (writer, Feed::Tally(reader))
+pub fn binned_counter(shape: SeriesShape) -> (CounterWriter, SampleSource) {
+    let (writer, reader) = binned_counter::binned_counter(shape);
+    (writer, SampleSource::Counter(reader))
 }

@@ -50,7 +50,7 @@ pub struct ThreadPlan {
 
 /// What the thread turned out to be, read back from the kernel.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedThread {
     /// The kernel's id.
     pub tid: i32,
     /// The CPUs that it may run on: those planned, or fewer where its task chose among them.
@@ -79,7 +79,7 @@ pub struct Ended {
 /// A thread that is prepared and waits for the start.
 pub struct Waiting {
     /// What it is.
-    pub prepared: Prepared,
+    pub prepared: PreparedThread,
     start: Sender<i64>,
     handle: JoinHandle<Ended>,
 }
@@ -156,7 +156,7 @@ fn nothing(error: Option<io::Error>) -> Ended {
 fn life(
     plan: ThreadPlan,
     mut task: Box<dyn Task>,
-    ready: &mpsc::Sender<Result<Prepared, ThreadError>>,
+    ready: &mpsc::Sender<Result<PreparedThread, ThreadError>>,
     start: &Receiver<i64>,
 ) -> Ended {
     let prepared = become_ready(&plan, &mut *task);
@@ -179,7 +179,7 @@ fn life(
 }
 
 /// Affinity, memory, scheduling, and the loop for nothing: the same code and the same calls as later.
-fn become_ready(plan: &ThreadPlan, task: &mut dyn Task) -> Result<Prepared, ThreadError> {
+fn become_ready(plan: &ThreadPlan, task: &mut dyn Task) -> Result<PreparedThread, ThreadError> {
     signals::leave_to_others();
     // SCHED_DEADLINE tasks must be free to run on all CPUs of their root domain (sched-deadline.rst, 5.): affinity is left alone.
     if plan.scheduling.deadline.is_none() {
@@ -199,5 +199,5 @@ fn become_ready(plan: &ThreadPlan, task: &mut dyn Task) -> Result<Prepared, Thre
         None => attributes::affinity(0).map_or_else(|_| plan.cpus.clone(), |now| now.intersection(&plan.cpus)),
         Some(_) => plan.cpus.clone(),
     };
-    Ok(Prepared { tid: attributes::tid(), cpus, scheduling, refused, unlocked })
+    Ok(PreparedThread { tid: attributes::tid(), cpus, scheduling, refused, unlocked })
 }

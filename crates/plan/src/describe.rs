@@ -17,7 +17,7 @@ impl Plan {
         page.line(0, format!("experiment {}", printable(&self.name)));
         page.fact(1, "output", self.output.display());
         page.fact(1, "estimated time", time(self.estimated_time(), self.phases.iter().all(PhasePlan::ends)));
-        page.fact(1, "conducting CPUs", &self.conductor_cpus);
+        page.fact(1, "conducting CPUs", &self.controller_cpus);
         page.fact(1, "refresh", self.refresh);
         page.fact(1, "memory lock", yes(self.memory_lock));
         page.fact(

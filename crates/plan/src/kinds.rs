@@ -83,7 +83,7 @@ pub(crate) enum DefaultCpus {
 }
 
 /// Where a kind puts what is wrong with its parameters together: each alone is right by then.
-pub(crate) struct Doubts<'a> {
+pub(crate) struct ParameterProblems<'a> {
     pub(crate) section: Span,
     /// The measure's scheduling policy.
     pub(crate) policy: Policy,
@@ -92,7 +92,7 @@ pub(crate) struct Doubts<'a> {
     pub(crate) problems: &'a mut Vec<Problem>,
 }
 
-impl Doubts<'_> {
+impl ParameterProblems<'_> {
     /// The setting, or the section where it is not set.
     fn place<T>(&self, setting: &Setting<T>) -> Span {
         setting.as_ref().map_or(self.section, |at| at.span)

@@ -13,7 +13,7 @@ pub struct Plan {
     /// The experiment's name: at most 64 characters, fit for a file name.
     pub name: String,
     /// The CPUs of the conducting thread.
-    pub conductor_cpus: CpuSet,
+    pub controller_cpus: CpuSet,
     /// The distance between two refreshes of the live view.
     pub refresh: Nanos,
     /// Whether all memory is locked.

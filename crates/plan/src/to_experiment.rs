@@ -55,7 +55,7 @@ impl Plan {
     fn settings(&self) -> Settings {
         Settings {
             name: set(self.name.clone()),
-            cpus: listed(&self.conductor_cpus),
+            cpus: listed(&self.controller_cpus),
             refresh: set(self.refresh),
             memory_lock: set(self.memory_lock),
             dma_latency: set(self.dma_latency),

@@ -177,7 +177,7 @@ loads = ["sh-2", "sh"]
 
 #[test]
 fn the_conducting_thread_keeps_away_from_what_is_measured() {
-    let conductor = |more: &str| with_timer(more).conductor_cpus.to_string();
+    let conductor = |more: &str| with_timer(more).controller_cpus.to_string();
     assert_eq!(conductor("cpus = '1-2'"), "0");
     assert_eq!(conductor("cpus = '0'\n[[measure]]\nkind = 'timer'\ncpus = '2'"), "1");
     assert_eq!(conductor(""), "0-2", "nothing is left but all of them");

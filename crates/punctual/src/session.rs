@@ -95,14 +95,14 @@ pub fn run(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Result<Fi
     watcher.preparing("reading what this system is");
     check_host(&mut run, &files)?;
     let directory = run.writer.directory().to_owned();
-    let start = |record| recording::Recording::start(&directory, recording::Wanted::of(record, &plan.conductor_cpus));
+    let start = |record| recording::Recording::start(&directory, recording::Wanted::of(record, &plan.controller_cpus));
     let discard = |_: &Failure| drop(std::fs::remove_dir_all(&directory));
     if plan.record.is_some() || plan.explain.is_some() {
         watcher.preparing("starting the recorder");
     }
     run.recording = plan.record.as_ref().map(start).transpose().inspect_err(discard)?;
     let explain = plan.explain.as_ref().filter(|explain| explain.worst > 0);
-    let fly = |explain| flight::Flight::start(&directory, explain, request::online_cpus()?, &plan.conductor_cpus);
+    let fly = |explain| flight::Flight::start(&directory, explain, request::online_cpus()?, &plan.controller_cpus);
     run.flight = explain.map(fly).transpose().inspect_err(discard)?;
     run.accounting = accounting::State::start(plan, &mut run.findings);
     signals::prepare_waking().map_err(|why| Failure::failed(format!("cannot install a signal handler: {why}")))?;
@@ -204,8 +204,8 @@ fn differs_from_what_ships() -> Option<Finding> {
 
 /// Keeps the conducting thread away from what is measured, as far as there is elsewhere to go.
 fn bind_controller(run: &mut Run) {
-    if let Err(why) = attributes::set_affinity(0, &run.plan.conductor_cpus) {
-        let message = format!("the conducting thread could not be bound to CPU {}", run.plan.conductor_cpus);
+    if let Err(why) = attributes::set_affinity(0, &run.plan.controller_cpus) {
+        let message = format!("the conducting thread could not be bound to CPU {}", run.plan.controller_cpus);
         let finding = Finding::new("conductor-not-bound", Severity::Advice, "system", message);
         run.findings.push(finding.evidence(why.to_string()).remedy("name CPUs that this process may use: cpus = …"));
     }

@@ -69,14 +69,14 @@ impl About<'_> {
         if self.meta.real_time {
             return None;
         }
-        Some(if self.meta.scheduling_unknown() {
+        Some(if self.meta.is_scheduling_unknown() {
             self.finding(
                 "scheduling-unknown",
                 Severity::Note,
                 "the source does not say how the measuring thread was scheduled",
             )
             .remedy("compare it only with what was measured under the same scheduling")
-        } else if self.meta.runs_as_asked() {
+        } else if self.meta.has_requested_scheduling() {
             self.finding(
                 "time-sharing",
                 Severity::Note,

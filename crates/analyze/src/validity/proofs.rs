@@ -5,7 +5,7 @@ use crate::{PhaseView, SeriesView};
 use punctual_bundle::evidence::{
     Evidence, IsolationEvidence, LoadEvidence, OtherMeasurement, ReadBack, ThreadEvidence,
 };
-use punctual_bundle::meta::ASKED_SCHEDULING;
+use punctual_bundle::meta::REQUESTED_SCHEDULING;
 use punctual_bundle::ran_on::KernelEvidence;
 use punctual_bundle::summary::{Proof, ProofOutcome, ProofWord};
 use punctual_bundle::{Manifest, Outcome};
@@ -123,9 +123,9 @@ fn is_absent(phase: &PhaseView, view: &SeriesView) -> bool {
 
 fn scheduling(view: &SeriesView, thread: Option<&ThreadEvidence>, insists: bool) -> Said {
     let meta = view.meta;
-    let asked = meta.details.get(ASKED_SCHEDULING);
+    let asked = meta.details.get(REQUESTED_SCHEDULING);
     let Some(thread) = thread else {
-        return match asked.filter(|_| !meta.runs_as_asked()) {
+        return match asked.filter(|_| !meta.has_requested_scheduling()) {
             Some(asked) => lacks(insists, format!("{asked} was asked for, and it ran as {}", meta.scheduling)),
             None => not_recorded(format!("known from its start alone: {}", meta.scheduling)),
         };
@@ -166,7 +166,7 @@ fn read_back(read: &ReadBack, ran: &str) -> Said {
 fn samples(manifest: &Manifest, phase: &PhaseView, view: &SeriesView, thread: Option<&ThreadEvidence>) -> Said {
     let losses = &view.state.data.losses;
     let all = losses.recorded.saturating_add(losses.overruns).saturating_add(losses.dropped);
-    if !view.meta.losses_known() {
+    if !view.meta.are_losses_known() {
         return not_recorded("its source does not tell what was lost");
     }
     if manifest.ending.is_none() && phase.meta.duration.is_none() {

@@ -5,7 +5,7 @@ use punctual_bundle::evidence::{
     ClockEvidence, Deviation, Evidence, IsolationEvidence, LoadEvidence, LoadProgress, MemoryEvidence,
     OtherMeasurement, ReadBack, ThreadEvidence,
 };
-use punctual_bundle::meta::ASKED_SCHEDULING;
+use punctual_bundle::meta::REQUESTED_SCHEDULING;
 use punctual_bundle::state::State;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{KernelEvidence, Outcome, RanOn, SeriesMeta};
@@ -75,7 +75,7 @@ fn proved() -> Case {
         limits: Vec::new(),
     });
     let mut meta = meta(&["max < 1ms"]);
-    meta.details.insert(ASKED_SCHEDULING.into(), "SCHED_FIFO 80".into());
+    meta.details.insert(REQUESTED_SCHEDULING.into(), "SCHED_FIFO 80".into());
     let recorded = Some(Recorded::nothing("BPF", MonotonicNs(0)));
     Case { manifest, evidence: Fact::Known(evidence), meta, state: state(&[10_000; 1_000]), recorded }
 }

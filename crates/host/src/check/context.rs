@@ -1,7 +1,7 @@
 //! What the rules look at.
 
 use super::cgroups::Cgroups;
-use super::outcome::{Mend, Outcome, not_applicable, unknown};
+use super::outcome::{Fix, Outcome, not_applicable, unknown};
 use super::process::Process;
 use super::tasks::{self, Task};
 use crate::environment::{CommandLine, CpuInfo, Environment, KernelConfig, capture};
@@ -90,11 +90,11 @@ impl<'a> Context<'a> {
     /// Facts of the CPUs under judgement.
     pub fn cpu_infos(&self) -> Result<Vec<&CpuInfo>, Outcome> {
         let all = known(&self.environment.cpus)?;
-        let judged: Vec<&CpuInfo> = all.iter().filter(|info| self.cpus.contains(info.cpu)).collect();
-        if judged.is_empty() {
+        let conclude: Vec<&CpuInfo> = all.iter().filter(|info| self.cpus.contains(info.cpu)).collect();
+        if conclude.is_empty() {
             return Err(unknown(format!("none of the CPUs {} is online", self.cpus)));
         }
-        Ok(judged)
+        Ok(conclude)
     }
 
     /// One of [`crate::environment::SETTINGS`].
@@ -187,7 +187,7 @@ impl<'a> Context<'a> {
             Some(config) if !config.has("FTRACE") => {
                 not_applicable("the kernel has no CONFIG_FTRACE", format!("{} has it not set", config.source.0))
             }
-            _ => unknown(evidence).mend(Mend::by_hand("mount -t tracefs tracefs /sys/kernel/tracing, and run as root")),
+            _ => unknown(evidence).fix(Fix::by_hand("mount -t tracefs tracefs /sys/kernel/tracing, and run as root")),
         }
     }
 

@@ -42,33 +42,31 @@ pub struct Write {
 
 /// How something is mended.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Mend {
+pub struct Fix {
     /// For a person: a shell command, or what to change and where.
     pub command: String,
     /// For `check --fix`: the same as writes; none where only a person can do it (boot parameters, packages, hardware).
     pub writes: Vec<Write>,
 }
 
-impl Mend {
+impl Fix {
     /// Something that only a person can do.
-    pub fn by_hand(command: impl Into<String>) -> Mend {
-        Mend { command: command.into(), writes: Vec::new() }
+    pub fn by_hand(command: impl Into<String>) -> Fix {
+        Fix { command: command.into(), writes: Vec::new() }
     }
     /// Words for the kernel's command line.
-    pub fn boot_parameter(words: &str) -> Mend {
-        Mend::by_hand(format!(
-            "add `{words}` to the kernel's command line (GRUB_CMDLINE_LINUX, update-grub) and reboot"
-        ))
+    pub fn boot_parameter(words: &str) -> Fix {
+        Fix::by_hand(format!("add `{words}` to the kernel's command line (GRUB_CMDLINE_LINUX, update-grub) and reboot"))
     }
     /// One write.
-    pub fn write(path: impl Into<String>, value: impl Into<String>) -> Mend {
-        Mend::writes(vec![(path.into(), value.into())])
+    pub fn write(path: impl Into<String>, value: impl Into<String>) -> Fix {
+        Fix::writes(vec![(path.into(), value.into())])
     }
     /// Several writes, in this order.
-    pub fn writes(writes: Vec<(String, String)>) -> Mend {
+    pub fn writes(writes: Vec<(String, String)>) -> Fix {
         let writes: Vec<Write> = writes.into_iter().map(|(path, value)| Write { path, value }).collect();
         let command = writes.iter().map(|w| format!("echo {} > {}", w.value, quoted(&w.path))).collect::<Vec<_>>();
-        Mend { command: command.join("; "), writes }
+        Fix { command: command.join("; "), writes }
     }
 }
 
@@ -79,7 +77,7 @@ fn quoted(path: &str) -> String {
 }
 
 /// What a rule concludes. An `Err` is the same as an `Ok`: it only lets a rule end early with `?`.
-pub type Judged = Result<Outcome, Outcome>;
+pub type Conclusion = Result<Outcome, Outcome>;
 
 /// A verdict with its reasons.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -93,23 +91,23 @@ pub struct Outcome {
     /// File and value.
     pub evidence: String,
     /// What to do about it.
-    pub mend: Option<Mend>,
+    pub fix: Option<Fix>,
 }
 
 impl Outcome {
     /// With a remedy.
-    pub fn mend(mut self, mend: Mend) -> Outcome {
-        self.mend = Some(mend);
+    pub fn fix(mut self, fix: Fix) -> Outcome {
+        self.fix = Some(fix);
         self
     }
     /// As a result, for the end of a rule.
-    pub fn judged(self) -> Judged {
+    pub fn conclude(self) -> Conclusion {
         Ok(self)
     }
 }
 
 fn outcome(verdict: Verdict, message: impl Into<String>, evidence: impl Into<String>) -> Outcome {
-    Outcome { verdict, applies: true, message: message.into(), evidence: evidence.into(), mend: None }
+    Outcome { verdict, applies: true, message: message.into(), evidence: evidence.into(), fix: None }
 }
 
 /// As it should be.

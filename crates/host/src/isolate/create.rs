@@ -1,6 +1,6 @@
 //! Making a partition: the plan carried out step by step; what fails and is essential takes everything back.
 
-use super::affinities::Noted;
+use super::affinities::NotedAffinities;
 use super::evict::{self, Eviction};
 use super::machine::check_rights;
 use super::plan::{Change, Plan, Skipped, Step, plan};
@@ -9,7 +9,7 @@ use super::{Refusal, advice};
 use crate::files::Files;
 use crate::journal::record::{PartitionNote, Purpose, Write};
 use crate::journal::undo::undo_locked;
-use crate::journal::{self, Applied, Effect, IfChanged, Journal, JournalError, Store, UndoReport};
+use crate::journal::{self, Effect, IfChanged, Journal, JournalError, StepResult, Store, UndoReport};
 use punctual_core::Finding;
 use serde::Serialize;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub struct Partition {
     /// The file with which it is taken back.
     pub journal: String,
     /// Every change that was wanted and what became of it, in order.
-    pub applied: Vec<Applied>,
+    pub applied: Vec<StepResult>,
     /// What was left out, and why.
     pub skipped: Vec<Skipped>,
     /// What became of the tasks.
@@ -40,7 +40,7 @@ pub struct Partition {
 
 impl Partition {
     /// The wanted changes that did not take effect.
-    pub fn refused(&self) -> impl Iterator<Item = &Applied> {
+    pub fn refused(&self) -> impl Iterator<Item = &StepResult> {
         self.applied.iter().filter(|one| !one.effect.is_as_wanted())
     }
 }
@@ -86,8 +86,14 @@ pub fn create(request: &Request, files: &dyn Files, store: &dyn Store) -> Result
     let advice = advice::on(files, &plan.machine);
     let mut journal = Journal::begin(store, files, Purpose::Partition(note.clone()), request.for_this_process)?;
     let name = journal.name().to_owned();
-    let mut maker =
-        Maker { files, request, plan: &plan, journal: &mut journal, noted: Noted::default(), done: Done::default() };
+    let mut maker = Maker {
+        files,
+        request,
+        plan: &plan,
+        journal: &mut journal,
+        noted: NotedAffinities::default(),
+        done: Done::default(),
+    };
     match maker.run() {
         Ok(()) => {
             let Done { applied, tasks } = maker.done;
@@ -103,7 +109,7 @@ pub fn create(request: &Request, files: &dyn Files, store: &dyn Store) -> Result
 
 #[derive(Default)]
 struct Done {
-    applied: Vec<Applied>,
+    applied: Vec<StepResult>,
     tasks: Eviction,
 }
 
@@ -112,7 +118,7 @@ struct Maker<'a, 'j> {
     request: &'a Request,
     plan: &'a Plan,
     journal: &'a mut Journal<'j>,
-    noted: Noted,
+    noted: NotedAffinities,
     done: Done,
 }
 
@@ -166,7 +172,7 @@ impl Maker<'_, '_> {
             _ => None,
         };
         let path = step.about.as_ref().map_or(path.clone(), |about| format!("{path} ({about})"));
-        self.done.applied.push(Applied { step: step.name.clone(), path, wanted, effect });
+        self.done.applied.push(StepResult { step: step.name.clone(), path, wanted, effect });
         failure.map_or(Ok(()), Err)
     }
 
@@ -177,7 +183,7 @@ impl Maker<'_, '_> {
             let write = Write::inside(path.to_owned(), (*kind).to_owned());
             let effect = self.journal.write(self.files, "partition", write).map_err(|error| error.to_string())?;
             let (step, path, wanted) = ("partition".into(), path.to_owned(), (*kind).to_owned());
-            self.done.applied.push(Applied { step, path, wanted, effect: effect.clone() });
+            self.done.applied.push(StepResult { step, path, wanted, effect: effect.clone() });
             match effect {
                 Effect::Refused { why: refusal, .. } => why = refusal,
                 _ => return Ok(()),

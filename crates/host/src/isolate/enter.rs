@@ -1,7 +1,7 @@
 //! Into a partition: this process before it becomes a command, or a task that runs already.
 
 use super::Refusal;
-use super::affinities::Noted;
+use super::affinities::NotedAffinities;
 use super::cpusets::Cpusets;
 use super::request::check_name;
 use super::status::without_rt_budget;
@@ -196,7 +196,7 @@ pub fn move_process(
     // Read again under the lock: another process may have added to it.
     let saved = if saved.is_some() { place.journal(store)? } else { None };
     let mut journal = saved.as_ref().map(|saved| Journal::resume(store, saved)).transpose()?;
-    let mut mover = Mover { files, place: &place, journal: journal.as_mut(), noted: Noted::default() };
+    let mut mover = Mover { files, place: &place, journal: journal.as_mut(), noted: NotedAffinities::default() };
     let threads = mover.move_all(pid, membership)?;
     for tid in &threads {
         if let Some(cpus) = &entry.cpus {
@@ -211,7 +211,7 @@ struct Mover<'a, 'j> {
     files: &'a dyn Files,
     place: &'a Place,
     journal: Option<&'a mut Journal<'j>>,
-    noted: Noted,
+    noted: NotedAffinities,
 }
 
 impl Mover<'_, '_> {
@@ -239,14 +239,14 @@ impl Mover<'_, '_> {
         let v2 = hierarchy.version == CgroupVersion::V2;
         // In version 2 the process takes its threads with it.
         let units = if v2 && membership == Membership::Process { &[pid][..] } else { threads };
-        let whereabouts = tasks::whereabouts(self.files, hierarchy)?;
+        let cgroup_by_task = tasks::cgroup_by_task(self.files, hierarchy)?;
         // Single threads are listed in threaded cgroups alone.
-        if v2 && membership == Membership::Thread && !whereabouts.contains_key(&pid) {
+        if v2 && membership == Membership::Thread && !cgroup_by_task.contains_key(&pid) {
             return Err(EnterError::ThreadAlone(pid));
         }
         let movers: Vec<(TaskStat, TaskPlace)> = units
             .iter()
-            .filter_map(|tid| Some((tasks::stat(self.files, *tid).ok()?, whereabouts.get(tid)?.clone())))
+            .filter_map(|tid| Some((tasks::stat(self.files, *tid).ok()?, cgroup_by_task.get(tid)?.clone())))
             .map(|(stat, from)| {
                 let place = TaskPlace { id: stat.id, name: stat.name.clone(), from };
                 (stat, place)
@@ -256,8 +256,8 @@ impl Mover<'_, '_> {
             return movers.iter().try_for_each(|(stat, _)| self.move_unrecorded(stat, membership));
         };
         self.noted.note(self.files, journal, "move", threads)?;
-        let stayed = journal.move_tasks(self.files, "move", hierarchy, &self.place.path, &movers, membership)?;
-        let refusal = stayed.into_iter().next();
+        let not_moved = journal.move_tasks(self.files, "move", hierarchy, &self.place.path, &movers, membership)?;
+        let refusal = not_moved.into_iter().next();
         refusal.map_or(Ok(()), |one| Err(EnterError::Stays { tid: one.id.tid, why: one.why }))
     }
 

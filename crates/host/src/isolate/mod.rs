@@ -28,13 +28,13 @@ pub mod tweaks;
 pub use cpusets::Cpusets;
 pub use create::{CreateError, Partition, create};
 pub use enter::{EnterError, Entered, Entry, enter_self, move_process};
-pub use evict::{Eviction, StayedTask};
+pub use evict::{Eviction, NotMovedTask};
 pub use list::{Member, PartitionView, list};
 pub use machine::{Machine, check_rights};
 pub use pending::{Pending, Standing, pending};
 pub use plan::{Change, Plan, Skipped, Step, plan};
 pub use request::{MAX_NAME, Request, Target, check_name, parse_cpus};
-pub use sampling::{CpuVisits, InterruptVisits, Sampling, TaskVisits, Visits, sample};
+pub use sampling::{Activity, CpuActivity, InterruptActivity, Sampling, TaskActivity, sample};
 pub use status::{InForce, Status, status};
 
 pub use crate::journal::tasks::Membership;

@@ -30,22 +30,22 @@ impl Default for Sampling {
 
 /// Who visited.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Visits {
+pub struct Activity {
     /// How long it was looked, in nanoseconds.
     pub interval: Nanos,
     /// How often the tasks were looked at. A task that came and went between two looks is not seen.
     pub samples: usize,
     /// Each CPU's counts.
-    pub cpus: Vec<CpuVisits>,
+    pub cpus: Vec<CpuActivity>,
     /// The tasks that were seen to have run there, the most seen first.
-    pub tasks: Fact<Vec<TaskVisits>>,
+    pub tasks: Fact<Vec<TaskActivity>>,
     /// Visitors beyond those that are kept.
     pub tasks_left_out: usize,
 }
 
 /// The counts of one CPU over the interval.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct CpuVisits {
+pub struct CpuActivity {
     /// Its number.
     pub cpu: usize,
     /// Interrupts of its own timer: the scheduler's ticks, and timers of tasks.
@@ -53,14 +53,14 @@ pub struct CpuVisits {
     /// How often a task was switched in.
     pub context_switches: Fact<u64>,
     /// Interrupts that came, of all kinds.
-    pub interrupts: Fact<Vec<InterruptVisits>>,
+    pub interrupts: Fact<Vec<InterruptActivity>>,
     /// Softirqs that ran.
-    pub softirqs: Fact<Vec<InterruptVisits>>,
+    pub softirqs: Fact<Vec<InterruptActivity>>,
 }
 
 /// An interrupt and how often it came.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct InterruptVisits {
+pub struct InterruptActivity {
     /// Its number or short word.
     pub id: String,
     /// Who asked for it.
@@ -71,7 +71,7 @@ pub struct InterruptVisits {
 
 /// A task that was seen to have run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct TaskVisits {
+pub struct TaskActivity {
     /// Its number.
     pub tid: i32,
     /// Its name: any bytes that the task chose.
@@ -91,7 +91,7 @@ pub struct TaskVisits {
 }
 
 /// Looks at these CPUs for an interval. `members` are the threads that belong there.
-pub fn sample(files: &dyn Files, cpus: &CpuSet, members: &HashSet<i32>, sampling: Sampling) -> Visits {
+pub fn sample(files: &dyn Files, cpus: &CpuSet, members: &HashSet<i32>, sampling: Sampling) -> Activity {
     let begin = Instant::now();
     let before = Counts::read(files);
     let mut watch = Watch::new(files, cpus);
@@ -113,7 +113,7 @@ pub fn sample(files: &dyn Files, cpus: &CpuSet, members: &HashSet<i32>, sampling
         Some(_) => watch.visitors(members),
         None => (Fact::Unavailable("the kernel has no CONFIG_SCHED_INFO: /proc/PID/schedstat is missing".into()), 0),
     };
-    Visits { interval, samples, cpus, tasks, tasks_left_out }
+    Activity { interval, samples, cpus, tasks, tasks_left_out }
 }
 
 /// The counters of the kernel at one moment.
@@ -132,9 +132,9 @@ impl Counts {
         }
     }
 
-    fn since(&self, before: &Counts, cpu: usize) -> CpuVisits {
+    fn since(&self, before: &Counts, cpu: usize) -> CpuActivity {
         let interrupts = difference(&before.interrupts, &self.interrupts, cpu);
-        let timers = |all: Vec<InterruptVisits>| all.iter().filter(|one| is_timer(one)).map(|one| one.count).sum();
+        let timers = |all: Vec<InterruptActivity>| all.iter().filter(|one| is_timer(one)).map(|one| one.count).sum();
         let context_switches = match (&before.switches, &self.switches) {
             (Fact::Known(before), Fact::Known(after)) => match (before.get(&cpu), after.get(&cpu)) {
                 (Some(before), Some(after)) => Fact::Known(after.saturating_sub(*before)),
@@ -142,7 +142,7 @@ impl Counts {
             },
             (_, why) => why.clone().map(|_| 0),
         };
-        CpuVisits {
+        CpuActivity {
             cpu,
             timer_interrupts: interrupts.clone().map(timers),
             context_switches,
@@ -153,18 +153,18 @@ impl Counts {
 }
 
 /// x86 counts the local timer under LOC; others give it an interrupt (`arch_timer`, `riscv-timer`).
-fn is_timer(one: &InterruptVisits) -> bool {
+fn is_timer(one: &InterruptActivity) -> bool {
     one.id == "LOC" || one.name.ends_with("_timer") || one.name.ends_with("-timer")
 }
 
-fn difference(before: &Fact<Interrupts>, after: &Fact<Interrupts>, cpu: usize) -> Fact<Vec<InterruptVisits>> {
+fn difference(before: &Fact<Interrupts>, after: &Fact<Interrupts>, cpu: usize) -> Fact<Vec<InterruptActivity>> {
     let (Fact::Known(before), Fact::Known(after)) = (before, after) else {
         return after.clone().map(|_| Vec::new());
     };
     let came = |line: &crate::environment::InterruptLine| {
         let old = before.lines.iter().find(|old| old.id == line.id).and_then(|old| before.count(old, cpu));
         let count = after.count(line, cpu)?.saturating_sub(old.unwrap_or(0));
-        (count > 0).then(|| InterruptVisits { id: line.id.clone(), name: line.name(), count })
+        (count > 0).then(|| InterruptActivity { id: line.id.clone(), name: line.name(), count })
     };
     Fact::Known(after.lines.iter().filter_map(came).collect())
 }
@@ -243,17 +243,17 @@ impl<'a> Watch<'a> {
         visitor.used.slices += now.slices.saturating_sub(before.slices);
     }
 
-    fn visitors(self, members: &HashSet<i32>) -> (Fact<Vec<TaskVisits>>, usize) {
-        let mut tasks: Vec<TaskVisits> =
+    fn visitors(self, members: &HashSet<i32>) -> (Fact<Vec<TaskActivity>>, usize) {
+        let mut tasks: Vec<TaskActivity> =
             self.visitors.into_values().map(|visitor| describe(visitor, members)).collect();
         tasks.sort_by_key(|task| (std::cmp::Reverse(task.seen), task.tid));
         (Fact::Known(tasks), self.left_out)
     }
 }
 
-fn describe(visitor: Visitor, members: &HashSet<i32>) -> TaskVisits {
+fn describe(visitor: Visitor, members: &HashSet<i32>) -> TaskActivity {
     let Visitor { stat, seen, used } = visitor;
-    TaskVisits {
+    TaskActivity {
         tid: stat.id.tid,
         kernel: stat.is_kernel_thread(),
         bound: stat.is_bound(),

@@ -13,16 +13,16 @@
 //! keeps two processes from changing the system at the same time.
 
 pub mod apply;
-pub mod homecoming;
 pub mod record;
 pub mod report;
+pub mod restore_tasks;
 pub mod saved;
 pub mod store;
 pub mod tasks;
 pub mod undo;
 pub mod value;
 
-pub use apply::{Applied, Effect, WantedWrite};
+pub use apply::{Effect, RequestedWrite, StepResult};
 pub use report::UndoReport;
 pub use saved::{Saved, put_aside_stale, read_all};
 pub use store::{Directory, Lock, Store};

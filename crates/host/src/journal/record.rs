@@ -3,13 +3,14 @@
 use punctual_core::CpuSet;
 use serde::{Deserialize, Serialize};
 
-/// The version of the format that this program writes and reads.
-pub const VERSION: u32 = 1;
+/// The version of the format that this program writes. It also reads version 1, which named `intent`, `applied` and
+/// `not_moved` otherwise.
+pub const VERSION: u32 = 2;
 
 /// One line of a journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// Its number, counting from 0; a `did`, `refused` or `undone` names the `will` that it belongs to by this number.
+    /// Its number, counting from 0; an `applied`, `refused` or `undone` names the `intent` that it belongs to by this number.
     pub seq: u64,
     /// What it says.
     #[serde(flatten)]
@@ -23,16 +24,18 @@ pub enum Event {
     /// The first line.
     Begin(Begin),
     /// A change that is about to be made.
-    Will(Will),
+    #[serde(alias = "will")]
+    Intent(Intent),
     /// It was made.
-    Did(Did),
+    #[serde(alias = "did")]
+    Applied(Applied),
     /// The kernel refused it; nothing was changed.
     Refused(Refusal),
     /// Every change has been made: what stands now is meant to stand.
     Ready {},
     /// A change has been taken back, or needs no taking back.
     Undone {
-        /// The `will` that it belongs to.
+        /// The `intent` that it belongs to.
         of: u64,
     },
 }
@@ -116,7 +119,7 @@ impl Hierarchy {
 
 /// A change that is about to be made.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Will {
+pub struct Intent {
     /// The step that wants it: the name of a tweak, or of a part of the partition.
     pub step: String,
     /// The change.
@@ -238,19 +241,19 @@ pub struct TaskAffinity {
 
 /// A change was made.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Did {
-    /// The `will` that it belongs to.
+pub struct Applied {
+    /// The `intent` that it belongs to.
     pub of: u64,
     /// What the file holds now, as the kernel writes it; `None` where the change is not a write or it cannot be read.
     pub now: Option<String>,
     /// Of several tasks: those that the kernel did not let in.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stayed: Vec<Stayed>,
+    #[serde(default, alias = "stayed", skip_serializing_if = "Vec::is_empty")]
+    pub not_moved: Vec<NotMoved>,
 }
 
 /// A task that the kernel did not let into a cgroup.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Stayed {
+pub struct NotMoved {
     /// Which task.
     #[serde(flatten)]
     pub id: TaskId,
@@ -263,7 +266,7 @@ pub struct Stayed {
 /// The kernel refused a change.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Refusal {
-    /// The `will` that it belongs to.
+    /// The `intent` that it belongs to.
     pub of: u64,
     /// The kernel's error number, where there is one.
     pub errno: Option<i32>,
@@ -278,9 +281,9 @@ mod tests {
     #[test]
     fn a_record_is_one_flat_line_of_json() {
         let write = Write::new("/proc/sys/vm/stat_interval", "1".into(), "1000");
-        let will = Will { step: "vmstat".into(), action: Action::Write(write) };
-        let line = serde_json::to_string(&Record { seq: 4, event: Event::Will(will) }).unwrap();
-        insta::assert_snapshot!(line, @r#"{"seq":4,"will":{"step":"vmstat","action":{"write":{"path":"/proc/sys/vm/stat_interval","old":"1","new":"1000","undo":["1"]}}}}"#);
+        let intent = Intent { step: "vmstat".into(), action: Action::Write(write) };
+        let line = serde_json::to_string(&Record { seq: 4, event: Event::Intent(intent) }).unwrap();
+        insta::assert_snapshot!(line, @r#"{"seq":4,"intent":{"step":"vmstat","action":{"write":{"path":"/proc/sys/vm/stat_interval","old":"1","new":"1000","undo":["1"]}}}}"#);
         let ready = serde_json::to_string(&Record { seq: 5, event: Event::Ready {} }).unwrap();
         assert_eq!(serde_json::from_str::<Record>(&ready).unwrap().event, Event::Ready {});
     }

@@ -162,7 +162,7 @@ fn numbers(files: &dyn Files, path: &str) -> Result<Vec<i32>, FileError> {
 }
 
 /// Which cgroup each of the [`members`] of all cgroups is in.
-pub fn whereabouts(files: &dyn Files, hierarchy: &Hierarchy) -> Result<HashMap<i32, String>, FileError> {
+pub fn cgroup_by_task(files: &dyn Files, hierarchy: &Hierarchy) -> Result<HashMap<i32, String>, FileError> {
     let mut places = HashMap::new();
     for cgroup in cgroups(files, &hierarchy.mount)? {
         // Cgroups come and go. The domain of threaded cgroups lists their processes too, but comes before them.

@@ -1,9 +1,9 @@
 //! Taking back what a journal says, the last change first.
 
-use super::apply::{TRIES, bring_online, online_file, write_patiently};
-use super::homecoming::{Homes, Return, restore_affinity};
+use super::apply::{TRIES, bring_online, online_file, write_with_retries};
 use super::record::{Action, Event, FileValue, Hierarchy, Purpose, TaskAffinity, TaskPlace, Write};
 use super::report::{ChangedHands, Failed, JournalReport, UndoReport};
+use super::restore_tasks::{Return, TaskOrigins, restore_affinity};
 use super::saved::{Entry, Outcome, Saved, put_aside_stale, read_all};
 use super::tasks;
 use super::value::{meaning, same};
@@ -63,7 +63,7 @@ pub(crate) fn undo_locked(
 struct Undoing<'a> {
     files: &'a dyn Files,
     saved: &'a Saved,
-    homes: Homes,
+    homes: TaskOrigins,
     if_changed: IfChanged,
     report: JournalReport,
 }
@@ -82,14 +82,14 @@ impl<'a> Undoing<'a> {
         };
         let damaged = saved.damaged.clone();
         let report = JournalReport { name: saved.name.clone(), purpose, damaged, ..JournalReport::default() };
-        Undoing { files, saved, homes: Homes::of(saved), if_changed, report }
+        Undoing { files, saved, homes: TaskOrigins::of(saved), if_changed, report }
     }
 
     fn run(mut self, store: &dyn Store) -> Result<JournalReport, JournalError> {
         let mut journal = Journal::resume(store, self.saved)?;
         let mut all_settled = true;
         // Affinities last: the kernel overwrites them when a cgroup goes, and refuses CPUs that still are a partition's.
-        let affinity = |entry: &&Entry| matches!(entry.will.action, Action::NoteAffinities { .. });
+        let affinity = |entry: &&Entry| matches!(entry.intent.action, Action::NoteAffinities { .. });
         let (affinities, others): (Vec<_>, Vec<_>) = self.saved.entries.iter().rev().partition(affinity);
         for entry in others.into_iter().chain(affinities) {
             if entry.undone || matches!(entry.outcome, Outcome::Refused(_)) {
@@ -112,7 +112,7 @@ impl<'a> Undoing<'a> {
     }
 
     fn take_back(&mut self, entry: &Entry) -> Settled {
-        match &entry.will.action {
+        match &entry.intent.action {
             Action::Write(write) => self.restore_file(write, &entry.outcome),
             Action::MakeCgroup { hierarchy, path } => self.remove_cgroup(hierarchy, path),
             Action::MoveTasks { hierarchy, to, tasks } => self.return_tasks(hierarchy, to, tasks),
@@ -134,7 +134,7 @@ impl<'a> Undoing<'a> {
             return self.nothing_left();
         }
         let recorded = match outcome {
-            Outcome::Did(did) => did.now.as_ref(),
+            Outcome::Applied(did) => did.now.as_ref(),
             _ => None,
         };
         let expected = recorded.unwrap_or(&write.new);
@@ -162,7 +162,7 @@ impl<'a> Undoing<'a> {
 
     /// Writes a file's old value and makes sure that it is there.
     fn put(&mut self, path: &str, text: &str, old: &str) -> Settled {
-        if let Err(error) = write_patiently(self.files, path, text) {
+        if let Err(error) = write_with_retries(self.files, path, text) {
             return self.fail(path, error.to_string());
         }
         match self.files.read(path) {
@@ -194,17 +194,17 @@ impl<'a> Undoing<'a> {
     }
 
     fn return_tasks(&mut self, hierarchy: &Hierarchy, to: &str, places: &[TaskPlace]) -> Settled {
-        let whereabouts = match tasks::whereabouts(self.files, hierarchy) {
-            Ok(whereabouts) => whereabouts,
+        let cgroup_by_task = match tasks::cgroup_by_task(self.files, hierarchy) {
+            Ok(cgroup_by_task) => cgroup_by_task,
             Err(error) => return self.fail(to, error.to_string()),
         };
         let mut settled = true;
         for task in places.iter().rev() {
-            match self.homes.send(self.files, hierarchy, task, &whereabouts) {
+            match self.homes.send(self.files, hierarchy, task, &cgroup_by_task) {
                 Return::Home { moved } => self.report.tasks_returned += usize::from(moved),
                 Return::Gone => {}
-                Return::Strayed => {
-                    let found = whereabouts.get(&task.id.tid).cloned().unwrap_or_default();
+                Return::ChangedSince => {
+                    let found = cgroup_by_task.get(&task.id.tid).cloned().unwrap_or_default();
                     let (path, before) = (format!("task {} ({})", task.id.tid, task.name), task.from.clone());
                     let expected = to.to_owned();
                     self.report.changed_hands.push(ChangedHands { path, expected, found, before, overwritten: false });
@@ -222,7 +222,7 @@ impl<'a> Undoing<'a> {
             match restore_affinity(self.files, self.saved.partition(), task) {
                 Return::Home { moved } => self.report.affinities_restored += usize::from(moved),
                 Return::Gone => {}
-                Return::Strayed => self.report.affinities_left += 1,
+                Return::ChangedSince => self.report.affinities_left += 1,
                 Return::Failed(error) => {
                     settled = self.fail(&format!("the affinity of task {}", task.id.tid), error.to_string());
                 }
@@ -235,7 +235,7 @@ impl<'a> Undoing<'a> {
     /// khugepaged, when transparent huge pages are switched on again. They get what kthreadd had, as at any other time
     /// (kernel/kthread.c, kthread and kthreadd: both take the same mask).
     fn widen_newborn(&mut self) -> Settled {
-        let noted = self.saved.entries.iter().filter_map(|entry| match &entry.will.action {
+        let noted = self.saved.entries.iter().filter_map(|entry| match &entry.intent.action {
             Action::NoteAffinities { tasks } => Some(tasks),
             _ => None,
         });
@@ -271,7 +271,7 @@ impl<'a> Undoing<'a> {
         {
             return self.if_changed == IfChanged::Keep;
         }
-        match write_patiently(self.files, path, &format!("-{controller}")) {
+        match write_with_retries(self.files, path, &format!("-{controller}")) {
             Ok(()) => {
                 self.report.restored.push(FileValue { path: path.to_owned(), value: without });
                 true

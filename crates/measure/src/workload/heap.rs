@@ -10,12 +10,12 @@ mod kernel;
 mod lists;
 mod requests;
 
-use super::course::{Monotonic, Pace, Ticks};
-use super::{Nobody, Order, Parts, PrepareError, clock_cost};
+use super::measurement_loop::{Monotonic, Pacing, Ticks};
+use super::{MeasureConfig, NoObserver, PrepareError, Prepared, clock_cost};
+use crate::binned_counter::CounterWriter;
 use crate::ring::{Producer, ring};
 use crate::sink::{self, Sink};
 use crate::stop::Stop;
-use crate::tally::TallyWriter;
 use crate::thread::Task;
 pub use helper::{ARGUMENT, serve};
 
@@ -39,55 +39,55 @@ const WARM_UP: usize = 64;
 const REST: Nanos = Nanos::MILLI;
 const REST_PART: i64 = 10;
 
-pub(super) fn parts(order: &Order, plan: &HeapPlan) -> Result<Parts, PrepareError> {
+pub(super) fn prepare(config: &MeasureConfig, plan: &HeapPlan) -> Result<Prepared, PrepareError> {
     let allocator = Allocator::asked(plan.allocator.as_deref()).map_err(PrepareError::Needs)?;
-    let (mut writers, mut feeds) = (Vec::new(), Vec::new());
-    for series in &order.series {
-        let (writer, feed) = match plan.period {
+    let (mut writers, mut sources) = (Vec::new(), Vec::new());
+    for series in &config.series {
+        let (writer, source) = match plan.period {
             Some(period) => {
-                let (producer, feed) = sink::ring(period);
-                (Writer::Ring(producer), feed)
+                let (producer, source) = sink::ring(period);
+                (Writer::Ring(producer), source)
             }
             None => {
-                let (writer, feed) = sink::tally(series.shape);
-                (Writer::Tally(writer), feed)
+                let (writer, source) = sink::binned_counter(series.shape);
+                (Writer::Tally(writer), source)
             }
         };
         writers.push((series.number, writer));
-        feeds.push(feed);
+        sources.push(source);
     }
     let flag = |on: bool, flag: u32| if on { flag } else { 0 };
-    let only_cpu = order.threads.first().map(|thread| &thread.cpus).filter(|cpus| cpus.len() == 1);
+    let only_cpu = config.threads.first().map(|thread| &thread.cpus).filter(|cpus| cpus.len() == 1);
     let only_cpu = only_cpu.and_then(CpuSet::first).map(|cpu| cpu as u32);
     let heap = Heap {
-        subject: order.name.clone(),
+        subject: config.name.clone(),
         allocator,
         flags: flag(plan.touch, TOUCH)
             | flag(plan.fresh, FRESH)
             | flag(plan.mlockall, LOCK)
             | flag(only_cpu.is_some(), ONE_CPU),
         only_cpu,
-        requests: Requests::new(plan, order.seed),
+        requests: Requests::new(plan, config.seed),
         lists: (plan.sizes.is_list() && plan.touch).then(Lists::new),
         bounds: Bounds {
             period: plan.period,
-            duration: order.duration,
-            left: order.samples.unwrap_or(u64::MAX),
+            duration: config.duration,
+            left: config.samples.unwrap_or(u64::MAX),
             lists: if plan.lists > 0 { plan.lists } else { u64::MAX },
-            limit: order.stop_above.map_or(i64::MAX, Nanos::ns),
+            limit: config.stop_above.map_or(i64::MAX, Nanos::ns),
         },
         writers,
         helper: None,
-        stop: Arc::clone(&order.stop),
+        stop: Arc::clone(&config.stop),
         done: Done::default(),
     };
-    Ok(Parts { tasks: vec![Box::new(heap)], feeds, outside: Box::new(Nobody) })
+    Ok(Prepared { tasks: vec![Box::new(heap)], sources, observer: Box::new(NoObserver) })
 }
 
 /// Where the samples of a series go.
 enum Writer {
     Ring(Producer),
-    Tally(TallyWriter),
+    Tally(CounterWriter),
 }
 
 impl Writer {
@@ -161,7 +161,7 @@ impl Heap {
         (head.due, head.until, head.limit) = (start, end_at, bounds.limit);
         head.period = bounds.period.map_or(0, Nanos::ns);
         // Long periods one at a time, so that nobody waits for their samples; and no list is cut.
-        let (single, round) = (bounds.period.is_some_and(|period| period >= Pace::BURST), self.requests.round);
+        let (single, round) = (bounds.period.is_some_and(|period| period >= Pacing::BURST), self.requests.round);
         let batch = if single { round } else { round * (BATCH / round).max(1) };
         let mut now = Monotonic.now();
         while now < start && !stop.is_asked() {
@@ -185,7 +185,7 @@ impl Heap {
             }
             now = Monotonic.now();
             // A real-time task that never sleeps is throttled (sched_rt_runtime_us): both sides worked without a break since the last rest.
-            if bounds.period.is_none() && now - rested >= Pace::BURST.ns() {
+            if bounds.period.is_none() && now - rested >= Pacing::BURST.ns() {
                 Monotonic.sleep_until(now + REST.ns().max((now - rested) / REST_PART));
                 now = Monotonic.now();
                 rested = now;

@@ -3,7 +3,7 @@
 //! The measuring thread waits. A timer and membarrier(2) it sets off itself; what another thread must raise while this one sleeps is raised by a
 //! [`raiser`]. Stamps inside of the kernel are BPF programs' (`punctual_record::interrupt`); where there are none the hops that need them are absent.
 
-mod bell;
+mod doorbell;
 mod gpio;
 mod lanes;
 mod membarrier;
@@ -14,8 +14,8 @@ mod timer;
 mod uio;
 mod watch;
 
-use super::course::{Monotonic, Ticks};
-use super::{Order, Parts, PrepareError};
+use super::measurement_loop::{Monotonic, Ticks};
+use super::{MeasureConfig, PrepareError, Prepared};
 use crate::stop::Stop;
 use crate::thread::Task;
 use lanes::{Hops, Lanes, Passed};
@@ -36,9 +36,9 @@ const WARM_UP: u64 = 8;
 /// The longest distance of those of a device.
 const PATIENT: Nanos = Nanos::from_millis(200);
 
-pub(super) fn parts(order: &Order, plan: &IrqPlan) -> Result<Parts, PrepareError> {
+pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared, PrepareError> {
     let needs = PrepareError::Needs;
-    let thread = order.threads.first().ok_or_else(|| needs("it has no thread".to_owned()))?;
+    let thread = config.threads.first().ok_or_else(|| needs("it has no thread".to_owned()))?;
     let bound = thread.scheduling.deadline.is_none();
     let cpu = thread.cpus.first().filter(|_| bound).map(|cpu| cpu as u32);
     if cpu.is_none() && !matches!(plan.source, IrqSource::Timer | IrqSource::Uio) {
@@ -46,7 +46,7 @@ pub(super) fn parts(order: &Order, plan: &IrqPlan) -> Result<Parts, PrepareError
             "this source wants a thread on one CPU, which SCHED_DEADLINE does not allow: use policy fifo".into(),
         ));
     }
-    let Found { awaited, at, row, hops, line, target, source } = find(plan, order, cpu).map_err(needs)?;
+    let Found { awaited, at, row, hops, line, target, source } = find(plan, config, cpu).map_err(needs)?;
     let stamps = match awaited {
         Some(awaited) => Stamps::start(awaited, at).map(Arc::new).map_err(|why| why.to_string()),
         None => Err(source.untold.to_owned()),
@@ -55,7 +55,7 @@ pub(super) fn parts(order: &Order, plan: &IrqPlan) -> Result<Parts, PrepareError
         (IrqSource::Timer, ..) => Way::Timer,
         (IrqSource::Membarrier, ..) => Way::Membarrier { cpu: target.unwrap_or_default(), target: None },
         (IrqSource::SelfIpi, _, Ok(stamps)) => {
-            Way::Raised { line: Arc::new(bell::Bell(Arc::clone(stamps))), raiser: None }
+            Way::Raised { line: Arc::new(doorbell::Doorbell(Arc::clone(stamps))), raiser: None }
         }
         (IrqSource::SelfIpi, _, Err(why)) => return Err(needs(format!("only BPF can raise this interrupt: {why}"))),
         (IrqSource::Uio, _, Err(why)) => {
@@ -64,25 +64,25 @@ pub(super) fn parts(order: &Order, plan: &IrqPlan) -> Result<Parts, PrepareError
         (_, Some(line), _) => Way::Raised { line, raiser: None },
         (_, None, _) => return Err(needs("this source has no line".to_owned())),
     };
-    let (lanes, feeds) = Lanes::of(order, hops, plan.period, cpu.unwrap_or_default());
+    let (lanes, sources) = Lanes::of(config, hops, plan.period, cpu.unwrap_or_default());
     let raised = Arc::new(AtomicU64::new(0));
     let line = if let Way::Raised { line, .. } = &way { Some(Arc::clone(line)) } else { None };
     let watch = Watch::new(&source, stamps.clone(), Rows { row, cpu: at }, Arc::clone(&raised), line);
     let waiter = Waiter {
-        name: order.name.clone(),
-        series: order.series.iter().map(|series| series.name.clone()).collect(),
+        name: config.name.clone(),
+        series: config.series.iter().map(|series| series.name.clone()).collect(),
         cpu,
         scheduling: thread.scheduling,
         period: plan.period,
-        duration: order.duration,
-        stop: Arc::clone(&order.stop),
+        duration: config.duration,
+        stop: Arc::clone(&config.stop),
         source,
         stamps,
         way,
         lanes: Some(lanes),
         raised,
     };
-    Ok(Parts { tasks: vec![Box::new(waiter)], feeds, outside: Box::new(watch) })
+    Ok(Prepared { tasks: vec![Box::new(waiter)], sources, observer: Box::new(watch) })
 }
 
 /// What a source is made of.
@@ -99,7 +99,7 @@ struct Found {
     source: Source,
 }
 
-fn find(plan: &IrqPlan, order: &Order, cpu: Option<u32>) -> Result<Found, String> {
+fn find(plan: &IrqPlan, config: &MeasureConfig, cpu: Option<u32>) -> Result<Found, String> {
     let source = Source::of(plan.source);
     let found = |awaited, at, row, hops, source| Found {
         awaited: Some(awaited),
@@ -125,7 +125,7 @@ fn find(plan: &IrqPlan, order: &Order, cpu: Option<u32>) -> Result<Found, String
         }
         IrqSource::SelfIpi => found(Awaited::IrqWork, cpu, described("IRQ work interrupts"), Hops::Raised, source),
         IrqSource::Membarrier => {
-            let target = target(plan, order, cpu)?;
+            let target = target(plan, config, cpu)?;
             let row = described("Function call interrupts");
             Found { target: Some(target), ..found(Awaited::FunctionCall, Some(target), row, Hops::Raised, source) }
         }
@@ -150,13 +150,13 @@ fn find(plan: &IrqPlan, order: &Order, cpu: Option<u32>) -> Result<Found, String
 }
 
 /// The CPU to be interrupted: the one that was named, else the first other one of the measure, else of those that are allowed.
-fn target(plan: &IrqPlan, order: &Order, own: Option<u32>) -> Result<u32, String> {
+fn target(plan: &IrqPlan, config: &MeasureConfig, own: Option<u32>) -> Result<u32, String> {
     if let Some(named) = plan.target_cpu {
         let own_too = || format!("CPU {named} is where the measure runs: `target_cpu` must be another one");
         return if Some(named) == own { Err(own_too()) } else { Ok(named) };
     }
     let allowed = attributes::affinity(0).unwrap_or_default();
-    let mut others = order.cpus.iter().chain(allowed.iter()).map(|cpu| cpu as u32).filter(|cpu| Some(*cpu) != own);
+    let mut others = config.cpus.iter().chain(allowed.iter()).map(|cpu| cpu as u32).filter(|cpu| Some(*cpu) != own);
     others.next().ok_or_else(|| "there is no other CPU to be interrupted".to_owned())
 }
 

@@ -8,11 +8,11 @@ mod lock;
 mod notes;
 mod stretch;
 
-use super::course::{Monotonic, Pace, Ticks};
-use super::{Order, Outside, Parts, PrepareError};
+use super::measurement_loop::{Monotonic, Pacing, Ticks};
+use super::{MeasureConfig, Observer, PrepareError, Prepared};
+use crate::binned_counter::CounterWriter;
 use crate::sink::{self, Sink};
 use crate::stop::Stop;
-use crate::tally::TallyWriter;
 use crate::thread::Task;
 use arena::{Arena, LOG, Size, now};
 use punctual_core::{Fact, Nanos, Notes};
@@ -30,20 +30,20 @@ const KEPT: usize = 4_096;
 /// How long a real-time thread rests.
 const REST: Nanos = Nanos::MILLI;
 
-pub(super) fn parts(order: &Order, plan: &MutexPlan) -> Result<Parts, PrepareError> {
+pub(super) fn prepare(config: &MeasureConfig, plan: &MutexPlan) -> Result<Prepared, PrepareError> {
     let needs = |why| PrepareError::Needs(format!("this lock is not to be had: {why}"));
-    let threads = order.threads.len();
-    let rests = order.threads.iter().any(|thread| thread.scheduling.policy.is_real_time());
+    let threads = config.threads.len();
+    let rests = config.threads.iter().any(|thread| thread.scheduling.policy.is_real_time());
     let shared = Size { threads, log: LOG, rounds: plan.rounds, rests };
-    let arena = Arc::new(Arena::new(plan, shared, Arc::clone(&order.stop)).map_err(needs)?);
+    let arena = Arc::new(Arena::new(plan, shared, Arc::clone(&config.stop)).map_err(needs)?);
     let stretch = Arc::new(Stretch::new(plan, threads).map_err(needs)?);
     let told: Told = Arc::default();
-    let (mut tasks, mut feeds): (Vec<Box<dyn Task>>, _) = (Vec::new(), Vec::new());
-    for (me, series) in order.series.iter().enumerate() {
-        let (writer, feed) = sink::tally(series.shape);
+    let (mut tasks, mut sources): (Vec<Box<dyn Task>>, _) = (Vec::new(), Vec::new());
+    for (me, series) in config.series.iter().enumerate() {
+        let (writer, source) = sink::binned_counter(series.shape);
         let alone = MutexPlan { terms: WARM_UP, rounds: 2, hold: Nanos::ZERO, ..plan.clone() };
         let size = Size { threads: 1, log: WARM_UP as usize, rounds: 2, rests: false };
-        let cpus = order.threads.get(series.thread).map(|thread| &thread.cpus);
+        let cpus = config.threads.get(series.thread).map(|thread| &thread.cpus);
         let only_cpu = cpus.filter(|cpus| cpus.len() == 1).and_then(|cpus| cpus.first()).map(|cpu| cpu as u32);
         tasks.push(Box::new(Competitor {
             me: me as u32,
@@ -53,21 +53,21 @@ pub(super) fn parts(order: &Order, plan: &MutexPlan) -> Result<Parts, PrepareErr
             stretch: Arc::clone(&stretch),
             writer: Some(writer),
             series: series.number,
-            samples: order.samples.unwrap_or(u64::MAX),
-            duration: order.duration,
-            limit: order.stop_above.map_or(i64::MAX, Nanos::ns),
+            samples: config.samples.unwrap_or(u64::MAX),
+            duration: config.duration,
+            limit: config.stop_above.map_or(i64::MAX, Nanos::ns),
             only_cpu,
             rests,
-            stop: Arc::clone(&order.stop),
+            stop: Arc::clone(&config.stop),
             waits: Waits::new(),
             outcome: Outcome::default(),
             told: Arc::clone(&told),
         }));
-        feeds.push(feed);
+        sources.push(source);
     }
-    let names = order.series.iter().map(|series| series.name.clone()).collect();
-    let outside = Box::new(notes::Account { plan: plan.clone(), arena, stretch, names, told });
-    Ok(Parts { tasks, feeds, outside })
+    let names = config.series.iter().map(|series| series.name.clone()).collect();
+    let observer = Box::new(notes::Account { plan: plan.clone(), arena, stretch, names, told });
+    Ok(Prepared { tasks, sources, observer })
 }
 
 /// What all threads said, by their places.
@@ -171,7 +171,7 @@ struct Competitor {
     arena: Arc<Arena>,
     warm: Arena,
     stretch: Arc<Stretch>,
-    writer: Option<TallyWriter>,
+    writer: Option<CounterWriter>,
     series: u32,
     samples: u64,
     duration: Option<Nanos>,
@@ -209,7 +209,7 @@ impl<S: Sink> Rounds<'_, S> {
             if self.rests && now() < rest {
                 Monotonic.sleep_until(rest);
             }
-            self.rest_at = now() + Pace::BURST.ns();
+            self.rest_at = now() + Pacing::BURST.ns();
             let mut own = 0.0;
             for k in (u64::from(self.me)..terms).step_by(arena.threads) {
                 let x = (k as f64 + 0.5) * width;
@@ -266,7 +266,7 @@ impl<S: Sink> Rounds<'_, S> {
         }
         if self.rests && end >= self.rest_at {
             Monotonic.sleep_until(end + REST.ns());
-            self.rest_at = now() + Pace::BURST.ns();
+            self.rest_at = now() + Pacing::BURST.ns();
         }
         !arena.ends(end)
     }
@@ -294,7 +294,7 @@ impl Competitor {
 
 impl Task for Competitor {
     fn lock_memory(&self) -> io::Result<()> {
-        self.writer.as_ref().map_or(Ok(()), TallyWriter::lock)
+        self.writer.as_ref().map_or(Ok(()), CounterWriter::lock)
     }
 
     fn warm_up(&mut self) {
@@ -345,7 +345,7 @@ impl Task for Competitor {
     }
 }
 
-impl Outside for notes::Account {
+impl Observer for notes::Account {
     fn after(&mut self) -> Notes {
         self.notes()
     }

@@ -4,14 +4,14 @@
 
 mod line;
 
-use super::course::{Course, Monotonic, Pace, Taken, Ticks};
+use super::measurement_loop::{MeasurementLoop, Monotonic, Pacing, Taken, Ticks};
 use super::perf::Counter;
-use super::storage::basket::{self, Filler};
+use super::storage::batch_queue::{self, BatchProducer};
 use super::storage::file::{self, Record, Sheet};
 use super::storage::place::Place;
 use super::storage::writer::{Running, Writer};
 use super::storage::{Watch, report};
-use super::{Nobody, Order, Outside, Parts, PrepareError, clock_cost};
+use super::{MeasureConfig, NoObserver, Observer, PrepareError, Prepared, clock_cost};
 use crate::ring::{Producer, ring};
 use crate::sink::{self, Sink};
 use crate::stop::Stop;
@@ -38,52 +38,52 @@ const COUNTED: u64 = 64;
 /// The file begins again at this size.
 const FILE_MAX: Bytes = Bytes::mib(256);
 
-pub(super) fn parts(order: &Order, plan: &NetioPlan) -> Result<Parts, PrepareError> {
-    let Some(first) = order.series.first() else {
+pub(super) fn prepare(config: &MeasureConfig, plan: &NetioPlan) -> Result<Prepared, PrepareError> {
+    let Some(first) = config.series.first() else {
         return Err(PrepareError::Needs("netio has no series".to_owned()));
     };
-    let (mut producers, mut feeds) = (Vec::new(), Vec::new());
-    for _ in &order.series {
-        let (producer, feed) = sink::ring(plan.period);
+    let (mut producers, mut sources) = (Vec::new(), Vec::new());
+    for _ in &config.series {
+        let (producer, source) = sink::ring(plan.period);
         producers.push(producer);
-        feeds.push(feed);
+        sources.push(source);
     }
-    let course = Course::of(order, first, Pace::Periodic(plan.period));
-    let (work, outside) = work(order, plan, &course, &mut producers).map_err(PrepareError::Needs)?;
+    let measurement_loop = MeasurementLoop::of(config, first, Pacing::Periodic(plan.period));
+    let (work, observer) = work(config, plan, &measurement_loop, &mut producers).map_err(PrepareError::Needs)?;
     let line = Line::open(plan).map_err(PrepareError::Needs)?;
     let netio = Netio {
-        subject: order.name.clone(),
+        subject: config.name.clone(),
         plan: plan.clone(),
-        course,
+        measurement_loop,
         hands: Hands {
             line,
-            cipher: encryption(plan, order.seed),
+            cipher: encryption(plan, config.seed),
             message: Record::new(plan.message.get() as usize),
             work,
             came: 0,
         },
         producers,
-        stop: Arc::clone(&order.stop),
+        stop: Arc::clone(&config.stop),
         before: Err("it did not start".to_owned()),
         done: Done::default(),
         own: {
-            let mut own = vec![1; KEPT.min(order.samples.unwrap_or(u64::MAX) as usize)];
+            let mut own = vec![1; KEPT.min(config.samples.unwrap_or(u64::MAX) as usize)];
             own.clear();
             own
         },
     };
-    Ok(Parts { tasks: vec![Box::new(netio)], feeds, outside })
+    Ok(Prepared { tasks: vec![Box::new(netio)], sources, observer })
 }
 
 /// Where messages go, and who looks on from without.
 fn work(
-    order: &Order,
+    config: &MeasureConfig,
     plan: &NetioPlan,
-    course: &Course,
+    measurement_loop: &MeasurementLoop,
     producers: &mut Vec<Producer>,
-) -> Result<(Work, Box<dyn Outside>), String> {
+) -> Result<(Work, Box<dyn Observer>), String> {
     if plan.writing == Writing::None {
-        return Ok((Work::Nothing, Box::new(Nobody)));
+        return Ok((Work::Nothing, Box::new(NoObserver)));
     }
     let (direct, forced) = (plan.writing == Writing::Direct, plan.writing == Writing::Forced);
     let file = file::opened(&plan.directory)?;
@@ -103,17 +103,18 @@ fn work(
     let records = Arc::new(AtomicU64::new(0));
     // What sync(2) finds written already needs no write of its own.
     let tells = forced && plan.forcing != punctual_plan::kinds::Forcing::Sync;
-    let watch = Watch::new(place, tells.then(|| Arc::clone(&records)), forced, order.name.clone());
+    let watch = Watch::new(place, tells.then(|| Arc::clone(&records)), forced, config.name.clone());
     if direct {
         return Ok((Work::Writes(sheet), Box::new(watch)));
     }
-    let (filler, batches) = basket::basket(plan.message.get() as usize, plan.batch as usize);
-    let last = order.series.last().map_or(course.series, |series| series.number);
-    let (subject, stop) = (order.name.clone(), Arc::clone(&order.stop));
-    let writer = Writer { sheet, batches, bytes: at_once, series: last, subject, limit: course.limit, stop, records };
+    let (queue, batches) = batch_queue::batch_queue(plan.message.get() as usize, plan.batch as usize);
+    let last = config.series.last().map_or(measurement_loop.series, |series| series.number);
+    let (subject, stop) = (config.name.clone(), Arc::clone(&config.stop));
+    let writer =
+        Writer { sheet, batches, bytes: at_once, series: last, subject, limit: measurement_loop.limit, stop, records };
     let start = |producer| Running::start(writer, producer).map_err(|why| format!("no writer thread: {why}"));
     let writer = producers.pop().map(start).transpose()?;
-    Ok((Work::Collects { filler, writer, held: 0 }, Box::new(watch)))
+    Ok((Work::Collects { queue, writer, held: 0 }, Box::new(watch)))
 }
 
 type Encryption = Ctr128BE<Aes128>;
@@ -128,7 +129,7 @@ fn encryption(plan: &NetioPlan, seed: u64) -> Option<Encryption> {
 enum Work {
     Writes(Sheet),
     Collects {
-        filler: Filler,
+        queue: BatchProducer,
         /// Until the task has ended.
         writer: Option<Running>,
         /// Messages that were collected and not written, because the last batch was not full.
@@ -201,8 +202,8 @@ impl Hands {
                     spans.add([written, closed]);
                 }
             }
-            Work::Collects { filler, writer, .. } => {
-                if filler.put(message.bytes())
+            Work::Collects { queue, writer, .. } => {
+                if queue.put(message.bytes())
                     && let Some(writer) = writer
                 {
                     writer.thread().unpark();
@@ -221,15 +222,15 @@ impl Hands {
     }
 
     /// Lets batches go nowhere: the writer is left alone.
-    fn swap_filler(&mut self, other: &mut Filler) {
-        if let Work::Collects { filler, .. } = &mut self.work {
-            std::mem::swap(filler, other);
+    fn swap_queue(&mut self, other: &mut BatchProducer) {
+        if let Work::Collects { queue, .. } = &mut self.work {
+            std::mem::swap(queue, other);
         }
     }
 
     /// A basket that nobody empties.
-    fn spare_filler(&self) -> Filler {
-        basket::basket(self.message.bytes().len(), 2).0
+    fn spare_queue(&self) -> BatchProducer {
+        batch_queue::batch_queue(self.message.bytes().len(), 2).0
     }
 }
 
@@ -273,7 +274,7 @@ impl<S: Sink> Sink for Came<'_, S> {
 struct Netio {
     subject: String,
     plan: NetioPlan,
-    course: Course,
+    measurement_loop: MeasurementLoop,
     hands: Hands,
     /// Of `whole`, then of the task's parts. Dropped at the end, which ends the series.
     producers: Vec<Producer>,
@@ -286,7 +287,13 @@ struct Netio {
 }
 
 impl Netio {
-    fn work(&mut self, course: &Course, start: i64, producers: &mut [Producer], stop: &Stop) -> Done {
+    fn work(
+        &mut self,
+        measurement_loop: &MeasurementLoop,
+        start: i64,
+        producers: &mut [Producer],
+        stop: &Stop,
+    ) -> Done {
         let mut done = Done::default();
         let Some((whole, parts)) = producers.split_first_mut() else { return done };
         let (last, came) = (Cell::new(None::<Spans>), Cell::new(false));
@@ -317,7 +324,7 @@ impl Netio {
         };
         let own = &mut self.own;
         let mut sink = Came { sink: whole, came: &came, waited: &waited, own };
-        done.taken = course.run(start, &Monotonic, &mut sink, stop, before, act);
+        done.taken = measurement_loop.run(start, &Monotonic, &mut sink, stop, before, act);
         if let Some(spans) = last.take() {
             spans.hand_on(parts);
         }
@@ -354,15 +361,15 @@ impl Netio {
 
     /// More messages, while the kernel counts this thread's calls.
     fn count_calls(&mut self) -> Validation {
-        let (course, mut claimed) = (self.course.short(COUNTED), 0);
+        let (measurement_loop, mut claimed) = (self.measurement_loop.short(COUNTED), 0);
         let mut scratch: Vec<Producer> = self.producers.iter().map(|_| ring(COUNTED as usize).0).collect();
         // The producers of the run are gone: as many as there were do not matter, one must be.
         scratch.push(ring(COUNTED as usize).0);
-        let mut other = self.hands.spare_filler();
-        self.hands.swap_filler(&mut other);
+        let mut other = self.hands.spare_queue();
+        self.hands.swap_queue(&mut other);
         let mut more = || {
             let before = self.hands.calls();
-            self.work(&course, 0, &mut scratch, &Stop::default());
+            self.work(&measurement_loop, 0, &mut scratch, &Stop::default());
             claimed = self.hands.calls() - before;
         };
         let counted = Counter::system_calls(&mut more);
@@ -370,7 +377,7 @@ impl Netio {
             // The claim stands, whoever counts it.
             more();
         }
-        self.hands.swap_filler(&mut other);
+        self.hands.swap_queue(&mut other);
         let source = "perf_event_open: tracepoint raw_syscalls:sys_enter, this thread";
         let tolerance = Tolerance::EXACT;
         Validation::compare("system calls of the task", claimed, Fact::from(counted), source, tolerance).explain(
@@ -421,12 +428,12 @@ impl Task for Netio {
 
     fn warm_up(&mut self) {
         let mut scratch: Vec<Producer> = self.producers.iter().map(|_| ring(WARM_UP as usize).0).collect();
-        let course = self.course.short(WARM_UP);
+        let measurement_loop = self.measurement_loop.short(WARM_UP);
         // Collected in a basket of its own: the writer finds nothing.
-        let mut other = self.hands.spare_filler();
-        self.hands.swap_filler(&mut other);
-        self.work(&course, 0, &mut scratch, &Stop::default());
-        self.hands.swap_filler(&mut other);
+        let mut other = self.hands.spare_queue();
+        self.hands.swap_queue(&mut other);
+        self.work(&measurement_loop, 0, &mut scratch, &Stop::default());
+        self.hands.swap_queue(&mut other);
         if let Work::Writes(sheet) = &mut self.hands.work {
             sheet.forget();
         }
@@ -440,15 +447,15 @@ impl Task for Netio {
 
     fn run(&mut self, start: i64) -> io::Result<()> {
         let mut producers = std::mem::take(&mut self.producers);
-        let (course, stop) = (self.course.clone(), Arc::clone(&self.stop));
+        let (measurement_loop, stop) = (self.measurement_loop.clone(), Arc::clone(&self.stop));
         let (sent_before, received_before) = (self.hands.line.sent, self.hands.line.received);
         let tcp_before = self.done.tcp_before;
-        let done = self.work(&course, start, &mut producers, &stop);
+        let done = self.work(&measurement_loop, start, &mut producers, &stop);
         let (sent, received) = (self.hands.line.sent, self.hands.line.received);
         self.done = Done { sent_before, received_before, tcp_before, sent, received, ..done };
         drop(producers);
-        if let Work::Collects { filler, writer, held } = &mut self.hands.work {
-            *held = filler.close();
+        if let Work::Collects { queue, writer, held } = &mut self.hands.work {
+            *held = queue.close();
             // It writes what is there and ends its series; waiting for it is no part of the run.
             if let Some(writer) = writer {
                 writer.thread().unpark();
@@ -477,9 +484,9 @@ impl Task for Netio {
         let written = moved.map(|moved| moved.written.saturating_sub(sent));
         match &mut self.hands.work {
             Work::Writes(sheet) => merge(&mut notes, report::of(sheet, &self.subject, Ok(0), written)),
-            Work::Collects { filler, writer, held } => {
+            Work::Collects { queue, writer, held } => {
                 merge(&mut notes, writer.take().map(Running::join).unwrap_or_default());
-                report::collected(&mut notes, &self.subject, *held, filler.dropped);
+                report::collected(&mut notes, &self.subject, *held, queue.dropped);
             }
             Work::Nothing => {}
         }
@@ -525,8 +532,8 @@ fn merge(all: &mut Notes, more: Notes) {
 impl Drop for Netio {
     fn drop(&mut self) {
         // Where it never ran, the writer still waits.
-        if let Work::Collects { filler, writer, .. } = &mut self.hands.work {
-            filler.close();
+        if let Work::Collects { queue, writer, .. } = &mut self.hands.work {
+            queue.close();
             writer.take().map(Running::join);
         }
     }

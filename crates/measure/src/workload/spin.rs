@@ -6,11 +6,11 @@
 mod causes;
 
 use super::counter::Counter;
-use super::course::Ticks;
-use super::{Order, Outside, Parts, clock_cost};
+use super::measurement_loop::Ticks;
+use super::{MeasureConfig, Observer, Prepared, clock_cost};
+use crate::binned_counter::CounterWriter;
 use crate::sink::{self, Sink};
 use crate::stop::Stop;
-use crate::tally::TallyWriter;
 use crate::thread::Task;
 use causes::{Cause, Causes, Counts, Handled, Seen, largest, stolen};
 use punctual_core::{
@@ -29,29 +29,30 @@ const LONGEST: usize = 16;
 /// Turns of the loop for nothing before the first sample.
 const WARM_UP: u64 = 1_000;
 
-pub(super) fn parts(order: &Order, plan: &SpinPlan) -> Parts {
+pub(super) fn prepare(config: &MeasureConfig, plan: &SpinPlan) -> Prepared {
     let results: Arc<Mutex<Vec<Found>>> = Arc::default();
-    let mut parts = Parts { tasks: Vec::new(), feeds: Vec::new(), outside: Box::new(Watch(Arc::clone(&results))) };
-    for series in &order.series {
-        let (writer, feed) = sink::tally(series.shape);
-        let cpus = order.threads.get(series.thread).map(|thread| thread.cpus.clone()).unwrap_or_default();
+    let mut parts =
+        Prepared { tasks: Vec::new(), sources: Vec::new(), observer: Box::new(Watch(Arc::clone(&results))) };
+    for series in &config.series {
+        let (writer, source) = sink::binned_counter(series.shape);
+        let cpus = config.threads.get(series.thread).map(|thread| thread.cpus.clone()).unwrap_or_default();
         parts.tasks.push(Box::new(Spinner {
             series: series.name.clone(),
             number: series.number,
             attribute: plan.attribute,
             threshold: plan.threshold,
             cpus,
-            duration: order.duration,
-            samples: order.samples.unwrap_or(u64::MAX),
-            limit: order.stop_above.unwrap_or(Nanos(i64::MAX)),
-            stop: Arc::clone(&order.stop),
+            duration: config.duration,
+            samples: config.samples.unwrap_or(u64::MAX),
+            limit: config.stop_above.unwrap_or(Nanos(i64::MAX)),
+            stop: Arc::clone(&config.stop),
             writer: Some(writer),
             ticks: None,
             causes: Err("nobody asked for it (attribute = false)".to_owned()),
             found: Found::default(),
             results: Arc::clone(&results),
         }));
-        parts.feeds.push(feed);
+        parts.sources.push(source);
     }
     parts
 }
@@ -66,7 +67,7 @@ struct Spinner {
     samples: u64,
     limit: Nanos,
     stop: Arc<Stop>,
-    writer: Option<TallyWriter>,
+    writer: Option<CounterWriter>,
     ticks: Option<Counter>,
     /// Who looks into gaps, or why nobody does.
     causes: Result<Causes, String>,
@@ -219,7 +220,7 @@ impl Task for Spinner {
     }
 
     fn lock_memory(&self) -> io::Result<()> {
-        self.writer.as_ref().map_or(Ok(()), TallyWriter::lock)
+        self.writer.as_ref().map_or(Ok(()), CounterWriter::lock)
     }
 
     fn warm_up(&mut self) {
@@ -328,7 +329,7 @@ impl Task for Spinner {
 /// Puts what all threads found into tables.
 struct Watch(Arc<Mutex<Vec<Found>>>);
 
-impl Outside for Watch {
+impl Observer for Watch {
     fn after(&mut self) -> Notes {
         let mut all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         all.sort_by(|a, b| a.series.cmp(&b.series));
@@ -389,7 +390,7 @@ fn longest(all: &[Found]) -> Table {
             part(Cause::Task),
             part(Cause::Softirq),
             part(Cause::Interrupt),
-            part(Cause::Outside),
+            part(Cause::Observer),
             gap.counts.switches.into(),
             gap.counts.softirqs.into(),
             gap.counts.interrupts.into(),
@@ -449,7 +450,7 @@ mod tests {
         assert_eq!(kept, (1_084..1_100).collect::<Vec<_>>());
         let share = found.by_cause[Cause::Interrupt as usize];
         assert_eq!((share.gaps, share.longest, share.total), (100, Nanos(699), Nanos(64_950)));
-        let outside = found.by_cause[Cause::Outside as usize];
-        assert_eq!((outside.gaps, outside.longest, outside.total), (0, Nanos(400), Nanos(40_000)));
+        let observer = found.by_cause[Cause::Observer as usize];
+        assert_eq!((observer.gaps, observer.longest, observer.total), (0, Nanos(400), Nanos(40_000)));
     }
 }

@@ -3,19 +3,19 @@
 //! The file has no name, so nothing is left of it, however this ends. Every period it is opened anew, through the process's own name for it
 //! under /proc, written to and closed; or records are collected, and a thread with time-sharing scheduling writes them, a batch at a time.
 
-pub(super) mod basket;
+pub(super) mod batch_queue;
 pub(super) mod file;
 pub(super) mod place;
 pub(super) mod report;
 pub(super) mod writer;
 
-use super::course::{Course, Monotonic, Pace, Taken};
-use super::{Order, Outside, Parts, PrepareError, clock_cost};
+use super::measurement_loop::{MeasurementLoop, Monotonic, Pacing, Taken};
+use super::{MeasureConfig, Observer, PrepareError, Prepared, clock_cost};
 use crate::ring::{Producer, ring};
 use crate::sink;
 use crate::stop::Stop;
 use crate::thread::Task;
-use basket::Filler;
+use batch_queue::BatchProducer;
 use file::{Record, Sheet, Stamps};
 use place::{DeviceCounts, Place};
 use punctual_core::{Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
@@ -31,8 +31,8 @@ use writer::{Running, Writer};
 /// Records for nothing before the first sample: few, because forcing may take long.
 const WARM_UP: u64 = 4;
 
-pub(super) fn parts(order: &Order, plan: &StoragePlan) -> Result<Parts, PrepareError> {
-    let Some(first) = order.series.first() else {
+pub(super) fn prepare(config: &MeasureConfig, plan: &StoragePlan) -> Result<Prepared, PrepareError> {
+    let Some(first) = config.series.first() else {
         return Err(PrepareError::Needs("storage has no series".to_owned()));
     };
     let needs = PrepareError::Needs;
@@ -42,26 +42,26 @@ pub(super) fn parts(order: &Order, plan: &StoragePlan) -> Result<Parts, PrepareE
     let mut sheet = Sheet::new(file, plan).map_err(on)?;
     let record = Record::new(plan.record.get() as usize);
     sheet.try_once(&Monotonic, record.bytes()).map_err(on)?;
-    let (mut producers, mut feeds) = (Vec::new(), Vec::new());
-    for _ in &order.series {
-        let (producer, feed) = sink::ring(plan.period);
+    let (mut producers, mut sources) = (Vec::new(), Vec::new());
+    for _ in &config.series {
+        let (producer, source) = sink::ring(plan.period);
         producers.push(producer);
-        feeds.push(feed);
+        sources.push(source);
     }
     let forced = Arc::new(AtomicU64::new(0));
-    let course = Course::of(order, first, Pace::Periodic(plan.period));
-    let subject = order.name.clone();
+    let measurement_loop = MeasurementLoop::of(config, first, Pacing::Periodic(plan.period));
+    let subject = config.name.clone();
     let work = if plan.mode == StorageMode::Buffered {
-        let (filler, batches) = basket::basket(plan.record.get() as usize, plan.batch as usize);
+        let (queue, batches) = batch_queue::batch_queue(plan.record.get() as usize, plan.batch as usize);
         let bytes = plan.record.get() as usize * plan.batch as usize;
-        let last = order.series.last().map_or(first.number, |series| series.number);
-        let (limit, stop) = (course.limit, Arc::clone(&order.stop));
+        let last = config.series.last().map_or(first.number, |series| series.number);
+        let (limit, stop) = (measurement_loop.limit, Arc::clone(&config.stop));
         let (subject, records) = (subject.clone(), Arc::default());
         let writer = Writer { sheet, batches, bytes, series: last, subject, limit, stop, records };
         let producer = producers.pop();
         let start =
             |producer| Running::start(writer, producer).map_err(|why| needs(format!("no writer thread: {why}")));
-        Work::Collects { filler, writer: producer.map(start).transpose()?, held: 0 }
+        Work::Collects { queue, writer: producer.map(start).transpose()?, held: 0 }
     } else {
         Work::Writes(sheet)
     };
@@ -73,23 +73,23 @@ pub(super) fn parts(order: &Order, plan: &StoragePlan) -> Result<Parts, PrepareE
     let watch = Watch::new(place, tells, plan.mode == StorageMode::Forced, subject.clone());
     let storage = Storage {
         subject,
-        course,
+        measurement_loop,
         record,
         work,
         producers,
         forced,
-        stop: Arc::clone(&order.stop),
+        stop: Arc::clone(&config.stop),
         before: Err("it did not start".to_owned()),
         skipped: 0,
     };
-    Ok(Parts { tasks: vec![Box::new(storage)], feeds, outside: Box::new(watch) })
+    Ok(Prepared { tasks: vec![Box::new(storage)], sources, observer: Box::new(watch) })
 }
 
 /// What is done with a record.
 enum Work {
     Writes(Sheet),
     Collects {
-        filler: Filler,
+        queue: BatchProducer,
         /// Until the task has ended.
         writer: Option<Running>,
         /// Records that were collected and not written, because the last batch was not full.
@@ -99,7 +99,7 @@ enum Work {
 
 struct Storage {
     subject: String,
-    course: Course,
+    measurement_loop: MeasurementLoop,
     record: Record,
     work: Work,
     /// Of `whole`, then, where the task writes, of its steps. Dropped at the end, which ends the series.
@@ -134,13 +134,19 @@ fn hand_on(stamps: Option<Stamps>, steps: &mut [Producer]) {
 }
 
 impl Storage {
-    fn swap_filler(&mut self, other: &mut Filler) {
-        if let Work::Collects { filler, .. } = &mut self.work {
-            std::mem::swap(filler, other);
+    fn swap_queue(&mut self, other: &mut BatchProducer) {
+        if let Work::Collects { queue, .. } = &mut self.work {
+            std::mem::swap(queue, other);
         }
     }
 
-    fn write(&mut self, course: &Course, start: i64, producers: &mut [Producer], stop: &Stop) -> Taken {
+    fn write(
+        &mut self,
+        measurement_loop: &MeasurementLoop,
+        start: i64,
+        producers: &mut [Producer],
+        stop: &Stop,
+    ) -> Taken {
         let Some((whole, steps)) = producers.split_first_mut() else { return Taken::default() };
         let record = self.record.bytes();
         match &mut self.work {
@@ -148,20 +154,20 @@ impl Storage {
                 let last = Cell::new(None);
                 let before = || hand_on(last.take(), steps);
                 let act = || last.set(sheet.write(&Monotonic, record));
-                let taken = course.run(start, &Monotonic, whole, stop, before, act);
+                let taken = measurement_loop.run(start, &Monotonic, whole, stop, before, act);
                 hand_on(last.take(), steps);
                 taken
             }
-            Work::Collects { filler, writer, .. } => {
+            Work::Collects { queue, writer, .. } => {
                 let writer = writer.as_ref().map(|writer| writer.thread().clone());
                 let act = || {
-                    if filler.put(record)
+                    if queue.put(record)
                         && let Some(writer) = &writer
                     {
                         writer.unpark();
                     }
                 };
-                course.run(start, &Monotonic, whole, stop, || (), act)
+                measurement_loop.run(start, &Monotonic, whole, stop, || (), act)
             }
         }
     }
@@ -175,12 +181,12 @@ impl Task for Storage {
 
     fn warm_up(&mut self) {
         let mut scratch: Vec<Producer> = self.producers.iter().map(|_| ring(WARM_UP as usize).0).collect();
-        let course = self.course.short(WARM_UP);
+        let measurement_loop = self.measurement_loop.short(WARM_UP);
         // Collected in a basket of its own: the writer is woken and finds nothing.
-        let mut other = basket::basket(self.record.bytes().len(), 2).0;
-        self.swap_filler(&mut other);
-        self.write(&course, 0, &mut scratch, &Stop::default());
-        self.swap_filler(&mut other);
+        let mut other = batch_queue::batch_queue(self.record.bytes().len(), 2).0;
+        self.swap_queue(&mut other);
+        self.write(&measurement_loop, 0, &mut scratch, &Stop::default());
+        self.swap_queue(&mut other);
         if let Work::Writes(sheet) = &mut self.work {
             sheet.forget();
         }
@@ -190,15 +196,15 @@ impl Task for Storage {
 
     fn run(&mut self, start: i64) -> io::Result<()> {
         let mut producers = std::mem::take(&mut self.producers);
-        let (course, stop) = (self.course.clone(), Arc::clone(&self.stop));
-        self.skipped = self.write(&course, start, &mut producers, &stop).skipped;
+        let (measurement_loop, stop) = (self.measurement_loop.clone(), Arc::clone(&self.stop));
+        self.skipped = self.write(&measurement_loop, start, &mut producers, &stop).skipped;
         drop(producers);
         match &mut self.work {
             Work::Writes(sheet) => {
                 self.forced.store(sheet.count.records - sheet.count.failed, Ordering::Release);
             }
-            Work::Collects { filler, writer, held } => {
-                *held = filler.close();
+            Work::Collects { queue, writer, held } => {
+                *held = queue.close();
                 // It writes what is there and ends its series; waiting for it is no part of the run.
                 if let Some(writer) = writer {
                     writer.thread().unpark();
@@ -216,9 +222,9 @@ impl Task for Storage {
                 notes = report::of(sheet, &self.subject, before, after);
                 notes.validations.extend(report::calls(sheet, &self.record));
             }
-            Work::Collects { filler, writer, held } => {
+            Work::Collects { queue, writer, held } => {
                 notes = writer.take().map(Running::join).unwrap_or_default();
-                report::collected(&mut notes, &self.subject, *held, filler.dropped);
+                report::collected(&mut notes, &self.subject, *held, queue.dropped);
             }
         }
         notes.clock_cost = Fact::Known(clock_cost(&Monotonic));
@@ -233,8 +239,8 @@ impl Task for Storage {
 impl Drop for Storage {
     fn drop(&mut self) {
         // Where it never ran, the writer still waits.
-        if let Work::Collects { filler, writer, .. } = &mut self.work {
-            filler.close();
+        if let Work::Collects { queue, writer, .. } = &mut self.work {
+            queue.close();
             writer.take().map(Running::join);
         }
     }
@@ -258,7 +264,7 @@ impl Watch {
     }
 }
 
-impl Outside for Watch {
+impl Observer for Watch {
     fn before(&mut self) {
         self.before = self.place.counts();
     }

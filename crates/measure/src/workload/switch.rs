@@ -5,20 +5,20 @@
 
 mod board;
 mod counts;
-mod handing;
+mod handoff;
 mod members;
 mod places;
 mod walks;
 mod watch;
 
-use super::course::{Monotonic, Pace, Ticks};
-use super::{Nobody, Order, Outside, Parts, PrepareError};
+use super::measurement_loop::{Monotonic, Pacing, Ticks};
+use super::{MeasureConfig, NoObserver, Observer, PrepareError, Prepared};
+use crate::binned_counter::CounterWriter;
 use crate::sink::{self, Sink};
 use crate::stop::Stop;
-use crate::tally::TallyWriter;
 use crate::thread::Task;
 use board::{Board, Mode};
-use handing::Handing;
+use handoff::HandoffMechanism;
 use members::{Members, Ring, now};
 use punctual_core::{CpuSet, Nanos, Notes};
 use punctual_host::files::Root;
@@ -38,16 +38,16 @@ const KEPT: usize = 4_096;
 /// switches, so that both walks meet the same frequency, caches and neighbours.
 const PAIR_EVERY: u64 = 4;
 
-pub(super) fn parts(order: &Order, plan: &SwitchPlan) -> Result<Parts, PrepareError> {
+pub(super) fn prepare(config: &MeasureConfig, plan: &SwitchPlan) -> Result<Prepared, PrepareError> {
     let needs = PrepareError::Needs;
-    let thread = order.threads.first().ok_or_else(|| needs("it has no thread".to_owned()))?;
+    let thread = config.threads.first().ok_or_else(|| needs("it has no thread".to_owned()))?;
     let tasks = plan.ring as usize;
     let processes = plan.tasks == Tasks::Processes;
     let topology =
         if plan.distance == Distance::SameCpu { Topology::default() } else { Topology::read(&Root::system()) };
     let places = places::places(&topology, &thread.cpus, plan.distance, tasks).map_err(needs)?;
-    let handing = Handing::open(plan.mechanism, tasks, processes).map_err(|why| {
-        let many = Handing::descriptors(plan.mechanism, tasks);
+    let handoff = HandoffMechanism::open(plan.mechanism, tasks, processes).map_err(|why| {
+        let many = HandoffMechanism::descriptors(plan.mechanism, tasks);
         needs(format!("a ring of {tasks} tasks needs {many} file descriptors: {why} (raise `ulimit -n`)"))
     })?;
     let largest = plan.working_set.iter().map(|size| size.get() as usize).max().unwrap_or_default();
@@ -55,20 +55,20 @@ pub(super) fn parts(order: &Order, plan: &SwitchPlan) -> Result<Parts, PrepareEr
         .map_err(|why| needs(format!("{tasks} working sets of {largest} B are not to be had: {why}")))?;
     let scheduling = thread.scheduling;
     let places = places.into_iter().map(CpuSet::single).collect();
-    let ring = Arc::new(Ring { board, handing, places, scheduling });
-    let (mut lanes, mut writers, mut feeds) = (Vec::new(), Vec::new(), Vec::new());
-    for (series, size) in order.series.iter().zip(&plan.working_set) {
-        let (writer, feed) = sink::tally(series.shape);
-        let (number, left) = (series.number, order.samples.unwrap_or(u64::MAX));
+    let ring = Arc::new(Ring { board, handoff, places, scheduling });
+    let (mut lanes, mut writers, mut sources) = (Vec::new(), Vec::new(), Vec::new());
+    for (series, size) in config.series.iter().zip(&plan.working_set) {
+        let (writer, source) = sink::binned_counter(series.shape);
+        let (number, left) = (series.number, config.samples.unwrap_or(u64::MAX));
         // Touched, and empty again.
         let mut walks = vec![Walks { after: 1, alone: 1 }; KEPT];
         walks.clear();
         let size = size.get() as usize;
         lanes.push(Lane { series: number, size, left, walks, sum: 0, taken: 0 });
         writers.push(writer);
-        feeds.push(feed);
+        sources.push(source);
     }
-    let outside: Box<dyn Outside> = if processes { Box::new(watch::Watch::new(&ring)) } else { Box::new(Nobody) };
+    let observer: Box<dyn Observer> = if processes { Box::new(watch::Watch::new(&ring)) } else { Box::new(NoObserver) };
     let leader = Leader {
         ring,
         members: None,
@@ -76,12 +76,12 @@ pub(super) fn parts(order: &Order, plan: &SwitchPlan) -> Result<Parts, PrepareEr
         lanes,
         writers,
         rest: plan.rest,
-        duration: order.duration,
-        limit: order.stop_above.map_or(i64::MAX, Nanos::ns),
-        stop: Arc::clone(&order.stop),
+        duration: config.duration,
+        limit: config.stop_above.map_or(i64::MAX, Nanos::ns),
+        stop: Arc::clone(&config.stop),
         book: counts::Book::new(tasks),
     };
-    Ok(Parts { tasks: vec![Box::new(leader)], feeds, outside })
+    Ok(Prepared { tasks: vec![Box::new(leader)], sources, observer })
 }
 
 /// A size of the working set, with the series of its switches.
@@ -105,7 +105,7 @@ struct Leader {
     processes: bool,
     lanes: Vec<Lane>,
     /// One for each lane.
-    writers: Vec<TallyWriter>,
+    writers: Vec<CounterWriter>,
     rest: Nanos,
     duration: Option<Nanos>,
     limit: i64,
@@ -120,13 +120,13 @@ impl Ring {
     /// Hands over to the first member and waits until the turn has gone round.
     #[inline(always)]
     fn round(&self) -> Result<(), Broken> {
-        let Ring { board, handing, .. } = self;
+        let Ring { board, handoff, .. } = self;
         let slot = board.slot(0);
         board.work(0);
-        handing.before(board, 1);
+        handoff.before(board, 1);
         slot.left.store(now(), Ordering::Release);
-        handing.hand_over(board, 1);
-        let whole = handing.wait(board, 0);
+        handoff.hand_over(board, 1);
+        let whole = handoff.wait(board, 0);
         slot.arrived.store(now(), Ordering::Release);
         if whole { Ok(()) } else { Err(Broken) }
     }
@@ -142,9 +142,9 @@ impl Ring {
     /// Lets those out of their park who wait there, in the order of the ring: so they stand in the
     /// run queue. How often the leader slept meanwhile.
     fn unpark(&self, stop: &Stop) -> Result<u64, Broken> {
-        let Ring { board, handing, .. } = self;
+        let Ring { board, handoff, .. } = self;
         let mut slept = 0;
-        if !handing.parks() || !board.is_parking() {
+        if !handoff.parks() || !board.is_parking() {
             return Ok(slept);
         }
         while !board.slots().skip(1).all(|slot| slot.parked.load(Ordering::Acquire) == 1) {
@@ -156,7 +156,7 @@ impl Ring {
         }
         board.set_turn(0);
         board.set_parking(false);
-        board.slots().skip(1).for_each(|slot| handing.wake(slot));
+        board.slots().skip(1).for_each(|slot| handoff.wake(slot));
         Ok(slept)
     }
 }
@@ -172,7 +172,7 @@ impl Leader {
 
     fn wake_all(&mut self) -> Result<(), Broken> {
         self.book.rests += self.ring.unpark(&self.stop)?;
-        if self.ring.handing.parks() { self.spare_round(Mode::Run) } else { Ok(()) }
+        if self.ring.handoff.parks() { self.spare_round(Mode::Run) } else { Ok(()) }
     }
 
     /// A round that is not measured.
@@ -216,7 +216,7 @@ impl Leader {
     }
 
     /// Bursts of each working set in turn, until something ends it.
-    fn measure(&mut self, start: i64, writers: &mut [TallyWriter]) -> Result<(), Broken> {
+    fn measure(&mut self, start: i64, writers: &mut [CounterWriter]) -> Result<(), Broken> {
         let end_at = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
         let mut size = usize::MAX;
         while self.lanes.iter().any(|lane| lane.left > 0) {
@@ -229,7 +229,7 @@ impl Leader {
                     self.begin_size(lane)?;
                 }
                 let mut now = now();
-                let burst_end = now + Pace::BURST.ns();
+                let burst_end = now + Pacing::BURST.ns();
                 while self.lanes[lane].left > 0 && now < burst_end && now < end_at && !self.stop.is_asked() {
                     self.ring.round()?;
                     now = self.take(lane, writer);
@@ -290,7 +290,7 @@ impl Task for Leader {
     }
 
     fn lock_memory(&self) -> io::Result<()> {
-        self.writers.iter().try_for_each(TallyWriter::lock)
+        self.writers.iter().try_for_each(CounterWriter::lock)
     }
 
     fn warm_up(&mut self) {
@@ -326,7 +326,7 @@ impl Task for Leader {
     fn run(&mut self, start: i64) -> io::Result<()> {
         // Dropping the writers ends the series.
         let mut writers = std::mem::take(&mut self.writers);
-        writers.iter_mut().for_each(TallyWriter::begin);
+        writers.iter_mut().for_each(CounterWriter::begin);
         while now() < start && !self.stop.is_asked() {
             Monotonic.sleep_until(start);
         }

@@ -3,13 +3,13 @@
 //! Every variant is a number with six constant arguments, and, where the call needs something to work on, another call before it that
 //! is not timed. The loop is the same for all.
 
-use super::course::{Course, Monotonic, Pace, Taken};
+use super::measurement_loop::{MeasurementLoop, Monotonic, Pacing, Taken};
 use super::perf::Counter;
 use super::raw::{Raw, checked, pipe};
-use super::{Nobody, Order, Parts, PrepareError, clock_cost};
+use super::{MeasureConfig, NoObserver, PrepareError, Prepared, clock_cost};
+use crate::binned_counter::CounterWriter;
 use crate::sink::{self, Sink};
 use crate::stop::Stop;
-use crate::tally::TallyWriter;
 use crate::thread::Task;
 use punctual_core::{Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
 use punctual_plan::kinds::{Call, SyscallPlan, Target};
@@ -24,27 +24,27 @@ const WARM_UP: u64 = 256;
 /// (SYSCALL_WORK_SYSCALL_TRACEPOINT in kernel/entry/common.c), so it must be off while anything is measured.
 const COUNTED: u64 = 10_000;
 
-pub(super) fn parts(order: &Order, plan: &SyscallPlan) -> Result<Parts, PrepareError> {
-    let mut parts = Parts { tasks: Vec::new(), feeds: Vec::new(), outside: Box::new(Nobody) };
-    let pace = plan.period.map_or(Pace::BackToBack { rest: plan.rest }, Pace::Periodic);
-    for series in &order.series {
-        let (writer, feed) = sink::tally(series.shape);
+pub(super) fn prepare(config: &MeasureConfig, plan: &SyscallPlan) -> Result<Prepared, PrepareError> {
+    let mut parts = Prepared { tasks: Vec::new(), sources: Vec::new(), observer: Box::new(NoObserver) };
+    let pace = plan.period.map_or(Pacing::BackToBack { rest: plan.rest }, Pacing::Periodic);
+    for series in &config.series {
+        let (writer, source) = sink::binned_counter(series.shape);
         let subject = series.name.clone();
         let told =
             |why: io::Error| format!("what it works on cannot be made: {why}: are too many files open (`ulimit -n`)?");
         let calls = Calls::new(plan).map_err(|why| PrepareError::Needs(told(why)))?;
-        let course = Course::of(order, series, pace);
-        let stop = Arc::clone(&order.stop);
+        let measurement_loop = MeasurementLoop::of(config, series, pace);
+        let stop = Arc::clone(&config.stop);
         parts.tasks.push(Box::new(Syscalls {
             subject,
             number: plan.number.filter(|_| plan.call == Call::Number),
             calls,
-            course,
+            measurement_loop,
             writer: Some(writer),
             stop,
             done: Done::default(),
         }));
-        parts.feeds.push(feed);
+        parts.sources.push(source);
     }
     Ok(parts)
 }
@@ -137,8 +137,8 @@ struct Syscalls {
     /// Where the call was given by its number.
     number: Option<u32>,
     calls: Calls,
-    course: Course,
-    writer: Option<TallyWriter>,
+    measurement_loop: MeasurementLoop,
+    writer: Option<CounterWriter>,
     stop: Arc<Stop>,
     done: Done,
 }
@@ -154,18 +154,18 @@ impl Sink for Discard {
 }
 
 impl Calls {
-    fn run(&self, course: &Course, start: i64, sink: &mut impl Sink, stop: &Stop) -> Done {
+    fn run(&self, measurement_loop: &MeasurementLoop, start: i64, sink: &mut impl Sink, stop: &Stop) -> Done {
         let (mut failed, result) = (0, std::cell::Cell::new(0));
         let timed = self.timed;
         let act = || result.set(timed.call());
         let taken = match self.before {
-            None => course.run(start, &Monotonic, sink, stop, || failed += u64::from(result.get() < 0), act),
+            None => measurement_loop.run(start, &Monotonic, sink, stop, || failed += u64::from(result.get() < 0), act),
             Some(other) => {
                 let before = || {
                     failed += u64::from(result.get() < 0);
                     other.call();
                 };
-                course.run(start, &Monotonic, sink, stop, before, act)
+                measurement_loop.run(start, &Monotonic, sink, stop, before, act)
             }
         };
         let last = io::Error::last_os_error();
@@ -174,10 +174,10 @@ impl Calls {
     }
 
     /// The same calls again, few, while the kernel counts them.
-    fn validate(&self, course: &Course) -> Validation {
+    fn validate(&self, measurement_loop: &MeasurementLoop) -> Validation {
         let claimed = COUNTED * self.each();
         let counted = Counter::system_calls(|| {
-            self.run(&course.short(COUNTED), 0, &mut Discard, &Stop::default());
+            self.run(&measurement_loop.short(COUNTED), 0, &mut Discard, &Stop::default());
         });
         let source = "perf_event_open: tracepoint raw_syscalls:sys_enter, this thread";
         Validation::compare("system calls", claimed, Fact::from(counted), source, Tolerance::EXACT).explain(format!(
@@ -198,13 +198,13 @@ impl Task for Syscalls {
     }
 
     fn lock_memory(&self) -> io::Result<()> {
-        self.writer.as_ref().map_or(Ok(()), TallyWriter::lock)
+        self.writer.as_ref().map_or(Ok(()), CounterWriter::lock)
     }
 
     fn warm_up(&mut self) {
         let Some(writer) = &mut self.writer else { return };
         // The stop may have been asked for already: this is to be run all the same.
-        self.calls.run(&self.course.short(WARM_UP), 0, writer, &Stop::default());
+        self.calls.run(&self.measurement_loop.short(WARM_UP), 0, writer, &Stop::default());
         writer.reset();
     }
 
@@ -212,13 +212,13 @@ impl Task for Syscalls {
         // Dropping the writer ends the series.
         let Some(mut writer) = self.writer.take() else { return Ok(()) };
         writer.begin();
-        self.done = self.calls.run(&self.course, start, &mut writer, &self.stop);
+        self.done = self.calls.run(&self.measurement_loop, start, &mut writer, &self.stop);
         Ok(())
     }
 
     fn notes(&mut self) -> Notes {
         let mut notes = Notes {
-            validations: vec![self.calls.validate(&self.course)],
+            validations: vec![self.calls.validate(&self.measurement_loop)],
             clock_cost: Fact::Known(clock_cost(&Monotonic)),
             ..Notes::default()
         };

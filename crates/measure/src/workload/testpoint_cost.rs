@@ -8,12 +8,12 @@ mod ring;
 mod ways;
 
 use super::counter::Counter;
-use super::course::{Course, Pace, Ticks};
+use super::measurement_loop::{MeasurementLoop, Pacing, Ticks};
 use super::perf::Counter as Perf;
-use super::{Nobody, Order, Parts, clock_cost};
+use super::{MeasureConfig, NoObserver, Prepared, clock_cost};
+use crate::binned_counter::CounterWriter;
 use crate::sink::{self, Sink};
 use crate::stop::Stop;
-use crate::tally::TallyWriter;
 use crate::thread::Task;
 use punctual_core::notes::Absent;
 use punctual_core::{Cell, Column, CpuSet, Fact, Figure, Notes, Table, Tolerance, Validation};
@@ -26,37 +26,38 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use ways::{MEMFD_SIZE, Way};
 
-/// Points of a mechanism before it is the next one's turn: at 10 µs each no longer than a [`Pace::BURST`].
+/// Points of a mechanism before it is the next one's turn: at 10 µs each no longer than a [`Pacing::BURST`].
 const ROUND: u64 = 1_000;
 /// Points for nothing before the first sample.
 const WARM_UP: u64 = 64;
 /// Batches in which points are written without a clock between them.
 const BATCHES: usize = 25;
 
-pub(super) fn parts(order: &Order, plan: &TestpointCostPlan) -> Parts {
-    let mut parts = Parts { tasks: Vec::new(), feeds: Vec::new(), outside: Box::new(Nobody) };
+pub(super) fn prepare(config: &MeasureConfig, plan: &TestpointCostPlan) -> Prepared {
+    let mut parts = Prepared { tasks: Vec::new(), sources: Vec::new(), observer: Box::new(NoObserver) };
     let mut lanes = Vec::new();
-    for (series, mechanism) in order.series.iter().zip(&plan.mechanisms) {
-        let (writer, feed) = sink::tally(series.shape);
-        let course = Course::of(order, series, Pace::BackToBack { rest: punctual_core::Nanos::ZERO });
-        let (name, left) = (series.name.clone(), order.samples.unwrap_or(u64::MAX));
+    for (series, mechanism) in config.series.iter().zip(&plan.mechanisms) {
+        let (writer, source) = sink::binned_counter(series.shape);
+        let measurement_loop =
+            MeasurementLoop::of(config, series, Pacing::BackToBack { rest: punctual_core::Nanos::ZERO });
+        let (name, left) = (series.name.clone(), config.samples.unwrap_or(u64::MAX));
         let way = Err("it was not opened".to_owned());
         lanes.push(Lane {
             mechanism: *mechanism,
             series: name,
             way,
-            course,
+            measurement_loop,
             writer: Some(writer),
             left,
             failed: 0,
             passed: 0,
         });
-        parts.feeds.push(feed);
+        parts.sources.push(source);
     }
     // A text without control characters, which trace_marker takes as it is.
     let payload = b"punctual-point.".iter().copied().cycle().take(plan.payload.get() as usize).collect();
-    let cpus = order.threads.first().map(|thread| thread.cpus.clone()).unwrap_or_default();
-    let (stop, duration) = (Arc::clone(&order.stop), order.duration);
+    let cpus = config.threads.first().map(|thread| thread.cpus.clone()).unwrap_or_default();
+    let (stop, duration) = (Arc::clone(&config.stop), config.duration);
     parts.tasks.push(Box::new(Points { lanes, payload, cpus, ticks: None, stop, duration }));
     parts
 }
@@ -66,8 +67,8 @@ struct Lane {
     mechanism: PointMechanism,
     series: String,
     way: Result<Way, String>,
-    course: Course,
-    writer: Option<TallyWriter>,
+    measurement_loop: MeasurementLoop,
+    writer: Option<CounterWriter>,
     left: u64,
     failed: u64,
     /// Points written through it since it was opened.
@@ -87,20 +88,20 @@ impl Lane {
     /// Writes points and takes the distance of each from the next.
     fn round(&mut self, ticks: &Counter, points: u64, payload: &[u8], sink: &mut impl Sink, stop: &Stop) {
         let Ok(way) = &mut self.way else { return };
-        let course = Course { samples: points, duration: None, ..self.course.clone() };
+        let measurement_loop = MeasurementLoop { samples: points, duration: None, ..self.measurement_loop.clone() };
         let (mut failed, result) = (0u64, Shared::new(0 as libc::c_long));
         let mut count = || failed += u64::from(result.get() < 0);
         let taken = match way {
-            Way::Clock => course.run(0, ticks, sink, stop, || (), || ()).samples,
+            Way::Clock => measurement_loop.run(0, ticks, sink, stop, || (), || ()).samples,
             Way::Raw { timed, before: None, .. } => {
-                course.run(0, ticks, sink, stop, &mut count, || result.set(timed.call())).samples
+                measurement_loop.run(0, ticks, sink, stop, &mut count, || result.set(timed.call())).samples
             }
             Way::Raw { timed, before: Some(before), .. } => {
                 let other = || {
                     count();
                     before.call();
                 };
-                course.run(0, ticks, sink, stop, other, || result.set(timed.call())).samples
+                measurement_loop.run(0, ticks, sink, stop, other, || result.set(timed.call())).samples
             }
             Way::Memfd(file) => {
                 let (fd, at) = (file.as_raw_fd(), payload.as_ptr().cast());
@@ -110,21 +111,21 @@ impl Lane {
                     result.set(unsafe { libc::pwrite(fd, at, payload.len(), offset) } as libc::c_long);
                     offset = (offset + payload.len() as i64) % MEMFD_SIZE;
                 };
-                course.run(0, ticks, sink, stop, &mut count, write).samples
+                measurement_loop.run(0, ticks, sink, stop, &mut count, write).samples
             }
             Way::Uring(uring, file) => {
                 let (fd, length) = (file.as_raw_fd(), payload.len() as u32);
                 // SAFETY: the payload is readable memory of its length and outlives the call.
                 let write = || result.set(unsafe { uring.write(fd, payload.as_ptr(), length) }.into());
-                course.run(0, ticks, sink, stop, &mut count, write).samples
+                measurement_loop.run(0, ticks, sink, stop, &mut count, write).samples
             }
             Way::Uprobe(probe) => {
                 probe.drain();
-                course.run(0, ticks, sink, stop, || (), || probe.hit()).samples
+                measurement_loop.run(0, ticks, sink, stop, || (), || probe.hit()).samples
             }
             Way::Lttng(lttng) => match lttng.batch() {
                 Ok(()) => {
-                    let cpu = self.course.only_cpu.unwrap_or_else(current_cpu);
+                    let cpu = self.measurement_loop.only_cpu.unwrap_or_else(current_cpu);
                     for pair in lttng.stamps.windows(2).take(points as usize) {
                         sink.put(ticks.on_monotonic(pair[0]), ticks.on_monotonic(pair[1]), cpu);
                     }
@@ -202,7 +203,7 @@ impl Task for Points {
     }
 
     fn lock_memory(&self) -> io::Result<()> {
-        self.lanes.iter().filter_map(|lane| lane.writer.as_ref()).try_for_each(TallyWriter::lock)
+        self.lanes.iter().filter_map(|lane| lane.writer.as_ref()).try_for_each(CounterWriter::lock)
     }
 
     fn warm_up(&mut self) {
@@ -221,8 +222,8 @@ impl Task for Points {
         let end_at = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
         // Dropping the writers ends the series.
         let mut writers: Vec<_> = self.lanes.iter_mut().map(|lane| lane.writer.take()).collect();
-        writers.iter_mut().flatten().for_each(TallyWriter::begin);
-        let mut rest_at = start + Pace::BURST.ns();
+        writers.iter_mut().flatten().for_each(CounterWriter::begin);
+        let mut rest_at = start + Pacing::BURST.ns();
         loop {
             let mut wrote = false;
             for (lane, writer) in self.lanes.iter_mut().zip(&mut writers) {
@@ -238,7 +239,7 @@ impl Task for Points {
                 if now >= rest_at {
                     // Real-time throttling strikes who never sleeps.
                     ticks.sleep_until(now + 1_000_000);
-                    rest_at = now + 1_000_000 + Pace::BURST.ns();
+                    rest_at = now + 1_000_000 + Pacing::BURST.ns();
                 }
             }
             if !wrote {

@@ -61,7 +61,7 @@ impl Resolver<'_> {
     }
 
     /// The CPUs of the conducting thread: as written, else those that nobody measures on, else all outside a partition.
-    pub(super) fn conductor_cpus(&mut self, choice: &Setting<CpuChoice>, zones: &Zones, measured: &CpuSet) -> CpuSet {
+    pub(super) fn controller_cpus(&mut self, choice: &Setting<CpuChoice>, zones: &Zones, measured: &CpuSet) -> CpuSet {
         let quiet = zones.housekeeping.difference(measured);
         let default = if quiet.is_empty() { &zones.housekeeping } else { &quiet };
         let cpus = self.cpus(choice, default);

@@ -4,7 +4,7 @@ use super::cpus::Zones;
 use super::phases::Frame;
 use super::{Resolver, place, value};
 use crate::experiment::MeasureSpec;
-use crate::kinds::{DefaultCpus, Doubts};
+use crate::kinds::{DefaultCpus, ParameterProblems};
 use crate::limits::{MAX_BINS, MAX_SERIES, MAX_THREADS, MEMORY_SHARE};
 use crate::plan::{HistogramPlan, Length, MeasurePlan, Scheduling, SystressFile, ThreadPlan, Workload};
 use crate::problem::{Problem, ProblemKind};
@@ -136,8 +136,8 @@ impl<'a> Resolver<'a> {
     /// What does not go together in the kind's own parameters, or could do harm.
     fn check_workload(&mut self, spec: &MeasureSpec, workload: &Workload, policy: Policy, threads: usize) {
         let mut problems = Vec::new();
-        let mut doubts = Doubts { section: spec.span, policy, threads, problems: &mut problems };
-        spec.workload.check(workload, &mut doubts);
+        let mut combined = ParameterProblems { section: spec.span, policy, threads, problems: &mut problems };
+        spec.workload.check(workload, &mut combined);
         for problem in problems {
             match problem.kind {
                 ProblemKind::NeedsForce => self.note_dangerous(problem),

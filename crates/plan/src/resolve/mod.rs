@@ -72,7 +72,7 @@ impl Resolver<'_> {
         let name = value(&settings.name, self.file_stem());
         let measured = measures.iter().fold(CpuSet::new(), |all, measure| all.union(&measure.plan.cpus));
         Plan {
-            conductor_cpus: self.conductor_cpus(&settings.cpus, &zones, &measured),
+            controller_cpus: self.controller_cpus(&settings.cpus, &zones, &measured),
             refresh: value(&settings.refresh, Nanos::from_millis(500)),
             memory_lock: value(&settings.memory_lock, true),
             dma_latency: value(&settings.dma_latency, Some(Nanos::ZERO)),

@@ -8,7 +8,7 @@ use punctual_core::words::nearest;
 use punctual_host::check::{self, Context, RuleResult, Verdict};
 use punctual_host::files::{Files, Root};
 use punctual_host::isolate::{check_rights, parse_cpus};
-use punctual_host::journal::{Applied, Directory, Effect, Journal, WantedWrite};
+use punctual_host::journal::{Directory, Effect, Journal, RequestedWrite, StepResult};
 use punctual_report::format::plain;
 use punctual_report::terminal::{CheckRow, CheckVerdict, check_table};
 
@@ -132,9 +132,9 @@ pub fn row(result: &RuleResult) -> CheckRow {
 /// Applies the writes of every rule that is not satisfied.
 fn fix(files: &Root, results: &[RuleResult], dry_run: bool) -> Ending {
     let unsatisfied = results.iter().filter(|result| !matches!(result.verdict, Verdict::Ok | Verdict::Unknown));
-    let wanted: Vec<WantedWrite> = unsatisfied
+    let wanted: Vec<RequestedWrite> = unsatisfied
         .flat_map(|result| result.writes.iter().map(|write| (result.id.clone(), write)))
-        .map(|(step, write)| WantedWrite { step, path: write.path.clone(), value: write.value.clone() })
+        .map(|(step, write)| RequestedWrite { step, path: write.path.clone(), value: write.value.clone() })
         .collect();
     if wanted.is_empty() {
         output::print(
@@ -156,8 +156,8 @@ fn fix(files: &Root, results: &[RuleResult], dry_run: bool) -> Ending {
     Ok(if all { Exit::Done } else { Exit::Failed })
 }
 
-fn told(applied: &[Applied]) -> String {
-    let line = |one: &Applied| {
+fn told(applied: &[StepResult]) -> String {
+    let line = |one: &StepResult| {
         let what = match &one.effect {
             Effect::Changed { old, now } => format!("`{}` → `{}`", plain(old), plain(now)),
             Effect::Already => "was so already".to_owned(),

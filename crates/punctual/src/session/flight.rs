@@ -18,7 +18,7 @@ use punctual_bundle::windows::{KeptRule, Waited, WindowsDocument};
 use punctual_bundle::{BundleError, WindowsWriter};
 use punctual_core::event::{Names, Recorded, Tid};
 use punctual_core::{Bytes, Clock, CpuSet, Fact, Finding, Sample, Severity};
-use punctual_measure::ring::Peeker;
+use punctual_measure::ring::SnapshotReader;
 use punctual_plan::ExplainPlan;
 use punctual_record::{Mode, Recorder, Request, StartError, kernel_symbols};
 use std::path::Path;
@@ -56,7 +56,7 @@ pub struct Watched {
     /// The CPUs that its thread may run on.
     pub cpus: CpuSet,
     /// Its samples one by one; `None` where they are only counted, and the worst come through [`Flight::add_worst`].
-    pub peeker: Option<Peeker>,
+    pub snapshot_reader: Option<SnapshotReader>,
 }
 
 /// A flight recorder in force.

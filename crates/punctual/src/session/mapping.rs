@@ -8,8 +8,8 @@ use punctual_host::cpu_time::{CpuTimes, TimeShares};
 use punctual_host::task::attributes::{Deadline, Scheduling};
 use punctual_measure::load::{LoadSpec, OnExit};
 use punctual_measure::stop::Stop;
-use punctual_measure::thread::{Prepared, ThreadPlan};
-use punctual_measure::workload::{Order, SeriesOrder};
+use punctual_measure::thread::{PreparedThread, ThreadPlan};
+use punctual_measure::workload::{MeasureConfig, SeriesConfig};
 use punctual_plan as plan;
 use punctual_plan::seeding::SEED_VARIABLE;
 use punctual_plan::{Length, MeasurePlan, TimerMethod, Word, Workload};
@@ -28,7 +28,7 @@ pub fn scheduling(asked: plan::Scheduling) -> Scheduling {
 }
 
 /// A measure as it is ordered; its first series is number `first` of the phase.
-pub fn order(measure: &MeasurePlan, first: usize, plan: &plan::Plan, stop: &Arc<Stop>) -> Order {
+pub fn order(measure: &MeasurePlan, first: usize, plan: &plan::Plan, stop: &Arc<Stop>) -> MeasureConfig {
     let (duration, samples) = match measure.length {
         Length::Duration(span) => (Some(span), None),
         Length::Samples(n) => (None, Some(n)),
@@ -43,13 +43,13 @@ pub fn order(measure: &MeasurePlan, first: usize, plan: &plan::Plan, stop: &Arc<
         lock_memory: plan.memory_lock,
     };
     let names = series_names(measure).into_iter().enumerate();
-    let series = names.map(|(k, (thread, name))| SeriesOrder {
+    let series = names.map(|(k, (thread, name))| SeriesConfig {
         number: (first + k) as u32,
         name,
         thread,
         shape: shape(measure),
     });
-    Order {
+    MeasureConfig {
         name: measure.name.clone(),
         workload: measure.workload.clone(),
         threads: measure.threads.iter().map(thread).collect(),
@@ -96,7 +96,7 @@ fn expected_period(measure: &MeasurePlan) -> Option<Nanos> {
 }
 
 /// What a bundle says of a series before its first sample.
-pub fn meta(measure: &MeasurePlan, series: &SeriesOrder, prepared: &Prepared) -> SeriesMeta {
+pub fn meta(measure: &MeasurePlan, series: &SeriesConfig, prepared: &PreparedThread) -> SeriesMeta {
     let mut details: BTreeMap<String, String> = BTreeMap::new();
     let cpus = prepared.cpus.clone();
     if let Some(thread) = measure.threads.get(series.thread) {

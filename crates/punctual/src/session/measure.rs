@@ -5,8 +5,8 @@ use super::partition;
 use punctual_bundle::meta::MeasureMeta;
 use punctual_core::{CpuSet, Finding, Nanos};
 use punctual_host::task::usage::Usage;
-use punctual_measure::sink::Feed;
-use punctual_measure::workload::{self, Order, Parts, Rooms, Running, Waiting};
+use punctual_measure::sink::SampleSource;
+use punctual_measure::workload::{self, CpuPlacement, MeasureConfig, Prepared, Running, Waiting};
 
 /// A measure that is prepared, runs, or has ended.
 pub struct MeasureRun {
@@ -36,12 +36,12 @@ pub struct MeasureEnd {
 }
 
 /// Lets threads be born in the partition that their CPUs belong to.
-pub struct PartitionRooms<'a>(pub Option<&'a partition::Held>);
+pub struct PartitionPlacement<'a>(pub Option<&'a partition::Held>);
 
-impl Rooms for PartitionRooms<'_> {
-    fn within(&self, cpus: &CpuSet, what: &mut dyn FnMut()) -> Result<(), String> {
+impl CpuPlacement for PartitionPlacement<'_> {
+    fn run_in(&self, cpus: &CpuSet, what: &mut dyn FnMut()) -> Result<(), String> {
         match self.0.filter(|partition| partition.has(cpus)) {
-            Some(partition) => partition.within(what),
+            Some(partition) => partition.run_in(what),
             None => {
                 what();
                 Ok(())
@@ -51,18 +51,18 @@ impl Rooms for PartitionRooms<'_> {
 }
 
 /// Asks for what a measure needs; it is there, and held, as long as what comes back.
-pub fn ask(order: &Order) -> Result<Parts, String> {
-    workload::parts(order).map_err(|why| format!("{}: {why}", order.name))
+pub fn ask(order: &MeasureConfig) -> Result<Prepared, String> {
+    workload::prepare_workload(order).map_err(|why| format!("{}: {why}", order.name))
 }
 
 impl MeasureRun {
     /// Prepares what the order asks for. Its series stand at `series` in the phase.
     pub fn prepare(
-        order: &Order,
-        rooms: &PartitionRooms,
+        order: &MeasureConfig,
+        placement: &PartitionPlacement,
         series: std::ops::Range<usize>,
     ) -> Result<(MeasureRun, Waiting), String> {
-        let waiting = workload::prepare(order, rooms).map_err(|why| format!("{}: {why}", order.name))?;
+        let waiting = workload::prepare(order, placement).map_err(|why| format!("{}: {why}", order.name))?;
         let threads = order.series.iter().map(|series| series.thread).collect();
         Ok((MeasureRun { series, threads, state: State::Waiting(None) }, waiting))
     }
@@ -73,12 +73,12 @@ impl MeasureRun {
     }
 
     /// Lets its threads go, `ahead` from now; gives what comes from each of its series.
-    pub fn start(&mut self, ahead: Nanos) -> Vec<Feed> {
+    pub fn start(&mut self, ahead: Nanos) -> Vec<SampleSource> {
         let State::Waiting(waiting) = &mut self.state else { return Vec::new() };
         let Some(waiting) = waiting.take() else { return Vec::new() };
-        let (running, feeds) = waiting.start(ahead);
+        let (running, sources) = waiting.start(ahead);
         self.state = State::Running(running);
-        feeds
+        sources
     }
 
     /// Whether all of its threads have ended.

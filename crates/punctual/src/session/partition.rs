@@ -92,7 +92,7 @@ impl Held {
     }
 
     /// Does something from within the partition: threads that are started meanwhile are born in it, this one comes back.
-    pub fn within<T>(&self, what: impl FnOnce() -> T) -> Result<T, String> {
+    pub fn run_in<T>(&self, what: impl FnOnce() -> T) -> Result<T, String> {
         go(&self.note.rt, attributes::tid(), Membership::Thread)?;
         let done = what();
         go(&self.note.nrt, attributes::tid(), Membership::Thread)?;

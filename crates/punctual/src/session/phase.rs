@@ -2,7 +2,7 @@
 
 use super::evidence::{self, Collecting};
 use super::flight::{Flight, Watched};
-use super::measure::{MeasureRun, PartitionRooms};
+use super::measure::{MeasureRun, PartitionPlacement};
 use super::relief::Reliever;
 use super::series::{self, SeriesRun};
 use super::wall_clock::{self, WallClock};
@@ -18,7 +18,7 @@ use punctual_host::files::Root;
 use punctual_host::task::clock;
 use punctual_measure::load::{Event, OnExit};
 use punctual_measure::preparation;
-use punctual_measure::sink::Feed;
+use punctual_measure::sink::SampleSource;
 use punctual_measure::stop::Stop;
 use punctual_plan::PhasePlan;
 use punctual_plan::limits::MAX_SEED_DELAY;
@@ -196,21 +196,21 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         self.hold_resources();
         let (mut watched, mut rings) = (Vec::new(), Vec::new());
         for measure in &mut current.measures {
-            let feeds = measure.start(LEAD);
-            rings.extend(feeds.iter().filter_map(Feed::relief));
+            let sources = measure.start(LEAD);
+            rings.extend(sources.iter().filter_map(SampleSource::backup_drain));
             let series = &mut current.series[measure.series.clone()];
-            for (place, (series, feed)) in measure.series.clone().zip(series.iter_mut().zip(feeds)) {
+            for (place, (series, source)) in measure.series.clone().zip(series.iter_mut().zip(sources)) {
                 watched.extend(
                     self.run
                         .flight
                         .as_ref()
-                        .and_then(|_| series.watched(&self.phase.name, &feed))
+                        .and_then(|_| series.watched(&self.phase.name, &source))
                         .map(|of| (place, of)),
                 );
-                series.begin(feed, keep);
+                series.begin(source, keep);
             }
         }
-        self.reliever = (!rings.is_empty()).then(|| Reliever::start(rings, &self.run.plan.conductor_cpus));
+        self.reliever = (!rings.is_empty()).then(|| Reliever::start(rings, &self.run.plan.controller_cpus));
         self.begin_flight(current, watched);
         self.watch(current)
     }
@@ -225,9 +225,9 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         for measure in &self.phase.measures {
             let first = current.series.len();
             let order = mapping::order(measure, first, plan, &self.stop);
-            let rooms = PartitionRooms(self.run.partition.as_ref());
-            let (mut prepared, waiting) =
-                MeasureRun::prepare(&order, &rooms, first..first + order.series.len()).map_err(PhaseError::Missing)?;
+            let placement = PartitionPlacement(self.run.partition.as_ref());
+            let (mut prepared, waiting) = MeasureRun::prepare(&order, &placement, first..first + order.series.len())
+                .map_err(PhaseError::Missing)?;
             let threads: Vec<_> = waiting.prepared().collect();
             self.evidence
                 .add_threads(evidence::watch_of(current.measures.len(), measure, &order, &threads).into_iter());
@@ -360,7 +360,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
     /// The flight recorder looks at these series, each with its place in the phase, from now on.
     fn begin_flight(&mut self, current: &mut PhaseRun, watched: Vec<(usize, Watched)>) {
         let Some(flight) = &self.run.flight else { return };
-        let counted = |of: &Watched| of.peeker.is_none();
+        let counted = |of: &Watched| of.snapshot_reader.is_none();
         let places: Vec<Option<usize>> = watched.iter().map(|(place, of)| counted(of).then_some(*place)).collect();
         for place in places.iter().flatten() {
             current.series[*place].keep_worst();

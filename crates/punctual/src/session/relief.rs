@@ -5,7 +5,7 @@
 
 use super::recording::settle_thread;
 use punctual_core::CpuSet;
-use punctual_measure::ring::Relief;
+use punctual_measure::ring::BackupDrain;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -25,14 +25,14 @@ pub struct Reliever {
 
 impl Reliever {
     /// Relieves these rings from now on, on these CPUs. Where no thread can be had, the rings hold what they hold.
-    pub fn start(rings: Vec<Relief>, cpus: &CpuSet) -> Reliever {
+    pub fn start(rings: Vec<BackupDrain>, cpus: &CpuSet) -> Reliever {
         let stop = Arc::<AtomicBool>::default();
         let (its_stop, cpus) = (Arc::clone(&stop), cpus.clone());
         let body = move || {
             settle_thread(&cpus);
             while !its_stop.load(Ordering::Relaxed) {
                 for ring in &rings {
-                    ring.relieve();
+                    ring.drain_to_backup();
                 }
                 std::thread::park_timeout(INTERVAL);
             }

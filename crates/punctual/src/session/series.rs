@@ -10,8 +10,8 @@ use punctual_bundle::{BundleError, SeriesAccount, SeriesMeta, SeriesWriter};
 use punctual_core::{Fact, Finding, Sample, SeriesShape, Severity, Tid};
 use punctual_host::task::usage::Usage;
 use punctual_measure::collect::{Collector, Recent};
-use punctual_measure::sink::Feed;
-use punctual_measure::thread::Prepared;
+use punctual_measure::sink::SampleSource;
+use punctual_measure::thread::PreparedThread;
 use punctual_plan::{ThreadPlan, Word, WorkloadKind};
 
 /// A series, from before its first sample to its end.
@@ -49,8 +49,8 @@ impl SeriesRun {
     }
 
     /// Its samples come from here from now on.
-    pub fn begin(&mut self, feed: Feed, keep_samples: bool) {
-        self.collector = Some(Collector::new(feed, keep_samples || self.account.known().is_some()));
+    pub fn begin(&mut self, source: SampleSource, keep_samples: bool) {
+        self.collector = Some(Collector::new(source, keep_samples || self.account.known().is_some()));
     }
 
     /// What its samples are divided with, where they are.
@@ -62,7 +62,7 @@ impl SeriesRun {
     }
 
     /// As the flight recorder watches it, `phase` being its phase; before its first sample. `None` where nothing tells whose samples they are.
-    pub fn watched(&mut self, phase: &str, feed: &Feed) -> Option<Watched> {
+    pub fn watched(&mut self, phase: &str, source: &SampleSource) -> Option<Watched> {
         let own = Tid(self.meta.tid.and_then(|tid| u32::try_from(tid).ok())?);
         Some(Watched {
             phase: phase.to_owned(),
@@ -71,7 +71,7 @@ impl SeriesRun {
             clock: self.meta.clock,
             waited: if self.meta.workload == WorkloadKind::Timer.word() { Waited::Timer } else { Waited::Interval },
             cpus: self.meta.cpus.clone(),
-            peeker: feed.peeker(),
+            snapshot_reader: source.snapshot_reader(),
         })
     }
 
@@ -171,7 +171,7 @@ impl SeriesRun {
 }
 
 /// What the reader of the figures must know of how the thread could be prepared.
-pub fn findings(subject: &str, thread: &ThreadPlan, prepared: &Prepared) -> Vec<Finding> {
+pub fn findings(subject: &str, thread: &ThreadPlan, prepared: &PreparedThread) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(why) = &prepared.refused {
         let message =

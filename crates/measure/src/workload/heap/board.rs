@@ -105,7 +105,7 @@ impl Board {
         let mut board = Board { file, start, length, blocks };
         let head = board.head();
         head.page = page.max(1) as u64;
-        head.burst = crate::workload::course::Pace::BURST.ns();
+        head.burst = crate::workload::measurement_loop::Pacing::BURST.ns();
         (head.until, head.limit) = (i64::MAX, i64::MAX);
         // The other side's from the beginning: it says when it is there.
         head.turn.store(1, Ordering::Release);

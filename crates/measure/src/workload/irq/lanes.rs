@@ -1,9 +1,9 @@
 //! Where samples of an interrupt go: a series for each hop, as far as its instants are known.
 
 use crate::ring::{Producer, ring};
-use crate::sink::{self, Feed, Sink};
+use crate::sink::{self, SampleSource, Sink};
 use crate::stop::Stop;
-use crate::workload::Order;
+use crate::workload::MeasureConfig;
 use punctual_core::{CpuSet, Nanos};
 use punctual_host::task::memory;
 use std::io;
@@ -71,12 +71,12 @@ pub struct Lanes {
 
 impl Lanes {
     /// Those of an order; `cpu` is the waiting thread's.
-    pub fn of(order: &Order, hops: Hops, period: Nanos, cpu: u32) -> (Lanes, Vec<Feed>) {
-        let (producers, feeds) = order.series.iter().map(|_| sink::ring(period)).unzip();
-        let number = order.series.last().map_or(0, |series| series.number);
-        let limit = order.stop_above.map_or(i64::MAX, Nanos::ns);
-        let left = order.samples.unwrap_or(u64::MAX);
-        (Lanes { hops, producers, number, limit, left, cpu, book: Book::default(), handled_on: [0; _] }, feeds)
+    pub fn of(config: &MeasureConfig, hops: Hops, period: Nanos, cpu: u32) -> (Lanes, Vec<SampleSource>) {
+        let (producers, sources) = config.series.iter().map(|_| sink::ring(period)).unzip();
+        let number = config.series.last().map_or(0, |series| series.number);
+        let limit = config.stop_above.map_or(i64::MAX, Nanos::ns);
+        let left = config.samples.unwrap_or(u64::MAX);
+        (Lanes { hops, producers, number, limit, left, cpu, book: Book::default(), handled_on: [0; _] }, sources)
     }
 
     /// The same with nothing behind, for so many interrupts that are not measured.
@@ -137,20 +137,20 @@ impl Lanes {
 
 /// The instants of what is raised periodically.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct Periods {
     next: i64,
     period: i64,
     rested: i64,
 }
 
 /// A thread that never sleeps is throttled; so it does, after so long without.
-const BURST: i64 = crate::workload::course::Pace::BURST.ns();
+const BURST: i64 = crate::workload::measurement_loop::Pacing::BURST.ns();
 const REST: i64 = 1_000_000;
 
-impl Pace {
+impl Periods {
     /// The first at `start`.
-    pub fn new(start: i64, period: Nanos) -> Pace {
-        Pace { next: start, period: period.ns().max(1), rested: start }
+    pub fn new(start: i64, period: Nanos) -> Periods {
+        Periods { next: start, period: period.ns().max(1), rested: start }
     }
 
     /// The next one, and from when on it may be: later than due where a rest is. The instants that have passed are left out and counted.
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn instants_that_have_passed_are_skipped_and_counted() {
-        let mut pace = Pace::new(1_000, Nanos(100));
+        let mut pace = Periods::new(1_000, Nanos(100));
         assert_eq!(pace.next(0), (1_000, 0));
         assert_eq!(pace.next(1_050), (1_100, 0));
         assert_eq!(pace.next(1_350), (1_400, 2));
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn who_is_always_late_rests() {
-        let mut pace = Pace::new(0, Nanos(100_000));
+        let mut pace = Periods::new(0, Nanos(100_000));
         let (mut now, mut rests) = (50, 0);
         for _ in 0..2_000 {
             let (next, _) = pace.next(now);

@@ -3,10 +3,10 @@
 //!
 //! The kernel interrupts only who runs this process: so a thread of ours runs on the other CPU, from shortly before each call until after it.
 
-use super::lanes::{Lanes, Pace, Passed};
+use super::lanes::{Lanes, Passed, Periods};
 use super::raiser::Go;
 use crate::stop::Stop;
-use crate::workload::course::{Monotonic, Ticks};
+use crate::workload::measurement_loop::{Monotonic, Ticks};
 use punctual_core::{CpuSet, Nanos};
 use punctual_host::task::attributes::{self, Scheduling};
 use punctual_host::task::memory;
@@ -142,7 +142,7 @@ pub fn run(
     raised: &AtomicU64,
     target: &Target,
 ) -> io::Result<()> {
-    let mut pace = Pace::new(go.start, go.period);
+    let mut pace = Periods::new(go.start, go.period);
     let mut vain = 0;
     while lanes.left() > 0 && !stop.is_asked() {
         let (next, skipped) = pace.next(Monotonic.now());

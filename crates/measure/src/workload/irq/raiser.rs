@@ -2,9 +2,9 @@
 //!
 //! So whoever waits is asleep when the next one is raised, and the CPU that is interrupted runs real-time code, as in a system at work.
 
-use super::lanes::Pace;
+use super::lanes::Periods;
 use crate::stop::Stop;
-use crate::workload::course::{Monotonic, Ticks};
+use crate::workload::measurement_loop::{Monotonic, Ticks};
 use punctual_core::{CpuSet, Nanos, Priority};
 use punctual_host::task::attributes::{self, Scheduling};
 use punctual_host::task::{memory, signals};
@@ -267,7 +267,7 @@ impl Inner {
             self.sleep(go.end, &is_over);
             return Ok(());
         }
-        let mut pace = Pace::new(go.start, go.period);
+        let mut pace = Periods::new(go.start, go.period);
         let (mut left, mut skipped) = (go.count, 0);
         while left > 0 && !is_over() {
             let (next, passed) = pace.next(Monotonic.now());

@@ -3,7 +3,7 @@
 use super::lanes::{Book, Lanes};
 use super::{Waiter, Way};
 use crate::workload::clock_cost;
-use crate::workload::course::Monotonic;
+use crate::workload::measurement_loop::Monotonic;
 use crate::workload::perf::{Counter, Whom};
 use punctual_core::notes::Absent;
 use punctual_core::{Cell, Column, Fact, Figure, Finding, Nanos, Notes, Severity, Table, Tolerance, Validation};

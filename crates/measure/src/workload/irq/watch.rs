@@ -2,7 +2,7 @@
 
 use super::raiser::Line;
 use super::rows::{self, Row, Rows};
-use crate::workload::Outside;
+use crate::workload::Observer;
 use punctual_core::{Fact, Notes, Tolerance, Validation};
 use punctual_plan::Word;
 use punctual_plan::kinds::IrqSource;
@@ -125,7 +125,7 @@ impl Watch {
     }
 }
 
-impl Outside for Watch {
+impl Observer for Watch {
     fn before(&mut self) {
         self.before = Some(self.read());
     }

@@ -19,14 +19,14 @@ pub enum Cause {
     /// An interrupt was handled, and neither softirq nor task ran.
     Interrupt = 2,
     /// Nothing that the kernel knows of.
-    Outside = 3,
+    Observer = 3,
     /// Nobody looked.
     Unknown = 4,
 }
 
 impl Cause {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Cause; 5] = [Cause::Task, Cause::Softirq, Cause::Interrupt, Cause::Outside, Cause::Unknown];
+    pub const ALL: [Cause; 5] = [Cause::Task, Cause::Softirq, Cause::Interrupt, Cause::Observer, Cause::Unknown];
 
     /// For people.
     pub fn words(self) -> &'static str {
@@ -34,7 +34,7 @@ impl Cause {
             Cause::Task => "another task",
             Cause::Softirq => "softirq",
             Cause::Interrupt => "interrupt",
-            Cause::Outside => "outside (firmware, hypervisor)",
+            Cause::Observer => "outside (firmware, hypervisor)",
             Cause::Unknown => "not attributed",
         }
     }
@@ -90,7 +90,7 @@ impl Counts {
             Counts { switches: 1.., .. } => Cause::Task,
             Counts { softirqs: 1.., .. } => Cause::Softirq,
             Counts { interrupts: 1.., .. } | Counts { nmis: 1.., .. } => Cause::Interrupt,
-            _ => Cause::Outside,
+            _ => Cause::Observer,
         }
     }
     /// Adds up.
@@ -132,7 +132,7 @@ impl Seen {
         }
         let Counts { switches, softirqs, interrupts, nmis } = self.counts;
         let entered = (switches + softirqs + interrupts + nmis).min(1_000) as i64;
-        let whose = if left <= ENTERING * entered { self.counts.cause() } else { Cause::Outside };
+        let whose = if left <= ENTERING * entered { self.counts.cause() } else { Cause::Observer };
         parts[whose as usize] += left;
         parts
     }
@@ -279,7 +279,7 @@ mod tests {
         };
         // 4.2 ms in which the vCPU did not run, and the tick that was due meanwhile.
         let (parts, cause) = of(4_200_000, 6_000, 9_000, 0);
-        assert_eq!((parts, cause), ([0, 9_000, 6_000, 4_185_000, 0], Cause::Outside));
+        assert_eq!((parts, cause), ([0, 9_000, 6_000, 4_185_000, 0], Cause::Observer));
         // A tick by itself: its entry and exit are its own.
         let (parts, cause) = of(21_000, 6_000, 9_000, 0);
         assert_eq!((parts, cause), ([0, 15_000, 6_000, 0, 0], Cause::Softirq));
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(counts(2, 1, 1), Cause::Task);
         assert_eq!(counts(0, 1, 1), Cause::Softirq);
         assert_eq!(counts(0, 0, 3), Cause::Interrupt);
-        assert_eq!(counts(0, 0, 0), Cause::Outside);
+        assert_eq!(counts(0, 0, 0), Cause::Observer);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A file without a name, and one record written to it: opened, written, forced, closed, a reading of the clock between.
 
-use crate::workload::course::Ticks;
 use crate::workload::io_uring::Uring;
+use crate::workload::measurement_loop::Ticks;
 use crate::workload::raw::checked;
 use punctual_plan::kinds::{Forcing, StorageMode, StoragePlan};
 use std::ffi::CString;

@@ -1,7 +1,7 @@
 //! What there is to say of what was written: against the kernel's counts, and what failed.
 
 use super::file::{Record, Sheet, words};
-use crate::workload::course::Monotonic;
+use crate::workload::measurement_loop::Monotonic;
 use crate::workload::perf::{Counter, Whom};
 use punctual_core::{Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
 

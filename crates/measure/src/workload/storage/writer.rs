@@ -1,11 +1,11 @@
 //! The thread that writes what the task has collected, a batch at a time, each a sample of `safe-write`.
 
-use super::basket::Emptier;
+use super::batch_queue::BatchConsumer;
 use super::file::{Record, Sheet, written_by_this_thread};
 use super::report;
 use crate::ring::Producer;
 use crate::stop::Stop;
-use crate::workload::course::{Monotonic, Ticks};
+use crate::workload::measurement_loop::{Monotonic, Ticks};
 use punctual_core::{Notes, Policy};
 use punctual_host::task::attributes::{self, Scheduling, current_cpu};
 use std::io;
@@ -16,7 +16,7 @@ use std::thread::{Builder, JoinHandle, Thread};
 /// What the writer needs.
 pub struct Writer {
     pub sheet: Sheet,
-    pub batches: Emptier,
+    pub batches: BatchConsumer,
     /// Of a batch.
     pub bytes: usize,
     pub series: u32,

@@ -4,7 +4,7 @@ use super::board::Board;
 use super::{Lane, Leader, now, walks};
 use crate::stop::Stop;
 use crate::workload::clock_cost;
-use crate::workload::course::Monotonic;
+use crate::workload::measurement_loop::Monotonic;
 use crate::workload::perf::{Counter, Software, Whom};
 use punctual_core::{Cell, Column, CpuSet, Fact, Figure, Finding, Notes, Severity, Table, Tolerance, Validation};
 use std::io;
@@ -124,7 +124,7 @@ fn own_counts(leader: &Leader) -> Validation {
         return Validation::compare(what, claimed, why, source, Tolerance::EXACT);
     };
     // Who yields is switched out involuntarily, too: nothing distinguishes that from preemption.
-    let yields = leader.ring.handing.yields();
+    let yields = leader.ring.handoff.yields();
     let tolerance = Tolerance::EXACT
         .either(2 * strays, "turns out of order, two switches each")
         .fewer(rests + parks, "rests that were over, or ended, before the task slept")

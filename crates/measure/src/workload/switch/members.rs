@@ -1,7 +1,7 @@
 //! The other tasks of a ring, threads or processes: made ready, kept going, ended.
 
 use super::board::{Board, Mode};
-use super::handing::Handing;
+use super::handoff::HandoffMechanism;
 use crate::workload::raw::checked;
 use punctual_core::CpuSet;
 use punctual_host::task::attributes::{self, Scheduling};
@@ -25,7 +25,7 @@ pub struct Ring {
     /// The memory.
     pub board: Board,
     /// The mechanism.
-    pub handing: Handing,
+    pub handoff: HandoffMechanism,
     /// The CPU of each task.
     pub places: Vec<CpuSet>,
     /// How each shall be scheduled.
@@ -147,8 +147,8 @@ impl Ring {
 
     /// Wakes a task out of its turn, to look at the mode.
     fn call(&self, task: usize) {
-        let Ring { board, handing, .. } = self;
-        if handing.parks() { handing.wake(board.slot(task)) } else { handing.hand_over(board, task) }
+        let Ring { board, handoff, .. } = self;
+        if handoff.parks() { handoff.wake(board.slot(task)) } else { handoff.hand_over(board, task) }
     }
 
     /// What the kernel knows the calling task by, for those who wake it.
@@ -160,7 +160,7 @@ impl Ring {
 
     /// The life of a member. Allocates nothing: it may be a forked process.
     fn live(&self, me: usize) {
-        let Ring { board, handing, places, scheduling } = self;
+        let Ring { board, handoff, places, scheduling } = self;
         let slot = board.slot(me);
         self.introduce(me);
         let placed = if scheduling.deadline.is_some() { Ok(()) } else { attributes::set_affinity(0, &places[me]) };
@@ -176,7 +176,7 @@ impl Ring {
         slot.count();
         slot.arrived.store(now(), Ordering::Release);
         board.add_ready();
-        if placed.is_err() || !handing.first_wait(board, me) {
+        if placed.is_err() || !handoff.first_wait(board, me) {
             return;
         }
         loop {
@@ -195,10 +195,10 @@ impl Ring {
                 Mode::Count => slot.count(),
                 Mode::End => return,
             }
-            handing.before(board, me + 1);
+            handoff.before(board, me + 1);
             slot.left.store(now(), Ordering::Release);
-            handing.hand_over(board, me + 1);
-            if !handing.wait(board, me) {
+            handoff.hand_over(board, me + 1);
+            if !handoff.wait(board, me) {
                 return;
             }
         }

@@ -1,7 +1,7 @@
 //! Notices that a process of the ring has been killed: the leader would wait for its turn for ever.
 
 use super::members::{Ring, has_ended};
-use crate::workload::Outside;
+use crate::workload::Observer;
 use punctual_core::Notes;
 use punctual_host::task::signals;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl Watch {
     }
 }
 
-impl Outside for Watch {
+impl Observer for Watch {
     fn before(&mut self) {
         let (ring, ended) = (Arc::clone(&self.ring), Arc::clone(&self.ended));
         let pids: Vec<i32> = ring.board.slots().skip(1).map(|slot| slot.pid.load(Ordering::Acquire)).collect();

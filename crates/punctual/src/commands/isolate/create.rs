@@ -5,7 +5,7 @@ use super::{journal_failure, system};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_host::isolate::{self, Change, CreateError, Partition, Plan, Request, Step, Target, parse_cpus};
-use punctual_host::journal::{Applied, Effect};
+use punctual_host::journal::{Effect, StepResult};
 use punctual_report::format::plain;
 use std::fmt::Write;
 
@@ -127,14 +127,14 @@ fn made(partition: &Partition) -> String {
         "partition {}: CPU {}; housekeeping {}: CPU {}\n{changed} changes made, {} tasks moved, {} kept off by their affinity\n",
         note.rt, note.cpus, note.nrt, note.housekeeping, tasks.moved, tasks.confined
     );
-    let refused: Vec<&Applied> = partition.refused().collect();
+    let refused: Vec<&StepResult> = partition.refused().collect();
     section(&mut text, "refused by the kernel", refused.iter().map(|one| refusal(one)));
     let skipped = partition.skipped.iter().map(|one| format!("{:<22} {}", one.tweak, plain(&one.reason)));
     section(&mut text, "skipped", skipped);
-    let visiting = tasks.stayed.iter().filter(|task| task.may_visit);
+    let visiting = tasks.not_moved.iter().filter(|task| task.may_visit);
     let visiting = visiting.map(|task| format!("{:>7} {:<28} {}", task.tid, plain(&task.name), task.why));
     section(&mut text, "tasks that may still run on the partition's CPUs", visiting);
-    let elsewhere = tasks.stayed.iter().filter(|task| !task.may_visit).count();
+    let elsewhere = tasks.not_moved.iter().filter(|task| !task.may_visit).count();
     if elsewhere > 0 {
         let _ =
             writeln!(text, "{elsewhere} more tasks could not be moved, and run on other CPUs only (--json lists them)");
@@ -152,7 +152,7 @@ fn made(partition: &Partition) -> String {
     text + "taken back by: punctual isolate undo\n"
 }
 
-fn refusal(one: &Applied) -> String {
+fn refusal(one: &StepResult) -> String {
     let why = match &one.effect {
         Effect::Refused { why, .. } | Effect::HalfMade { why } => plain(why),
         Effect::Ignored { value } => format!("took it and kept `{}`", plain(value)),

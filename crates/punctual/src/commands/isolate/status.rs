@@ -5,7 +5,9 @@ use super::{journal_failure, system};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_core::{CpuSet, Fact, Nanos};
-use punctual_host::isolate::{self, CpuVisits, InterruptVisits, Sampling, Standing, Status, TaskVisits, Visits};
+use punctual_host::isolate::{
+    self, Activity, CpuActivity, InterruptActivity, Sampling, Standing, Status, TaskActivity,
+};
 use punctual_report::format::{counted, plain};
 use serde::Serialize;
 use std::fmt::Write;
@@ -39,7 +41,7 @@ struct Answer {
     /// The partition, if there is one; unavailable without the right to read the journals.
     partition: Fact<Option<Status>>,
     /// Who visited.
-    visits: Fact<Visits>,
+    visits: Fact<Activity>,
 }
 
 /// Looks, counts and tells.
@@ -112,7 +114,7 @@ fn print_partition(text: &mut String, status: &Status) {
     section(text, "cgroups without a real-time budget: SCHED_FIFO and SCHED_RR are refused there", budgets);
 }
 
-fn print_visits(text: &mut String, visits: &Visits, cpus: &CpuSet) {
+fn print_visits(text: &mut String, visits: &Activity, cpus: &CpuSet) {
     let _ = writeln!(text, "visits to CPU {cpus} in {:.3} s:", visits.interval.as_secs_f64());
     for cpu in &visits.cpus {
         print_cpu(text, cpu);
@@ -134,7 +136,7 @@ fn print_visits(text: &mut String, visits: &Visits, cpus: &CpuSet) {
     }
 }
 
-fn print_cpu(text: &mut String, cpu: &CpuVisits) {
+fn print_cpu(text: &mut String, cpu: &CpuActivity) {
     let count = |fact: &Fact<u64>| match fact {
         Fact::Known(count) => count.to_string(),
         Fact::Unavailable(why) => format!("unavailable ({})", plain(why)),
@@ -155,11 +157,11 @@ fn print_cpu(text: &mut String, cpu: &CpuVisits) {
     }
 }
 
-fn print_interrupt(text: &mut String, what: &str, one: &InterruptVisits) {
+fn print_interrupt(text: &mut String, what: &str, one: &InterruptActivity) {
     let _ = writeln!(text, "    {:>8} × {what} {} {}", one.count, plain(&one.id), plain(&one.name));
 }
 
-fn visit(task: &TaskVisits) -> String {
+fn visit(task: &TaskActivity) -> String {
     let kind = match (task.kernel, task.bound) {
         (_, true) => "kernel thread, bound to its CPUs",
         (true, _) => "kernel thread",

@@ -5,8 +5,8 @@ use super::super::measure::MeasureRun;
 use punctual_bundle::evidence::{Deviation, ReadBack, ThreadEvidence};
 use punctual_core::{CpuSet, Fact, Nanos};
 use punctual_host::task::attributes::{self, Scheduling};
-use punctual_measure::thread::Prepared;
-use punctual_measure::workload::Order;
+use punctual_measure::thread::PreparedThread;
+use punctual_measure::workload::MeasureConfig;
 use punctual_plan::{Length, MeasurePlan};
 use std::io;
 
@@ -23,9 +23,14 @@ pub struct ThreadWatch {
 }
 
 /// One for each thread of a measure, which is number `place` of the phase.
-pub fn watch_of(place: usize, measure: &MeasurePlan, order: &Order, prepared: &[&Prepared]) -> Vec<ThreadWatch> {
+pub fn watch_of(
+    place: usize,
+    measure: &MeasurePlan,
+    order: &MeasureConfig,
+    prepared: &[&PreparedThread],
+) -> Vec<ThreadWatch> {
     let due = due(measure, order);
-    let watch = |(number, prepared): (usize, &&Prepared)| {
+    let watch = |(number, prepared): (usize, &&PreparedThread)| {
         let planned = measure.threads.get(number);
         let asked = planned.map_or(prepared.scheduling, |planned| mapping::scheduling(planned.scheduling));
         let read = |asked: String| ReadBack { asked, times: 0, other: None, after: Fact::NotAsked };
@@ -52,7 +57,7 @@ pub fn watch_of(place: usize, measure: &MeasurePlan, order: &Order, prepared: &[
 }
 
 /// How many samples a series of a timer is to have, by what its thread starts later; other kinds take samples when they can.
-fn due<'a>(measure: &'a MeasurePlan, order: &Order) -> Option<impl Fn(Nanos) -> u64 + Copy + use<'a>> {
+fn due<'a>(measure: &'a MeasurePlan, order: &MeasureConfig) -> Option<impl Fn(Nanos) -> u64 + Copy + use<'a>> {
     let period = order.series.first()?.shape.period.filter(|period| period.ns() > 0)?;
     let known = matches!(measure.length, Length::Duration(_) | Length::Samples(_));
     known.then_some(move |_offset: Nanos| match measure.length {

@@ -108,9 +108,9 @@ impl Watch {
         self.recorder.drain(&mut |_, _| {});
         for place in 0..self.watched.len() {
             let Some((of, worst_set)) = self.watched.get_mut(place) else { return };
-            let Some(peeker) = &mut of.peeker else { continue };
+            let Some(snapshot_reader) = &mut of.snapshot_reader else { continue };
             let mut found = Vec::new();
-            let unseen = peeker.peek(|sample| worst_set.offer(sample, &mut found));
+            let unseen = snapshot_reader.read_snapshot(|sample| worst_set.offer(sample, &mut found));
             worst_set.counts.unseen += unseen;
             self.capture(place, found);
         }

@@ -25,7 +25,7 @@ unsafe impl Sync for Shared {}
 unsafe impl Send for Shared {}
 
 /// The task's end.
-pub struct Filler {
+pub struct BatchProducer {
     shared: Arc<Shared>,
     record: usize,
     /// Bytes of the batch in hand.
@@ -35,17 +35,17 @@ pub struct Filler {
 }
 
 /// The writer's end.
-pub struct Emptier(Arc<Shared>);
+pub struct BatchConsumer(Arc<Shared>);
 
 /// For batches of so many records of this size.
-pub fn basket(record: usize, batch: usize) -> (Filler, Emptier) {
+pub fn batch_queue(record: usize, batch: usize) -> (BatchProducer, BatchConsumer) {
     let batches = (0..BATCHES).map(|_| UnsafeCell::new(Record::new(record * batch))).collect();
     let (filled, emptied, closed) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     let shared = Arc::new(Shared { batches, filled, emptied, closed });
-    (Filler { shared: Arc::clone(&shared), record, held: 0, dropped: 0 }, Emptier(shared))
+    (BatchProducer { shared: Arc::clone(&shared), record, held: 0, dropped: 0 }, BatchConsumer(shared))
 }
 
-impl Filler {
+impl BatchProducer {
     /// Takes a record. Whether a batch is full now, and the writer is to be woken.
     #[inline(always)]
     pub fn put(&mut self, record: &[u8]) -> bool {
@@ -75,7 +75,7 @@ impl Filler {
     }
 }
 
-impl Emptier {
+impl BatchConsumer {
     /// Lets `write` have the next full batch. `None`: there is none.
     pub fn next<R>(&self, write: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let emptied = self.0.emptied.load(Ordering::Relaxed);
@@ -100,33 +100,33 @@ mod tests {
 
     #[test]
     fn batches_arrive_whole_and_in_order_and_what_has_no_room_is_counted() {
-        let (mut filler, emptier) = basket(2, 3);
-        let full: Vec<bool> = (0..6u8).map(|number| filler.put(&[number, number])).collect();
+        let (mut queue, consumer) = batch_queue(2, 3);
+        let full: Vec<bool> = (0..6u8).map(|number| queue.put(&[number, number])).collect();
         assert_eq!(full, [false, false, true, false, false, true]);
-        assert_eq!(emptier.next(<[u8]>::to_vec), Some(vec![0, 0, 1, 1, 2, 2]));
-        assert_eq!(emptier.next(<[u8]>::to_vec), Some(vec![3, 3, 4, 4, 5, 5]));
-        assert_eq!(emptier.next(<[u8]>::to_vec), None);
+        assert_eq!(consumer.next(<[u8]>::to_vec), Some(vec![0, 0, 1, 1, 2, 2]));
+        assert_eq!(consumer.next(<[u8]>::to_vec), Some(vec![3, 3, 4, 4, 5, 5]));
+        assert_eq!(consumer.next(<[u8]>::to_vec), None);
         for _ in 0..3 * BATCHES + 4 {
-            filler.put(&[9, 9]);
+            queue.put(&[9, 9]);
         }
-        assert_eq!(filler.dropped, 4);
-        assert!(!emptier.is_closed());
-        emptier.next(|_| ());
-        filler.put(&[7, 7]);
-        assert_eq!(filler.close(), 1);
-        assert!(emptier.is_closed());
+        assert_eq!(queue.dropped, 4);
+        assert!(!consumer.is_closed());
+        consumer.next(|_| ());
+        queue.put(&[7, 7]);
+        assert_eq!(queue.close(), 1);
+        assert!(consumer.is_closed());
     }
 
     #[test]
     fn two_threads() {
-        let (mut filler, emptier) = basket(8, 4);
+        let (mut queue, consumer) = batch_queue(8, 4);
         let writer = std::thread::spawn(move || {
             let mut sum = 0u64;
             loop {
-                let closed = emptier.is_closed();
+                let closed = consumer.is_closed();
                 let read =
                     |bytes: &[u8]| bytes.chunks(8).map(|b| u64::from_ne_bytes(b.try_into().unwrap())).sum::<u64>();
-                match emptier.next(read) {
+                match consumer.next(read) {
                     Some(more) => sum += more,
                     None if closed => return sum,
                     None => std::thread::yield_now(),
@@ -135,12 +135,12 @@ mod tests {
         });
         let mut expected = 0;
         for number in 0..4_000u64 {
-            let before = filler.dropped;
-            filler.put(&number.to_ne_bytes());
-            expected += if filler.dropped == before { number } else { 0 };
+            let before = queue.dropped;
+            queue.put(&number.to_ne_bytes());
+            expected += if queue.dropped == before { number } else { 0 };
         }
         // A batch that is not full stays in hand.
-        let held = filler.close();
+        let held = queue.close();
         let sum = writer.join().unwrap();
         assert!(if held == 0 { sum == expected } else { sum < expected }, "{sum} of {expected}");
     }

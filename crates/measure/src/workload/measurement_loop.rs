@@ -2,7 +2,7 @@
 
 use crate::sink::Sink;
 use crate::stop::Stop;
-use crate::workload::{Order, SeriesOrder};
+use crate::workload::{MeasureConfig, SeriesConfig};
 use punctual_core::Nanos;
 use punctual_host::task::attributes::current_cpu;
 use punctual_host::task::clock;
@@ -45,8 +45,8 @@ impl Ticks for Monotonic {
 
 /// What separates two samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Pace {
-    /// One follows the other. After every [`Pace::BURST`] the thread sleeps for this long: a real-time thread that never sleeps is
+pub enum Pacing {
+    /// One follows the other. After every [`Pacing::BURST`] the thread sleeps for this long: a real-time thread that never sleeps is
     /// throttled (sched_rt_runtime_us, 950 ms of each second), and whoever waits for its CPU waits for ever.
     BackToBack {
         /// How long; zero: it never sleeps.
@@ -56,18 +56,18 @@ pub enum Pace {
     Periodic(Nanos),
 }
 
-impl Pace {
+impl Pacing {
     /// How long samples follow one another before a rest.
     pub const BURST: Nanos = Nanos::from_millis(10);
 }
 
 /// When a loop begins and what ends it.
 #[derive(Clone, Debug)]
-pub struct Course {
+pub struct MeasurementLoop {
     /// The number of its series, for [`Stop::trip`].
     pub series: u32,
     /// What separates two samples.
-    pub pace: Pace,
+    pub pacing: Pacing,
     /// For how long.
     pub duration: Option<Nanos>,
     /// At most so many samples.
@@ -87,24 +87,24 @@ pub struct Taken {
     pub skipped: u64,
 }
 
-impl Course {
+impl MeasurementLoop {
     /// The course of one series of an order.
-    pub fn of(order: &Order, series: &SeriesOrder, pace: Pace) -> Course {
-        let cpus = order.threads.get(series.thread).map(|thread| &thread.cpus);
-        Course {
+    pub fn of(config: &MeasureConfig, series: &SeriesConfig, pacing: Pacing) -> MeasurementLoop {
+        let cpus = config.threads.get(series.thread).map(|thread| &thread.cpus);
+        MeasurementLoop {
             series: series.number,
-            pace,
-            duration: order.duration,
-            samples: order.samples.unwrap_or(u64::MAX),
-            limit: order.stop_above.map_or(i64::MAX, Nanos::ns),
+            pacing,
+            duration: config.duration,
+            samples: config.samples.unwrap_or(u64::MAX),
+            limit: config.stop_above.map_or(i64::MAX, Nanos::ns),
             only_cpu: cpus.filter(|cpus| cpus.len() == 1).and_then(|cpus| cpus.first()).map(|cpu| cpu as u32),
         }
     }
 
     /// The same, for so many samples, as fast as they come, with nothing that ends it early: for warming up and for counting.
-    pub fn short(&self, samples: u64) -> Course {
-        Course {
-            pace: Pace::BackToBack { rest: Nanos::ZERO },
+    pub fn short(&self, samples: u64) -> MeasurementLoop {
+        MeasurementLoop {
+            pacing: Pacing::BackToBack { rest: Nanos::ZERO },
             duration: None,
             samples,
             limit: i64::MAX,
@@ -131,14 +131,14 @@ impl Course {
             ticks.sleep_until(start);
             now = ticks.ns(ticks.now());
         }
-        let mut burst_end = now.saturating_add(Pace::BURST.ns());
+        let mut burst_end = now.saturating_add(Pacing::BURST.ns());
         while taken.samples < self.samples && now < end_at && !stop.is_asked() {
-            match self.pace {
-                Pace::BackToBack { rest } if rest > Nanos::ZERO && now >= burst_end => {
+            match self.pacing {
+                Pacing::BackToBack { rest } if rest > Nanos::ZERO && now >= burst_end => {
                     ticks.sleep_until(now + rest.ns());
-                    burst_end = ticks.ns(ticks.now()) + Pace::BURST.ns();
+                    burst_end = ticks.ns(ticks.now()) + Pacing::BURST.ns();
                 }
-                Pace::Periodic(period) => {
+                Pacing::Periodic(period) => {
                     if now < next {
                         ticks.sleep_until(next.min(end_at));
                         now = ticks.ns(ticks.now());
@@ -151,7 +151,7 @@ impl Course {
                     taken.skipped += behind as u64;
                     next += (behind + 1) * period.ns().max(1);
                 }
-                Pace::BackToBack { .. } => {}
+                Pacing::BackToBack { .. } => {}
             }
             before();
             let begin = ticks.now();
@@ -172,7 +172,7 @@ impl Course {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sink::Feed;
+    use crate::sink::SampleSource;
     use std::cell::Cell;
 
     /// A clock on which every reading takes 5 ns and nothing else takes any time but what a test adds.
@@ -191,14 +191,14 @@ mod tests {
         }
     }
 
-    fn course(pace: Pace) -> Course {
-        Course { series: 0, pace, duration: None, samples: 4, limit: i64::MAX, only_cpu: Some(2) }
+    fn measurement_loop(pacing: Pacing) -> MeasurementLoop {
+        MeasurementLoop { series: 0, pacing, duration: None, samples: 4, limit: i64::MAX, only_cpu: Some(2) }
     }
 
-    fn spans(course: &Course, act: impl Fn(&Simulated)) -> (Vec<(i64, i64)>, Taken) {
+    fn spans(measurement_loop: &MeasurementLoop, act: impl Fn(&Simulated)) -> (Vec<(i64, i64)>, Taken) {
         let ticks = Simulated(Cell::new(0));
         let (mut ring, mut reader) = crate::ring::ring(64);
-        let taken = course.run(1_000, &ticks, &mut ring, &Stop::default(), || (), || act(&ticks));
+        let taken = measurement_loop.run(1_000, &ticks, &mut ring, &Stop::default(), || (), || act(&ticks));
         let mut spans = Vec::new();
         reader.drain(|drained| spans.push((drained.sample.due.ns(), drained.sample.latency().ns())));
         (spans, taken)
@@ -207,14 +207,14 @@ mod tests {
     #[test]
     fn a_sample_is_what_is_done_and_one_reading_of_the_clock() {
         let (back_to_back, taken) =
-            spans(&course(Pace::BackToBack { rest: Nanos::ZERO }), |t| t.0.set(t.0.get() + 100));
+            spans(&measurement_loop(Pacing::BackToBack { rest: Nanos::ZERO }), |t| t.0.set(t.0.get() + 100));
         assert_eq!(taken, Taken { samples: 4, skipped: 0 });
         assert!(back_to_back.iter().all(|(_, span)| *span == 105), "{back_to_back:?}");
     }
 
     #[test]
     fn a_period_that_passes_meanwhile_is_skipped_and_counted() {
-        let (periodic, taken) = spans(&course(Pace::Periodic(Nanos(1_000))), |t| {
+        let (periodic, taken) = spans(&measurement_loop(Pacing::Periodic(Nanos(1_000))), |t| {
             let longer = if t.0.get() < 2_000 { 2_500 } else { 10 };
             t.0.set(t.0.get() + longer);
         });
@@ -224,16 +224,19 @@ mod tests {
 
     #[test]
     fn time_ends_it_and_a_long_sample_trips_the_stop() {
-        let timed =
-            Course { duration: Some(Nanos(250)), samples: u64::MAX, ..course(Pace::BackToBack { rest: Nanos::ZERO }) };
+        let timed = MeasurementLoop {
+            duration: Some(Nanos(250)),
+            samples: u64::MAX,
+            ..measurement_loop(Pacing::BackToBack { rest: Nanos::ZERO })
+        };
         assert_eq!(spans(&timed, |t| t.0.set(t.0.get() + 90)).1.samples, 3);
         let ticks = Simulated(Cell::new(0));
-        let (mut sink, feed) = crate::sink::ring(Nanos::MILLI);
+        let (mut sink, source) = crate::sink::ring(Nanos::MILLI);
         let stop = Stop::default();
-        let limited = Course { limit: 50, series: 7, samples: u64::MAX, ..timed };
-        let limited = Course { duration: None, ..limited };
+        let limited = MeasurementLoop { limit: 50, series: 7, samples: u64::MAX, ..timed };
+        let limited = MeasurementLoop { duration: None, ..limited };
         let taken = limited.run(0, &ticks, &mut sink, &stop, || (), || ticks.0.set(ticks.0.get() + 60));
         assert_eq!((taken.samples, stop.tripped_by()), (1, Some(7)));
-        assert!(matches!(feed, Feed::Ring(_)));
+        assert!(matches!(source, SampleSource::Ring(_)));
     }
 }

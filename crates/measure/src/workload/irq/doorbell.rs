@@ -8,9 +8,9 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-pub struct Bell(pub Arc<Stamps>);
+pub struct Doorbell(pub Arc<Stamps>);
 
-impl Line for Bell {
+impl Line for Doorbell {
     #[inline(always)]
     fn raise(&self) -> io::Result<()> {
         self.0.raise()

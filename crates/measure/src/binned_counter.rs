@@ -22,7 +22,7 @@ struct Shared {
 unsafe impl Sync for Shared {}
 
 /// The measuring thread's end.
-pub struct TallyWriter {
+pub struct CounterWriter {
     shared: Arc<Shared>,
     /// The writer's buffer: one of `shared`.
     active: *mut BinnedCounter,
@@ -33,29 +33,29 @@ pub struct TallyWriter {
 }
 
 // SAFETY: the pointer leads into `shared`, which goes along and is `Sync`; see there who may use it.
-unsafe impl Send for TallyWriter {}
+unsafe impl Send for CounterWriter {}
 
 /// The conducting thread's end.
-pub struct TallyReader {
+pub struct CounterReader {
     shared: Arc<Shared>,
 }
 
 /// Two tallies of a shape, with all their memory touched.
-pub fn tally(shape: SeriesShape) -> (TallyWriter, TallyReader) {
+pub fn binned_counter(shape: SeriesShape) -> (CounterWriter, CounterReader) {
     let buffer = || UnsafeCell::new(BinnedCounter::new(shape));
     let (wanted, handed, ended) = (AtomicBool::new(false), AtomicU32::new(0), AtomicBool::new(false));
     let shared = Arc::new(Shared { buffers: [buffer(), buffer()], wanted, handed, ended });
     let active = shared.buffers[0].get();
-    (TallyWriter { shared: Arc::clone(&shared), active, place: 0, seq: 0, begun: false }, TallyReader { shared })
+    (CounterWriter { shared: Arc::clone(&shared), active, place: 0, seq: 0, begun: false }, CounterReader { shared })
 }
 
-impl TallyWriter {
+impl CounterWriter {
     /// Counts a sample.
     #[inline(always)]
     pub fn put(&mut self, begin: i64, end: i64, cpu: u32) {
         // SAFETY: the active buffer is the writer's (see `Shared`), and there is one writer.
-        let tally = unsafe { &mut *self.active };
-        tally.record(self.seq, begin, end, cpu);
+        let counter = unsafe { &mut *self.active };
+        counter.record(self.seq, begin, end, cpu);
         self.seq += 1;
         if self.shared.wanted.load(Ordering::Relaxed) {
             self.hand_over();
@@ -83,8 +83,8 @@ impl TallyWriter {
     /// Forgets what was counted so far: after warming up.
     pub fn reset(&mut self) {
         // SAFETY: as in `put`.
-        let tally = unsafe { &mut *self.active };
-        tally.clear();
+        let counter = unsafe { &mut *self.active };
+        counter.clear();
         self.seq = 0;
     }
 
@@ -92,8 +92,8 @@ impl TallyWriter {
     pub fn lock(&self) -> std::io::Result<()> {
         for buffer in &self.shared.buffers {
             // SAFETY: nobody writes: the writer is here, and the reader has no buffer.
-            let tally = unsafe { &*buffer.get() };
-            for memory in tally.memory() {
+            let counter = unsafe { &*buffer.get() };
+            for memory in counter.memory() {
                 punctual_host::task::memory::lock(memory)?;
             }
         }
@@ -101,21 +101,21 @@ impl TallyWriter {
     }
 }
 
-impl Drop for TallyWriter {
+impl Drop for CounterWriter {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Release);
     }
 }
 
-impl TallyReader {
+impl CounterReader {
     /// Shows what was handed over since the last call and asks for more; at the end, shows the rest.
     pub fn drain(&mut self, mut take: impl FnMut(&BinnedCounter)) {
         let mut empty = |place: usize| {
             // SAFETY: the buffer is the reader's: it was handed over, or the writer is gone.
-            let tally = unsafe { &mut *self.shared.buffers[place].get() };
-            if tally.count() > 0 {
-                take(tally);
-                tally.clear();
+            let counter = unsafe { &mut *self.shared.buffers[place].get() };
+            if counter.count() > 0 {
+                take(counter);
+                counter.clear();
             }
         };
         let ended = self.shared.ended.load(Ordering::Acquire);
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn two_threads_lose_nothing() {
         let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos(10), period: None };
-        let (mut writer, mut reader) = tally(shape);
+        let (mut writer, mut reader) = binned_counter(shape);
         let mut data = SeriesData::new(shape);
         // The reader may ask while the loop is warmed up.
         reader.drain(|_| unreachable!());
@@ -154,10 +154,10 @@ mod tests {
             (0..300_000i64).for_each(|k| writer.put(k, k + k % 1_000, 3));
         });
         while !thread.is_finished() {
-            reader.drain(|tally| data.absorb(tally));
+            reader.drain(|counter| data.absorb(counter));
         }
         thread.join().unwrap();
-        reader.drain(|tally| data.absorb(tally));
+        reader.drain(|counter| data.absorb(counter));
         assert_eq!((data.count(), data.max, data.losses.dropped), (300_000, Some(Nanos(999)), 0));
         assert_eq!(data.exact.total(), data.whole.len());
         assert_eq!(data.worst[0].seq, 999);

@@ -15,7 +15,7 @@ pub const NAP: Nanos = Nanos::from_micros(20);
 const READY: Nanos = Nanos::from_micros(30);
 
 /// A mechanism with what it needs. The descriptors are numbers that forked processes have too.
-pub struct Handing {
+pub struct HandoffMechanism {
     mechanism: Mechanism,
     /// Each task's end to read from.
     from: Vec<OwnedFd>,
@@ -31,9 +31,9 @@ fn turn_signal() -> libc::c_int {
     libc::SIGRTMIN() + 3
 }
 
-impl Handing {
+impl HandoffMechanism {
     /// Opens what the tasks need. EMFILE: there are not enough descriptors.
-    pub fn open(mechanism: Mechanism, tasks: usize, processes: bool) -> io::Result<Handing> {
+    pub fn open(mechanism: Mechanism, tasks: usize, processes: bool) -> io::Result<HandoffMechanism> {
         let (mut from, mut to) = (Vec::new(), Vec::new());
         for _ in 0..tasks {
             match mechanism {
@@ -64,10 +64,10 @@ impl Handing {
             libc::sigaddset(&mut set, turn_signal());
             set
         };
-        Ok(Handing { mechanism, from, to, private, signals })
+        Ok(HandoffMechanism { mechanism, from, to, private, signals })
     }
 
-    /// How many descriptors [`Handing::open`] takes.
+    /// How many descriptors [`HandoffMechanism::open`] takes.
     pub fn descriptors(mechanism: Mechanism, tasks: usize) -> usize {
         if matches!(mechanism, Mechanism::Pipe | Mechanism::Eventfd) { 2 * tasks } else { 0 }
     }

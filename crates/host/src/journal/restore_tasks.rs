@@ -1,6 +1,6 @@
 //! Tasks on their way home: back into the cgroup that each came from, back to the CPUs that each was allowed.
 
-use super::apply::{PAUSE, TRIES, write_patiently};
+use super::apply::{PAUSE, TRIES, write_with_retries};
 use super::record::{Action, CgroupVersion, Hierarchy, PartitionNote, TaskAffinity, TaskId, TaskPlace};
 use super::saved::{Outcome, Saved};
 use super::tasks::{self, Membership};
@@ -22,24 +22,24 @@ pub enum Return {
     /// It ended meanwhile.
     Gone,
     /// Somebody else has changed it since; it was left alone.
-    Strayed,
+    ChangedSince,
     /// The kernel refused.
     Failed(FileError),
 }
 
 /// Where the tasks of a journal came from, and the cgroups that it made.
 #[derive(Debug, Default)]
-pub struct Homes {
+pub struct TaskOrigins {
     from: HashMap<TaskId, String>,
     made: HashSet<String>,
 }
 
-impl Homes {
+impl TaskOrigins {
     /// Collects what a journal says.
-    pub fn of(journal: &Saved) -> Homes {
-        let mut homes = Homes::default();
+    pub fn of(journal: &Saved) -> TaskOrigins {
+        let mut homes = TaskOrigins::default();
         for entry in journal.entries.iter().filter(|entry| !matches!(entry.outcome, Outcome::Refused(_))) {
-            match &entry.will.action {
+            match &entry.intent.action {
                 Action::MakeCgroup { path, .. } => drop(homes.made.insert(path.clone())),
                 Action::MoveTasks { tasks, .. } => {
                     for task in tasks.iter().filter(|task| !homes.made.contains(&task.from)) {
@@ -72,19 +72,19 @@ impl Homes {
         files: &dyn Files,
         hierarchy: &Hierarchy,
         task: &TaskPlace,
-        whereabouts: &HashMap<i32, String>,
+        cgroup_by_task: &HashMap<i32, String>,
     ) -> Return {
         if !tasks::is_alive(files, task.id) {
             return Return::Gone;
         }
-        match whereabouts.get(&task.id.tid) {
+        match cgroup_by_task.get(&task.id.tid) {
             Some(now) if *now == task.from => Return::Home { moved: false },
             Some(now) if self.made.contains(now) => {
                 let home = if files.exists(&task.from) { &task.from } else { &hierarchy.mount };
                 let entered = tasks::enter(files, hierarchy, home, task.id.tid, Membership::Process);
                 entered.map_or_else(gone_or_failed, |()| Return::Home { moved: true })
             }
-            Some(_) => Return::Strayed,
+            Some(_) => Return::ChangedSince,
             None => Return::Gone,
         }
     }
@@ -125,7 +125,7 @@ fn give_cpus_back(files: &dyn Files, hierarchy: &Hierarchy, cgroup: &str) {
     let is_partition = files.read_trimmed(&file).is_ok_and(|kind| kind != "member");
     if hierarchy.version == CgroupVersion::V2 && is_partition {
         // Where that fails, removing it still does the same, if later.
-        let _ = write_patiently(files, &file, "member");
+        let _ = write_with_retries(files, &file, "member");
     }
 }
 
@@ -146,7 +146,7 @@ pub fn restore_affinity(files: &dyn Files, note: Option<&PartitionNote>, task: &
         return Return::Home { moved: false };
     }
     if !note.is_some_and(|note| left_by_a_move(note, &task.cpus, &now)) {
-        return Return::Strayed;
+        return Return::ChangedSince;
     }
     match files.set_affinity(task.id.tid, &task.cpus) {
         Ok(()) => Return::Home { moved: true },
