@@ -69,10 +69,10 @@ impl fmt::Display for Divergence {
                 if (one.seq, one.due) == (two.seq, two.due) =>
             {
                 write!(f, "sample {} of {series}, due at {} ns: ", one.seq, one.due.ns())?;
-                write!(f, "{} ns late in the one, {} ns in the other", one.latency().ns(), two.latency().ns())
+                write!(f, "latency {} ns in one, {} ns in the other", one.latency().ns(), two.latency().ns())
             }
             Divergence::Sample { series, first: Some(one), second: Some(two) } => {
-                write!(f, "{series}: sample {} due at {} ns in the one, ", one.seq, one.due.ns())?;
+                write!(f, "{series}: sample {} due at {} ns in one, ", one.seq, one.due.ns())?;
                 write!(f, "sample {} due at {} ns in the other", two.seq, two.due.ns())
             }
             Divergence::Sample { series, first, second } => {
@@ -81,7 +81,7 @@ impl fmt::Display for Divergence {
             }
             Divergence::Series(series) => write!(f, "{series}: one of the two has no such series"),
             Divergence::BeyondKept(series) => {
-                write!(f, "{series}: its kept samples are the same, so the difference is in what was only counted")
+                write!(f, "{series}: the logged samples are equal: the difference is in samples outside the log")
             }
         }
     }

@@ -135,19 +135,19 @@ impl Warning {
     /// What it means, in a sentence.
     pub fn sentence(self) -> &'static str {
         match self {
-            Warning::Lost => "Events are missing within it.",
+            Warning::Lost => "Events were lost within the interval.",
             Warning::Contradiction => "Events contradict each other.",
             Warning::BeginsLate => "The record begins after the sample was due.",
-            Warning::MuchUnknown => "More than a twentieth of it is unknown.",
+            Warning::MuchUnknown => "More than 5 % of the latency is not attributed.",
             Warning::FaultEnds => {
-                "No kernel records the end of a page fault: it is taken from what the thread did next."
+                "The kernel records no end of a page fault: it is taken from what the thread did next."
             }
-            Warning::StealClock => "Steal is taken from the steal clock, which tells how much was taken and not when.",
+            Warning::StealClock => "Steal comes from the steal clock, which counts how much was taken, not when.",
             Warning::LongIdleExit => {
-                "An exit from idle took far longer than the idle state declares: steal is likely, and nothing proves it."
+                "An exit from idle took far longer than the declared exit latency: steal is likely, but not proven."
             }
             Warning::Silent => {
-                "The CPU recorded nothing for long while a timer of its own was due: steal is likely, and nothing proves it."
+                "The CPU recorded no event for long while one of its timers was due: steal is likely, but not proven."
             }
         }
     }

@@ -64,11 +64,11 @@ impl Explanations {
         let wrong: Vec<&Explained> = self.samples.iter().filter(|sample| !sample.adds_up()).collect();
         let first = wrong.first()?;
         let message =
-            format!("the parts of {} samples do not add up to their latency: this is a bug of punctual", wrong.len());
+            format!("the parts of {} samples do not add up to their latency: this is a bug in punctual", wrong.len());
         let subject = format!("{}/{}", first.phase, first.series);
         let evidence = format!("the sample due at {} ns", first.explanation.late.due.ns());
         let finding = Finding::new("parts-do-not-add-up", Severity::Bad, subject, message).evidence(evidence);
-        Some(finding.remedy("do not rely on these explanations; please report it, with the bundle"))
+        Some(finding.remedy("do not rely on these explanations; please report it with the bundle"))
     }
 
     /// As `punctual explain --json` prints it.

@@ -36,7 +36,7 @@ pub fn findings(names: &Names, figures: &BTreeMap<FunctionId, FunctionFigures>) 
 fn price(cost: &ProbeCost) -> Finding {
     let site = match cost.site.as_str() {
         "" => "functions".to_owned(),
-        "single-stepped" => "functions whose first instruction the kernel must single-step".to_owned(),
+        "single-stepped" => "functions whose first instruction the kernel single-steps".to_owned(),
         site => format!("functions that begin with a {site}"),
     };
     let message = format!(
@@ -54,11 +54,10 @@ fn price(cost: &ProbeCost) -> Finding {
 }
 
 fn dominated(name: &str, median: Nanos, cost: &ProbeCost) -> Finding {
-    let message = format!(
-        "half of its calls are shorter than {SEVERAL} times the cost of the probe: they say more of the probe than of it"
-    );
+    let message =
+        format!("probe overhead dominates: half of its calls are shorter than {SEVERAL} times the cost of the probe");
     let evidence = format!("median {}; an empty function {}", median.readable(), cost.measured_median.readable());
-    let remedy = "probe what calls it, or put test points into it (docs/testpoints.md)";
+    let remedy = "probe its caller, or add test points (docs/testpoints.md)";
     Finding::new("probe-dominates", Severity::Warning, name, message).evidence(evidence).remedy(remedy)
 }
 
@@ -66,11 +65,11 @@ fn dominated(name: &str, median: Nanos, cost: &ProbeCost) -> Finding {
 fn uncounted(name: &str, calls: &CallCounts) -> Option<Finding> {
     let accounted = calls.returned + calls.left + calls.too_deep + calls.no_room;
     let parts = [
-        (calls.left, "left by a jump, an exception or the end of the thread"),
-        (calls.unpaired, "returned that had begun before the probes"),
-        (calls.too_deep, "nested too deep to be timed"),
-        (calls.no_room, "in more threads than are followed"),
-        (calls.entered.saturating_sub(accounted), "still went on when the probes were taken out"),
+        (calls.left, "left by longjmp, an exception or the exit of the thread"),
+        (calls.unpaired, "returned but entered before the probes were attached"),
+        (calls.too_deep, "nested too deep"),
+        (calls.no_room, "beyond the limit of threads"),
+        (calls.entered.saturating_sub(accounted), "still running when the probes were detached"),
     ];
     let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
     let parts = parts.collect::<Vec<_>>().join(", ");
@@ -78,7 +77,7 @@ fn uncounted(name: &str, calls: &CallCounts) -> Option<Finding> {
         (0, _) => Finding::new("function-not-called", Severity::Note, name, "it was not called"),
         (_, true) => return None,
         (_, false) => {
-            let message = "some of its calls are in no figure";
+            let message = "some of its calls are not in the figures";
             Finding::new("calls-not-timed", Severity::Note, name, message)
                 .evidence(format!("of {} calls: {parts}", calls.entered))
         }

@@ -33,13 +33,13 @@ fn of(result: &PublishedResult, phases: &[PhaseSummary]) -> ResultSummary {
 }
 
 fn read(text: &str, phases: &[PhaseSummary]) -> Result<Reading, String> {
-    let term: Term = text.parse().map_err(|why| format!("it is not understood: {why}"))?;
+    let term: Term = text.parse().map_err(|why| format!("syntax error: {why}"))?;
     reading(&term, phases)
 }
 
 /// Whether a shape holds, and the figures that say so.
 fn decide(text: &str, phases: &[PhaseSummary]) -> Result<(bool, Compared), String> {
-    let shape: Shape = text.parse().map_err(|why| format!("it is not understood: {why}"))?;
+    let shape: Shape = text.parse().map_err(|why| format!("syntax error: {why}"))?;
     let left = reading(&shape.left, phases)?;
     let (factor, right) = match &shape.right {
         Right::Number(number) => (1.0, *number),
@@ -65,11 +65,11 @@ fn found(of: &str, phase: Option<&str>, term: &Term, phases: &[PhaseSummary]) ->
     let holding = phases.iter().filter(|phase| phase.series.iter().any(|series| matches(of, &series.name)));
     let holding: Vec<&&PhaseSummary> = holding.collect();
     let phase = match holding.as_slice() {
-        [] => return Err(format!("nothing of {of} was measured")),
+        [] => return Err(format!("{of} was not measured")),
         [phase] => phase,
         several => {
             let names: Vec<&str> = several.iter().map(|phase| phase.name.as_str()).collect();
-            return Err(format!("{of} was measured in {}: say which, like `{of}@{}: …`", names.join(", "), names[0]));
+            return Err(format!("{of} was measured in {}: name one, like `{of}@{}: …`", names.join(", "), names[0]));
         }
     };
     let stated = phase.measures.iter().filter(|measure| measure.name == of);
@@ -98,10 +98,10 @@ fn of_series(series: &[&SeriesSummary], term: &Term) -> Result<Reading, String> 
     let metric: Metric = term
         .figure
         .parse()
-        .map_err(|_| format!("`{}` is neither a figure of a series nor one that the measure states", term.figure))?;
+        .map_err(|_| format!("`{}` is neither a figure of a series nor one of the workload", term.figure))?;
     let measured: Vec<&&SeriesSummary> = series.iter().filter(|series| series.count > 0).collect();
     if measured.is_empty() {
-        return Err(format!("nothing of {} was measured", term.of));
+        return Err(format!("{} was not measured", term.of));
     }
     let values: Option<Vec<f64>> = measured.iter().map(|series| figure(series, metric)).collect();
     let mut values = values.ok_or_else(|| format!("too few samples of {} for {metric}", term.of))?;

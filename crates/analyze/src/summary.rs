@@ -193,7 +193,7 @@ fn merge(found: &[Finding], mut born: Vec<Finding>) -> Vec<Finding> {
         found.iter().filter(of_its_phase).any(|f| f.id == "bundle-incomplete")
     };
     for finding in born.iter_mut().filter(|b| b.id == "samples-not-kept" && unwritten(b)) {
-        finding.remedy = Some("what could not be written is missing (bundle-incomplete): run again with --output on a file system with room".to_owned());
+        finding.remedy = Some("data that could not be written is missing (bundle-incomplete): run again with --output on a file system with free space".to_owned());
     }
     let is_born = |f: &Finding| born.iter().any(|b| b.id == f.id && b.subject == f.subject);
     let mut all: Vec<Finding> = found.iter().filter(|f| !is_born(f)).cloned().collect();

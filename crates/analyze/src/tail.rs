@@ -94,8 +94,9 @@ pub fn of_bundle(
 
 /// Of what was not measured as asked no model says what comes.
 fn refuse(model: &mut Model, proof: &Proof) {
-    let refusal = format!("it was not measured as asked ({} of {}): {}", proof.proof.word(), proof.subject, proof.why);
-    let what = "it was measured as asked".to_owned();
+    let refusal =
+        format!("it was not measured as requested ({} of {}): {}", proof.proof.word(), proof.subject, proof.why);
+    let what = "it was measured as requested".to_owned();
     model.accepted = false;
     model.levels.clear();
     model.gates.insert(0, Gate { id: "valid".to_owned(), what, open: false, statistic: None, p: None });
@@ -114,18 +115,18 @@ fn warnings(tail: &SeriesTail) -> Vec<Finding> {
     let seen = &tail.seen;
     let order = (seen.count > 0 && seen.effective.is_none()).then(|| {
         let message =
-            "how late samples cluster is not known: what is said without a model takes samples as independent";
+            "the clustering of long latencies is unknown: the bounds without a model assume independent samples";
         Finding::new("autocorrelation-unknown", Severity::Warning, &tail.series, message)
             .evidence("the bundle holds too few samples in order of time (a short run, an import, keep_samples)")
             .remedy("measure longer, with keep_samples")
     });
     let lost = (seen.lost > 0).then(|| {
-        let message = "samples were lost: any of them may have been longer than the maximum";
+        let message = "samples were lost: any of them may have been larger than the maximum";
         Finding::new("samples-lost", Severity::Warning, &tail.series, message)
             .evidence(format!("{} lost, {} recorded", seen.lost, seen.count))
     });
     let overruns = (seen.overruns > 0).then(|| {
-        let message = "periods were missed while it was late: a burst has fewer samples than it had periods";
+        let message = "missed periods (coordinated omission): a burst has fewer samples than periods";
         Finding::new("overruns", Severity::Note, &tail.series, message)
             .evidence(format!("{} periods were missed", seen.overruns))
     });

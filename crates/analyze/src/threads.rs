@@ -121,7 +121,7 @@ pub struct InterruptSpan {
     pub what: Interrupt,
     /// How many others it interrupted.
     pub depth: u8,
-    /// `to - from` without those that interrupted it.
+    /// `to - from` without nested interrupts.
     pub own: Nanos,
     /// The task that it interrupted.
     pub tid: Tid,

@@ -322,8 +322,8 @@ pub struct InterruptOccupancy {
     pub cpu: u16,
     /// How often it was served to its end.
     pub count: u64,
-    /// How long, without those that interrupted it.
+    /// How long, without nested interrupts.
     pub ns: i64,
-    /// The longest, with those that interrupted it.
+    /// The longest, with nested interrupts.
     pub max: i64,
 }

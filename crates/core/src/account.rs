@@ -80,7 +80,7 @@ impl TryFrom<String> for MainPart {
     type Error = String;
 
     fn try_from(id: String) -> Result<MainPart, String> {
-        MainPart::from_id(&id).ok_or_else(|| format!("`{}` is no main part", id.escape_debug()))
+        MainPart::from_id(&id).ok_or_else(|| format!("`{}` is not a main part", id.escape_debug()))
     }
 }
 

@@ -20,7 +20,7 @@ pub enum LimitError {
     #[error("`{0}` has no limit: write one like `{0} < 100us`")]
     NoBound(String),
     /// Nothing that is limited.
-    #[error("`{0}` says a limit, and of what is missing: write `A->B{0}`")]
+    #[error("`{0}` is a limit without an interval: write `A->B{0}`")]
     NoSubject(String),
     /// The bound is no duration.
     #[error("the limit in `{text}`: {why}")]

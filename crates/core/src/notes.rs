@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn at_least_is_any_more_and_never_fewer() {
-        let tolerance = Tolerance::EXACT.any_more("others write, too");
+        let tolerance = Tolerance::EXACT.any_more("other processes write too");
         assert!(tolerance.admits(5, 5) && tolerance.admits(5, u64::MAX) && !tolerance.admits(5, 4));
         assert!(!tolerance.is_exact());
     }

@@ -33,7 +33,7 @@ fn a_short_run_bounds_little_and_has_no_model() {
 fn a_histogram_alone_is_taken_for_what_it_is() {
     let said = Place::with("").punctual(&["tail", &fixture("imported")]);
     assert_eq!(said.status.code(), Some(0), "{}", text(&said));
-    assert!(text(&said).contains("taken as independent, which is not known"), "{}", text(&said));
+    assert!(text(&said).contains("assumed to be independent, which is unknown"), "{}", text(&said));
     assert!(text(&said).contains("keep_samples"), "{}", text(&said));
 }
 

@@ -94,7 +94,7 @@ fn figures_say_what_they_are() {
     let embedded: serde_json::Value = serde_json::from_str(&select(&page, "script#data")[0]).unwrap();
     assert_eq!(
         embedded["series"][0]["time"]["note"],
-        "From one-second windows over all 20,000 samples; not every sample was kept."
+        "From one-second windows over all 20,000 samples; the log does not hold every sample."
     );
     assert_eq!(select(&page, "#load table").len(), 2, "CPU load and commands");
     assert!(

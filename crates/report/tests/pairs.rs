@@ -63,7 +63,7 @@ fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
         exclusive_unknown: 1,
         period: figures(29, 1_000_000, 2_000_000),
         left: 1,
-        limit: limit(VerdictWord::Undecided, 0, Some("events are missing: there may have been a violation among them")),
+        limit: limit(VerdictWord::Undecided, 0, Some("events were lost: a violation may be among them")),
         worst: Vec::new(),
         histogram: vec![(2_000, 30)],
     };
@@ -87,7 +87,7 @@ fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
     pairs (µs)
       from->to        matched by    count   min  mean   p50    max  no end  no begin  doubtful
       request->reply  value, async    120  9.00  56.6  9.00  104.2       1         0         2
-      doubtful: reach over missing events, so the true partner may be among those; in no other figure
+      uncertain: matches that span lost events, which may include the true partner; in no other figure
 
     functions (µs)
       function  count   min  mean   p50   max  own mean  own max  period mean  left
@@ -112,7 +112,7 @@ fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
 
     limits
       ✗ NOT MET  request->reply < 100us: 1 of 120 beyond it
-      ? undecided  fopen < 100us: events are missing: there may have been a violation among them
+      ? undecided  fopen < 100us: events were lost: a violation may be among them
 
     5 events missing from this recording
     "#);

@@ -66,7 +66,7 @@ fn a_good_run() {
       ✓ met  max < 500us  all 4 series  153.7 µs on loaded/timer/cpu0
       ✓ met  p99 < 100us  all 4 series  14.2 µs on loaded/timer/cpu0
 
-    nothing was found that makes these figures doubtful
+    no warnings about these figures
     "#);
 }
 
@@ -79,7 +79,7 @@ fn every_loss_in_ascii_on_a_narrow_terminal() {
     INVALID: samples of main/dropped: 130 of 2130 samples were lost (6.103 %)
     INVALID: scheduling of main/time-sharing: SCHED_FIFO 80 was asked for, and it
     ran as SCHED_OTHER
-    NO VERDICT: what was required was not measured as asked
+    NO VERDICT: the requirements were not measured as requested
 
     phase main, 4.0 s, CPU 96.0 % busy, latencies in us
       series         CPU  samples     min  mean   p50   p99    max  overruns  lost
@@ -128,11 +128,11 @@ fn every_loss_in_ascii_on_a_narrow_terminal() {
       max < 1ms on main/empty: nothing was measured
 
     findings
-      bad      samples were measured and lost on the way; no figure includes them
+      bad      samples were lost after the measurement; no figure includes them
                main/dropped: 130 of 2130 (6.103 %)
                > give the conducting thread a CPU of its own, or measure with a
                  longer period
-      bad      the measuring thread did not get the real-time scheduling asked for
+      bad      the measuring thread did not get the requested real-time scheduling
                main/time-sharing: scheduling in force: SCHED_OTHER
                > run as root, or with CAP_SYS_NICE or an RLIMIT_RTPRIO high enough
                  (limits.conf(5))
@@ -144,8 +144,8 @@ fn every_loss_in_ascii_on_a_narrow_terminal() {
                cpu 0: /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor:
                schedutil
                > cpupower frequency-set -g performance
-      warning  the hypervisor took CPU time away from this machine
-               main: 3.10 % of the CPU time of the phase was stolen (/proc/stat)
+      warning  the hypervisor took CPU time from this machine
+               main: 3.10 % of the CPU time of the phase was steal time (/proc/stat)
                > measure on real hardware, or on a host whose CPUs are not shared;
                  latencies here include the host's
       warning  the load flaky failed: the system may have been less loaded than
@@ -153,7 +153,7 @@ fn every_loss_in_ascii_on_a_narrow_terminal() {
                main/flaky: 11 of its 12 starts ended with failure
                > run its command by itself and see what it says, or keep its output
                  in a file
-      warning  periods passed while the thread was still late: the plain figures
+      warning  missed periods (coordinated omission): the corrected figures include them: the plain figures
                count each such wait once, the corrected ones also what it hid
                (coordinated omission)
                main/overruns: 10 of 3010 periods
@@ -181,23 +181,23 @@ fn every_loss_in_ascii_on_a_narrow_terminal() {
                -1 ms
                > measure on CLOCK_MONOTONIC, which is never stepped, or stop what
                  sets the clock meanwhile
-      advice   latencies lie beyond the range of the exact histogram; every other
+      advice   latencies are beyond the range of the exact histogram; every other
                figure includes them
                main/overruns: 3 of 3000 samples from 1.001 ms on, the largest 7.3
                  ms
                main/negative: 24 of 1000 samples from 21 us on, the largest 146.3
                  us
                > set histogram.range (cyclictest: -h) to at least 7300us to see them
-                 in it (for the first; the figures of the others differ)
+                 in it (for the first; others differ in figures)
       advice   latencies come in coarse steps: the clock, or the tool that wrote the
                figures, resolves no less
                main/time-sharing: no two different latencies are closer than 4 us
-               > take no figure for more exact than one such step; see
+               > no figure is more exact than one such step; see
                  clock_getres(2) and the current_clocksource
       note     the run ended before its planned end
                run: interrupted; what was measured until then is whole
                > let a run reach its end before comparing it with others
-      note     not every sample was kept one by one; every figure and histogram is
+      note     not every sample is in the log; every figure and histogram is
                over all of them
                main/dropped: the first 500 of 2000 are in the log
                > raise keep_samples if exports need all of them
@@ -228,15 +228,15 @@ fn an_import() {
                imported/thread 0: 7 of 1000 cycles; percentiles above p99.300
                imported/thread 1: 11 of 1000 cycles; percentiles above p98.900
                → let the tool keep a larger histogram (cyclictest: -h)
-      advice   latencies lie beyond the range of the exact histogram; every other figure includes them
+      advice   latencies are beyond the range of the exact histogram; every other figure includes them
                imported/thread 0: 7 of 1000 samples from 60 us on, the largest 10.87 ms
                imported/thread 1: 11 of 1000 samples from 60 us on, the largest 11.54 ms
                → set histogram.range (cyclictest: -h) to at least 10873us to see them in it (for the
                  first; the figures of the others differ)
-      advice   the tool that wrote the figures resolves no less
+      advice   the tool that wrote the figures has this resolution
                imported/thread 0: its latencies are whole multiples of 1 us
                imported/thread 1: its latencies are whole multiples of 1 us
-               → take no figure for more exact than one such step
+               → no figure is more exact than one such step
       note     these figures were imported: single samples, standard deviation, overruns and losses are
                not known
                run: cyclictest --json; latencies are cut down to whole 1us
@@ -249,7 +249,7 @@ fn what_was_cut_off_says_so_first() {
     let text = shown("cut-off", &wide(200));
     assert!(text.lines().nth(1).unwrap().starts_with("CUT OFF"), "{text}");
     assert!(text.contains("001/0001.meta.json: no checkpoint yet"), "{text}");
-    assert!(text.contains("the run was cut off: what came later is not known"), "{text}");
+    assert!(text.contains("the run was cut off: what followed is unknown"), "{text}");
 }
 
 #[test]

@@ -128,20 +128,28 @@ impl Gate {
                 let low = interval((2.0 * error / among.max(1) as f64).min(1.0)).low;
                 match finite(low) {
                     None => (VerdictWord::Undecided, None, "the data do not bound the difference".to_owned()),
-                    Some(low) if low > margin => (VerdictWord::NotMet, Some(low), "it is worse by at least".to_owned()),
-                    Some(low) => (VerdictWord::Met, Some(low), "it is not shown to be worse than allowed".to_owned()),
+                    Some(low) if low > margin => {
+                        (VerdictWord::NotMet, Some(low), "the regression is at least".to_owned())
+                    }
+                    Some(low) => {
+                        (VerdictWord::Met, Some(low), "a regression above the limit is not demonstrated".to_owned())
+                    }
                 }
             }
             Kind::Require => {
                 let both = interval(2.0 * error);
                 match (finite(both.low), finite(both.high)) {
                     (_, Some(high)) if high <= margin => {
-                        (VerdictWord::Met, Some(high), "it is worse by at most".to_owned())
+                        (VerdictWord::Met, Some(high), "the regression is at most".to_owned())
                     }
                     (Some(low), _) if low > margin => {
-                        (VerdictWord::NotMet, Some(low), "it is worse by at least".to_owned())
+                        (VerdictWord::NotMet, Some(low), "the regression is at least".to_owned())
                     }
-                    (_, high) => (VerdictWord::Undecided, high, "the data leave open more than is allowed".to_owned()),
+                    (_, high) => (
+                        VerdictWord::Undecided,
+                        high,
+                        "the data do not exclude a regression above the limit".to_owned(),
+                    ),
                 }
             }
         }

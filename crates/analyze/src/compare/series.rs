@@ -81,7 +81,7 @@ impl Pair {
         };
         let (needed, has) = (percentiles::needed(percentile), self.a.count().min(self.b.count()));
         if has < needed {
-            return Err(format!("it needs {needed} samples on each side and one has {has}"));
+            return Err(format!("it needs {needed} samples on each side and one side has {has}"));
         }
         let [of_a, of_b] = spreads(&self.a, &self.b, percentile);
         let quantiles = Quantile::of(&self.a, percentile, of_a).zip(Quantile::of(&self.b, percentile, of_b));
@@ -154,7 +154,7 @@ impl Pair {
         if sure {
             return (verdict, bound, Some(margin), why);
         }
-        let why = "how samples depend on each other is unknown: give several runs for each side".to_owned();
+        let why = "the dependence between samples is unknown: give several runs for each side".to_owned();
         (VerdictWord::Undecided, None, Some(margin), why)
     }
 }

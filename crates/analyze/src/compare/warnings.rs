@@ -18,7 +18,7 @@ pub fn of_side(side: &SideInput) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, bundle) in &side.runs {
         if bundle.completeness == Completeness::CutOff {
-            let message = format!("the run {name} was cut off: what is compared is as of its last checkpoint");
+            let message = format!("the run {name} was cut off: its last checkpoint is compared");
             findings.push(
                 Finding::new("cut-off", MISLEADS, &side.label, message).remedy("compare runs that reached their end"),
             );
@@ -34,10 +34,10 @@ pub fn of_side(side: &SideInput) -> Vec<Finding> {
 
 /// A side that was not measured as it should have been: its differences decide nothing.
 pub fn unequal(name: &str, why: &str) -> Finding {
-    let message = "a side was not measured as asked: what differs may be that, and no requirement is decided";
+    let message = "a side was not measured as requested: this may be the difference, so no requirement is decided";
     Finding::new("unequal-sides", Severity::Bad, name, message)
         .evidence(why)
-        .remedy("measure that side again; `punctual show` says what it lacks (docs/validity.md)")
+        .remedy("measure that side again; `punctual show` reports what is missing (docs/validity.md)")
 }
 
 /// A series that is not in every run of both sides.
@@ -61,20 +61,18 @@ pub fn of_pair(pair: &Pair, compared: &SeriesComparison) -> Vec<Finding> {
     }
     for (label, side) in [("the first side", &compared.a), ("the other side", &compared.b)] {
         if side.lost > 0 {
-            let message = format!("{label} lost samples: they could have been anything, and the maximum longer");
+            let message = format!("{label} lost samples: any of them may have been the maximum");
             findings.push(
                 Finding::new("samples-lost", MISLEADS, subject, message)
                     .evidence(format!("{} lost, {} recorded", side.lost, side.count)),
             );
         }
         if side.overruns > 0 {
-            let message = format!("{label} missed periods while it was late: its percentiles look too good");
+            let message = format!("{label} missed periods (coordinated omission): its percentiles are too optimistic");
             findings.push(
                 Finding::new("overruns", MISLEADS, subject, message)
                     .evidence(format!("{} periods were missed", side.overruns))
-                    .remedy(
-                        "what is compared is as measured, not corrected for coordinated omission; see punctual show",
-                    ),
+                    .remedy("the comparison uses measured figures, not the corrected ones; see punctual show"),
             );
         }
     }
@@ -93,7 +91,7 @@ fn order_unknown(subject: &str) -> Finding {
 
 fn one_run(subject: &str) -> Finding {
     let message =
-        "one run a side: what changes from run to run (memory layout, boot, temperature) is not in the intervals";
+        "one run per side: the variation between runs (memory layout, boot, temperature) is not in the intervals";
     Finding::new("one-run", Severity::Note, subject, message)
         .remedy("give several runs for each side: --a A1 A2 A3 --b B1 B2 B3")
 }
@@ -102,7 +100,8 @@ fn one_run(subject: &str) -> Finding {
 fn drifts(subject: &str, pair: &Pair) -> Option<Finding> {
     let worst = [&pair.a, &pair.b].into_iter().filter_map(correlation).fold(0.0, f64::max);
     (worst > CORRELATED).then(|| {
-        let message = "its median drifts, or depends on what was longer ago than a block: intervals may be too narrow";
+        let message =
+            "its median drifts, or samples depend on each other beyond one block: intervals may be too narrow";
         Finding::new("drift", MISLEADS, subject, message)
             .evidence(format!("neighbouring blocks of time are correlated by {worst:.2}"))
             .remedy("measure longer, after the machine has warmed up, or give several runs for each side")
@@ -119,7 +118,7 @@ fn lengths(subject: &str, pair: &Pair) -> Option<Finding> {
     let counts = || pair.a.runs.iter().chain(&pair.b.runs).map(|run| run.ladder.count());
     let (least, most) = (counts().min()?, counts().max()?);
     (most as f64 > least as f64 * LENGTHS).then(|| {
-        let message = "its runs differ in length: longer runs have longer maxima by themselves";
+        let message = "its runs differ in length: longer runs have larger maxima";
         Finding::new("unequal-runs", MISLEADS, subject, message)
             .evidence(format!("from {least} to {most} samples"))
             .remedy("compare maxima of runs of one length")

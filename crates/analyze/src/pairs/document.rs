@@ -169,13 +169,13 @@ fn limit(of: &Figures, overdue: u64, lossy: bool) -> Option<LimitSummary> {
     let undecided = if of.violations > 0 {
         None
     } else if of.uncertain.violations > 0 {
-        Some("only matches that reach over missing events exceed it".to_owned())
+        Some("only uncertain matches, which span lost events, exceed it".to_owned())
     } else if lossy {
-        Some("events are missing: there may have been a violation among them".to_owned())
+        Some("events were lost: a violation may be among them".to_owned())
     } else if overdue > 0 {
-        Some(format!("{overdue} had begun longer ago when the recording ended, and had no end"))
+        Some(format!("{overdue} were still open at the end of the recording, for longer than the limit"))
     } else if of.data.count() == 0 {
-        Some("there was none to measure".to_owned())
+        Some("no interval was measured".to_owned())
     } else {
         None
     };

@@ -133,7 +133,7 @@ pub struct Seen {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     /// Nothing of that name.
-    #[error("`{name}` is no test point, probed function or kernel event of this recording{}", near.as_ref().map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]
+    #[error("`{name}` is not a test point, probed function or kernel event of this recording{}", near.as_ref().map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]
     Unknown {
         /// As written.
         name: String,
@@ -144,7 +144,7 @@ pub enum EndpointError {
     #[error("`{0}` is a function: write `{0}:entry` or `{0}:exit`, or the function alone to time its calls")]
     WhichEnd(String),
     /// Nothing that the kernel event could be about.
-    #[error("`{name}` is about nothing called `{detail}` in this recording")]
+    #[error("`{name}` has no `{detail}` in this recording")]
     UnknownDetail {
         /// The kernel event.
         name: String,

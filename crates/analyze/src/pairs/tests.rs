@@ -100,7 +100,7 @@ fn words_are_looked_up_in_the_recording() {
     let wrong = |text: &str| Request::find_limited(text, &names, None, None).unwrap_err().to_string();
     assert_eq!(
         wrong("a->bb < 5us"),
-        "`bb` is no test point, probed function or kernel event of this recording: did you mean `b`?"
+        "`bb` is not a test point, probed function or kernel event of this recording: did you mean `b`?"
     );
     assert_eq!(
         wrong("fopen->a < 5us"),

@@ -16,8 +16,8 @@ pub fn foretold(gates: &mut Gates, over: &Over, samples: usize, random: &mut Ran
     let half = over.places.partition_point(|place| *place < samples / 2);
     let (first, second) = over.excesses.split_at(half);
     let Some(fit) = Gpd::by_likelihood(first).filter(|_| first.len() >= 20) else {
-        gates.require("foretold", "the first half foretells the second", false, || {
-            "the first half of the run has too few bursts to foretell the second".to_owned()
+        gates.require("predicted", "the first half predicts the second", false, || {
+            "the first half of the run has too few bursts to predict the second".to_owned()
         });
         return;
     };
@@ -26,9 +26,9 @@ pub fn foretold(gates: &mut Gates, over: &Over, samples: usize, random: &mut Ran
         let seen = second.iter().filter(|y| **y > level).count();
         let outcome = Outcome { statistic: seen as f64, p: probability(seen, level, first.len(), &fit, random) };
         let what =
-            format!("the first half foretells how many bursts of the second go beyond a level that {expected} should");
+            format!("the first half predicts how many bursts of the second half exceed a level that {expected} should");
         gates.test(&format!("foretold-{expected}"), &what, Some(outcome), || {
-            format!("the first half of the run foretells {expected} bursts beyond a level in the second half; there were {seen}")
+            format!("the first half of the run predicts {expected} bursts above a level in the second half; there were {seen}")
         });
     }
 }

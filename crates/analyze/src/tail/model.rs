@@ -62,8 +62,8 @@ pub fn of(run: &Run, known: &Known) -> Model {
     let mut gates = Gates::default();
     let (n, all) = (run.samples.len(), run.ladder.count());
     let kept = all == n as u64;
-    gates.require("order-known", "all samples are kept in their order", kept, || {
-        format!("of {all} samples {n} were kept in their order: how late ones cluster is not known (keep_samples)")
+    gates.require("order-known", "all samples are kept in order", kept, || {
+        format!("{n} of {all} samples were kept in order: the clustering of long latencies is unknown (keep_samples)")
     });
     gates.require(
         "enough",
@@ -72,26 +72,22 @@ pub fn of(run: &Run, known: &Known) -> Model {
         || format!("{n} samples are too few for a model: {SAMPLES} at least"),
     );
     gates.require("none-lost", "no sample was lost", run.lost == 0, || {
-        format!("{} samples were lost: any of them may have been longer", run.lost)
+        format!("{} samples were lost: any of them may have been the maximum", run.lost)
     });
     let (Some(duration), true) = (run.duration, gates.all_open()) else { return gates.into_model(Model::default()) };
     let mut random = Random::seeded(SEED);
     let samples = smoothed(run, &mut random);
     let model = Model::default();
     let Some(over) = over_threshold(&samples, &mut random) else {
-        gates.require("peaks", "there are bursts enough over some threshold", false, || {
-            "over no threshold are there bursts enough that differ in height".to_owned()
+        gates.require("peaks", "some threshold has enough bursts above it", false, || {
+            "no threshold has enough bursts of different height above it".to_owned()
         });
         return gates.into_model(model);
     };
     one_cause(&mut gates, &known.beyond(Some((over.threshold, beyond(run, over.threshold)))));
     let fine = (run.step as f64) < 0.5 * over.fit.scale;
-    gates.require("resolution", "the clock is finer than the tail", fine, || {
-        format!(
-            "the clock's step of {} is as coarse as the tail itself ({})",
-            micros(run.step as f64),
-            micros(over.fit.scale)
-        )
+    gates.require("resolution", "the clock resolves the tail", fine, || {
+        format!("the clock's step of {} is as coarse as the tail ({})", micros(run.step as f64), micros(over.fit.scale))
     });
     let Some(blocks) = block_maxima(&samples, &mut random) else {
         gates.require("blocks", "block maxima can be fitted", false, || "block maxima cannot be fitted".to_owned());
@@ -179,8 +175,8 @@ pub fn beyond(run: &Run, threshold: f64) -> u64 {
 /// A gate where causes are known of samples enough; elsewhere nothing is asked.
 fn one_cause(gates: &mut Gates, causes: &[TailCauses]) {
     let by = |source| match source {
-        CauseSource::Windows => ("windows", "as far as explained"),
-        CauseSource::Account => ("account", "by the account"),
+        CauseSource::Windows => ("windows", "of the explained samples"),
+        CauseSource::Account => ("account", "of all samples by cause"),
     };
     for tail in causes.iter().filter(|tail| tail.dominant || tail.p.is_some()) {
         let (id, known) = by(tail.source);
@@ -207,7 +203,7 @@ fn rare_mode(gates: &mut Gates, over: &Over, random: &mut Random) {
         let (place, _) = gap.unwrap_or_default();
         let from = |k: usize| over.threshold + ascending.get(k).copied().unwrap_or(0.0);
         format!(
-            "{} of the bursts lie beyond a gap from {} to {}: a rare mode with a cause of its own, of which too little was seen",
+            "{} of the bursts lie beyond a gap from {} to {}: a rare mode with a cause of its own, with too few samples",
             ascending.len() - place,
             micros(from(place.saturating_sub(1))),
             micros(from(place))
@@ -219,17 +215,15 @@ fn good_fits(gates: &mut Gates, over: &Over, blocks: &Blocks) {
     let outcome = |p: f64| Some(Outcome { statistic: f64::NAN, p });
     let what = "peaks over a threshold are generalised Pareto (Anderson–Darling)";
     gates.test_at(GOOD, "peaks-fit", what, outcome(over.fit_p), || {
-        "over no threshold are the peaks of a generalised Pareto distribution".to_owned()
+        "no threshold has peaks that follow a generalised Pareto distribution".to_owned()
     });
     let shape = over.fit.shape.max(blocks.fit.shape);
     gates.require("not-too-heavy", "the tail has a variance (both shapes below 0.5)", shape < HEAVIEST, || {
-        format!(
-            "the tail is too heavy (shape {shape:.2}): a few samples decide, as where causes of different kinds mix"
-        )
+        format!("the tail is too heavy (shape {shape:.2}): few samples decide, as where different causes mix")
     });
-    let what = "block maxima are of the extreme value distribution (Anderson–Darling)";
+    let what = "block maxima follow the generalised extreme value distribution (Anderson–Darling)";
     gates.test_at(GOOD, "maxima-fit", what, outcome(blocks.fit_p), || {
-        "block maxima are not of a generalised extreme value distribution".to_owned()
+        "block maxima do not follow a generalised extreme value distribution".to_owned()
     });
 }
 
@@ -252,7 +246,7 @@ fn levels(gates: &mut Gates, over: &Over, blocks: &Blocks, samples: usize, durat
         let agree = holds && by_peaks.low.is_some() && by_peaks.high.is_some();
         gates.require(&format!("agreement-{seconds}s"), "both models agree on a level, and bound it", agree, || {
             format!(
-                "the two models do not agree on, or do not bound, what is exceeded once in {seconds} s: {} and {}",
+                "the two models do not agree on, or do not bound, the level exceeded once in {seconds} s: {} and {}",
                 micros(by_peaks.level),
                 micros(by_maxima.level)
             )

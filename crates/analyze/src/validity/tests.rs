@@ -284,7 +284,7 @@ fn a_load_that_may_end_has_ended_well() {
     });
     assert_eq!(done.words().1, Some(Met));
     let later = Case::but(|e| e.loads[0] = LoadEvidence { name: "later".into(), ..Default::default() });
-    assert_eq!(later.words().1, Some(Met), "it was not to start before the end");
+    assert_eq!(later.words().1, Some(Met), "it was not due to start before the end");
 }
 
 #[test]

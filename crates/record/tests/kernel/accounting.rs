@@ -78,7 +78,7 @@ fn every_sample_is_divided_and_the_parts_add_up() {
         known += usize::from(split.of(MainPart::Unknown) * 20 < split.sum());
         MainPart::ALL
             .iter()
-            .for_each(|part| *sums.entry(part.word()).or_default() += split.of(*part).ns() / SAMPLES as i64);
+            .for_each(|part| *sums.entry(part.id()).or_default() += split.of(*part).ns() / SAMPLES as i64);
     }
     println!("{found} of {SAMPLES}, {hidden} may be missing: {sums:?}");
     // A thread that was not asleep when its timer fired was not woken by it.

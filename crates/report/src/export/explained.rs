@@ -53,7 +53,7 @@ fn causes<'a>(explanation: &Explanation, slot: u8, names: &'a Names) -> Vec<Mark
     let mark = |part: &punctual_analyze::explain::Part| {
         let who = who(part.cause, part.prio, names);
         let name = if who.is_empty() { title(part.cause).to_owned() } else { format!("{}: {who}", title(part.cause)) };
-        let mut details = vec![("events that prove it", Detail::Number(part.evidence.len() as i64))];
+        let mut details = vec![("evidence (events)", Detail::Number(part.evidence.len() as i64))];
         details.extend(part.cpu.map(|cpu| ("CPU", Detail::Number(cpu.into()))));
         Mark::new(lane, name, Shape::Span(part.from, part.to)).with(details)
     };

@@ -56,7 +56,7 @@ pub(super) fn suite(name: &str, timebase: Timebase) -> TestSuite {
     suite
 }
 
-/// Why a requirement on a difference came out as it did: `it is worse by at least 12.0 µs; allowed are 10.0 µs`.
+/// Why a requirement on a difference came out as it did: `the regression is at least 12.0 µs; allowed are 10.0 µs`.
 pub fn gate_message(gate: &GateResult) -> String {
     let bound = gate.bound.filter(|_| gate.verdict != VerdictWord::Undecided);
     let bound = match (bound, gate.reason.ends_with("by at least") || gate.reason.ends_with("by at most")) {

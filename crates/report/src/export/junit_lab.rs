@@ -42,7 +42,7 @@ pub fn write(lab: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
 fn ran(cell: &CellDocument) -> TestCase {
     let status = match cell.state {
         CellState::Done => TestCaseStatus::success(),
-        CellState::Waiting => status(NonSuccessKind::Error, "not-run", "it was not run to its end"),
+        CellState::Waiting => status(NonSuccessKind::Error, "not-run", "it was not run to completion"),
         CellState::Failed => status(NonSuccessKind::Error, "failed", &cell.trouble.join("; ")),
     };
     case("runs", &format!("{}.{}", cell.name, cell.target), status)

@@ -98,7 +98,7 @@ pub fn table(content: &Content<'_>) -> Option<Table> {
                 if let Some(measured) = account.cost.known() {
                     let per = micros_f64(measured.per_sample.ns() as f64);
                     cost = format!(
-                        " Dividing cost {per} µs of a CPU for each sample, in {} runs of kernel programs.",
+                        " Cost of the accounting: {per} µs of CPU time per sample, in {} BPF program runs.",
                         measured.runs_per_sample
                     );
                 }
@@ -111,14 +111,14 @@ pub fn table(content: &Content<'_>) -> Option<Table> {
             Fact::NotAsked => {}
         }
     }
-    let caption = format!("What took the time, by band of percentiles; means a sample in µs.{cost}");
+    let caption = format!("Time by cause, per band of percentiles; mean per sample in µs.{cost}");
     let columns = vec![
         Column::text("Series"),
         Column::text("Samples between"),
         Column::figures("Samples"),
         Column::figures("From"),
         Column::figures("To"),
-        Column::text("Mostly").meaning("the part with the largest share of the time of these samples"),
+        Column::text("Largest share").meaning("the cause with the largest share of the time of these samples"),
         Column::text("Then"),
     ];
     (!rows.is_empty()).then_some(Table { caption, columns, rows, sortable: false })

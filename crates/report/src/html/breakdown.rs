@@ -133,14 +133,11 @@ impl Section {
     /// Of a bundle; its pictures are the `pictures` first from number `picture` on.
     pub fn of(breakdown: &Breakdown, label: String, picture: usize, pictures: usize) -> Section {
         let Breakdown { ranking, culprits, advice, samples, not_shown, .. } = breakdown;
-        let sum = format!("{} µs of {}", micros(ranking.latency), counted(ranking.samples, "late sample"));
+        let sum = format!("{} µs of {}", micros(ranking.latency), counted(ranking.samples, "sample"));
         let not_shown = if *not_shown == 0 {
             String::new()
         } else {
-            format!(
-                "{} are counted in the table and not shown one by one.",
-                counted(*not_shown as u64, "further sample")
-            )
+            format!("{} are in the table only.", counted(*not_shown as u64, "further sample"))
         };
         Section {
             label,
@@ -197,7 +194,7 @@ fn sample(one: &Explained, names: &Names, open: bool) -> Sample {
             Column::figures("µs"),
             Column::figures("Share"),
             Column::figures("Times"),
-            Column::figures("Events that prove the first"),
+            Column::figures("Evidence (events)"),
         ],
         rows: by_time.iter().take(REASONS).map(row).collect(),
         sortable: false,
@@ -288,11 +285,11 @@ fn picture(one: &Explained, names: &Names, coverage: &Coverage) -> Picture {
             details.push(("who", name(&who)));
         }
         details.extend(part.cpu.map(|cpu| ("CPU", cpu.to_string())));
-        details.push(("events that prove it", part.evidence.len().to_string()));
+        details.push(("evidence (events)", part.evidence.len().to_string()));
         let (from, length) = ((part.from - late.due).ns(), part.span().ns());
         items.push(Item { from, length, row: 0, look: look(part.cause), word, value: None, details });
     }
-    picture.put_first(Lane::new("where it went", "parts", Kind::Spans, items), MAX_ITEMS);
+    picture.put_first(Lane::new("breakdown", "causes", Kind::Spans, items), MAX_ITEMS);
     picture
 }
 
@@ -315,7 +312,7 @@ fn culprits(ranking: &Ranking, names: &Names) -> Table {
         String::new()
     };
     Table {
-        caption: format!("Culprits: where the time of {} went.{more}", counted(ranking.samples, "late sample")),
+        caption: format!("Culprits of {}, by time.{more}", counted(ranking.samples, "sample")),
         columns: vec![
             Column::text("Cause"),
             Column::text("Who"),

@@ -33,17 +33,17 @@ fn yes() -> bool {
 /// The results as a table; a document of another shape as its facts.
 pub fn table(document: &Value) -> Table {
     let rules = document.get("rules").and_then(|rules| Vec::<Rule>::deserialize(rules).ok());
-    let Some(mut rules) = rules else { return facts::table("What punctual check found.", document) };
+    let Some(mut rules) = rules else { return facts::table("Results of punctual check.", document) };
     rules.sort_by_key(weight);
     let wrong = rules.iter().filter(|rule| weight(rule) < 3).count();
     let more = rules.len().saturating_sub(MAX_RULES);
     let more = if more > 0 { format!(" {more} more are not shown.") } else { String::new() };
     Table {
-        caption: format!("What punctual check found: {wrong} of {} rules have something to say.{more}", rules.len()),
+        caption: format!("Results of punctual check: {wrong} of {} rules report a problem.{more}", rules.len()),
         columns: vec![
             Column::text("Rule"),
             Column::text("Verdict"),
-            Column::text("What is the case"),
+            Column::text("Result"),
             Column::text("What to do"),
         ],
         rows: rules.iter().take(MAX_RULES).map(row).collect(),

@@ -123,7 +123,7 @@ fn banner(comparison: &Comparison) -> Option<Banner> {
     let (class, text) = match comparison.verdict? {
         VerdictWord::Met => ("good", "All requirements on the differences are met."),
         VerdictWord::NotMet => ("bad", "A requirement on a difference is not met."),
-        VerdictWord::Invalid => ("bad", "A side was not measured as asked."),
+        VerdictWord::Invalid => ("bad", "A side was not measured as requested."),
         VerdictWord::Undecided => ("warn", "The data do not decide every requirement."),
     };
     Some(Banner { class, text })
@@ -179,7 +179,7 @@ fn table(labels: &[String; 2], one: &SeriesComparison) -> Table {
         let runs = if side.runs > 1 { format!(" in {} runs", side.runs) } else { String::new() };
         let time = side.duration.map_or(String::new(), |d| format!(" ({})", spoken(d as f64)));
         let worth = side.effective.map_or(", of unknown dependence".to_owned(), |n| {
-            format!(", for the median worth {} independent ones", count(n.round().max(0.0) as u64))
+            format!(", effective sample size {} for the median", count(n.round().max(0.0) as u64))
         });
         format!("{label}: {}{runs}{time}{worth}", counted(side.count, "sample"))
     };
@@ -188,10 +188,10 @@ fn table(labels: &[String; 2], one: &SeriesComparison) -> Table {
         Column::figures(&format!("{} (µs)", labels[0])),
         Column::figures(&format!("{} (µs)", labels[1])),
         Column::figures("Difference (µs)"),
-        Column::figures("95 % interval (µs)").meaning("of the difference, by itself"),
+        Column::figures("95 % interval (µs)").meaning("of the difference, not adjusted for several tests"),
         Column::figures("Relative"),
-        Column::figures("p").meaning("the probability of such a difference if there were none, all tests counted"),
-        Column::text("What follows"),
+        Column::figures("p").meaning("p-value, adjusted for all tests (Holm)"),
+        Column::text("Result"),
     ];
     Table {
         caption: format!("{}; {}", side(&labels[0], &one.a), side(&labels[1], &one.b)),
@@ -211,7 +211,7 @@ fn row(metric: &MetricComparison) -> Vec<Cell> {
     let verdict = match metric.verdict {
         Difference::Lower => Cell::default().badge("lower", "good"),
         Difference::Higher => Cell::default().badge("higher", "bad"),
-        Difference::NoSignificantDifference => Cell::text("not told apart"),
+        Difference::NoSignificantDifference => Cell::text("no significant difference"),
         Difference::Unsupported => Cell::missing(metric.reason.clone().unwrap_or_default()),
     };
     let text = |text: Option<String>| text.map_or(Cell::missing("–"), Cell::text);

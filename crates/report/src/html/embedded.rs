@@ -194,12 +194,12 @@ fn note(line: &Line<'_>) -> String {
     match line.source {
         Source::Samples => format!("From all {} samples.", count(recorded)),
         Source::Windows => {
-            format!("From one-second windows over all {} samples; not every sample was kept.", count(recorded))
+            format!("From one-second windows over all {} samples; the log does not hold every sample.", count(recorded))
         }
         Source::FirstSamples(kept) => {
-            format!("From the first {} of {} samples; the rest was not kept one by one.", count(kept), count(recorded))
+            format!("From the first {} of {} samples; the rest is not in the log.", count(kept), count(recorded))
         }
-        Source::Nothing => "No samples with times were kept.".to_owned(),
+        Source::Nothing => "No samples with times are in the log.".to_owned(),
     }
 }
 

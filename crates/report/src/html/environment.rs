@@ -89,7 +89,7 @@ fn differing(rows: &[&Row], labels: &[&str]) -> Option<Table> {
     };
     let rows: Vec<Vec<Cell>> = rows.iter().map(row).collect();
     (!rows.is_empty()).then(|| Table {
-        caption: "What differs between the runs".to_owned(),
+        caption: "Differences between the runs".to_owned(),
         columns,
         rows,
         sortable: false,

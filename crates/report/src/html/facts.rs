@@ -41,7 +41,7 @@ impl Known {
         match self {
             Known::Value(text) => Cell::text(text),
             Known::Unavailable(why) => Cell::missing("unavailable").sub(why),
-            Known::NotAsked => Cell::missing("not asked"),
+            Known::NotAsked => Cell::missing("not recorded"),
         }
     }
 }
@@ -205,7 +205,7 @@ fn one_line(value: &Value, field: &str) -> String {
     let text = match (as_fact(value), value) {
         (Some(Fact::Known(inner)), _) => one_line(inner, field),
         (Some(Fact::Unavailable(_)), _) => "unavailable".to_owned(),
-        (Some(Fact::NotAsked), _) => "not asked".to_owned(),
+        (Some(Fact::NotAsked), _) => "not recorded".to_owned(),
         (_, Value::Null) if field == "runtime" => "no limit".to_owned(),
         (_, Value::Null) => "none".to_owned(),
         (_, Value::Bool(yes)) => if *yes { "yes" } else { "no" }.to_owned(),

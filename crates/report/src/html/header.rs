@@ -127,12 +127,12 @@ fn machine(environment: Option<&Value>) -> Vec<String> {
     let kernel = [text(&["kernel", "release"]).map(|release| format!("Linux {release}")), model];
     let guest = facts::at(document, &["machine", "hypervisor", "present"]).and_then(Value::as_bool).unwrap_or(false);
     let guest = guest.then(|| match text(&["machine", "hypervisor", "name"]) {
-        Some(hypervisor) => format!("in a virtual machine of {hypervisor}"),
+        Some(hypervisor) => format!("in a virtual machine ({hypervisor})"),
         None => "in a virtual machine".to_owned(),
     });
     let joined = |parts: Vec<Option<String>>| parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
     if let Some(why) = document.get("unavailable").and_then(Value::as_str) {
-        return vec![format!("not known: {}", clip(why, 300))];
+        return vec![format!("unknown: {}", clip(why, 300))];
     }
     let lines = [joined(hardware.into()), joined(kernel.into_iter().chain([guest]).collect())];
     lines.into_iter().filter(|line| !line.is_empty()).collect()
@@ -142,7 +142,7 @@ fn when(input: &ReportInput<'_>) -> Vec<String> {
     let phases = &input.summary.phases;
     let phase = |p: &punctual_bundle::summary::PhaseSummary| match p.duration {
         Some(ns) => format!("{} {}", name(&p.name), duration(Nanos(ns))),
-        None => format!("{} (duration not known)", name(&p.name)),
+        None => format!("{} (duration unknown)", name(&p.name)),
     };
     let shown: Vec<String> = phases.iter().take(6).map(phase).collect();
     let more = phases.len().saturating_sub(6);
@@ -152,7 +152,7 @@ fn when(input: &ReportInput<'_>) -> Vec<String> {
     let mut lines = vec![instant(begun)];
     match (shown.is_empty(), input.recording.is_some()) {
         (false, _) => lines.push(format!("phases: {}{more}", shown.join(", "))),
-        (true, false) => lines.push("no phase was begun".to_owned()),
+        (true, false) => lines.push("no phase began".to_owned()),
         (true, true) => {}
     }
     lines
@@ -163,9 +163,9 @@ fn validity(input: &ReportInput<'_>) -> Option<Vec<String>> {
     let validity = input.summary.validity.as_ref()?;
     let word = match validity.verdict {
         ValidityWord::Valid => "yes",
-        ValidityWord::Undecided => "not known",
-        ValidityWord::Invalid => "no: it was not measured as asked",
-        ValidityWord::NotRecorded => return Some(vec!["not recorded: the bundle holds no evidence".to_owned()]),
+        ValidityWord::Undecided => "unknown",
+        ValidityWord::Invalid => "no: it was not measured as requested",
+        ValidityWord::NotRecorded => return Some(vec!["not recorded: the bundle has no evidence".to_owned()]),
     };
     let (hold, open): (Vec<&Proof>, Vec<&Proof>) =
         validity.proofs.iter().partition(|proof| proof.outcome == ProofOutcome::Holds);
@@ -179,7 +179,7 @@ fn validity(input: &ReportInput<'_>) -> Option<Vec<String>> {
 fn ended(input: &ReportInput<'_>) -> String {
     match (&input.bundle.manifest.ending, input.bundle.completeness) {
         (Some(ending), Completeness::Whole) => clip(&format!("{} at {}", ending.outcome, instant(ending.at)), 400),
-        _ => "cut off: the run never said how it ended; what is shown is what was saved until then".to_owned(),
+        _ => "cut off: the run has no recorded end; the page shows the last checkpoint".to_owned(),
     }
 }
 
@@ -194,7 +194,7 @@ fn key_figures(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<KeyFigu
         let sub = format!("recorded in {}", duration(length));
         key_figures.push(KeyFigure { label: "Events", value: count(events), unit: String::new(), sub, class: "" });
         let class = if lost > 0 { "warn" } else { "good" };
-        let sub = if lost > 0 { "marked where they are missing" } else { "the recording is complete" }.to_owned();
+        let sub = if lost > 0 { "marked in the timeline" } else { "the recording is complete" }.to_owned();
         key_figures.push(KeyFigure { label: "Events lost", value: count(lost), unit: String::new(), sub, class });
     }
     if key_figures.is_empty() { key_figures_of_series(content) } else { key_figures }
@@ -216,9 +216,9 @@ fn key_figures_of_series(content: &Content<'_>) -> Vec<KeyFigure> {
         });
     }
     if let Some((key, ns, line)) = highest_percentile(lines) {
-        let sub = format!("highest p{key}: {}", line.full);
+        let sub = format!("p{key}: {}", line.full);
         key_figures.push(KeyFigure {
-            label: "Nearly always below",
+            label: "Highest percentile",
             value: micros_f64(ns as f64),
             unit: micros.clone(),
             sub,
@@ -245,9 +245,9 @@ fn losses(lines: &[Line<'_>]) -> KeyFigure {
         (Some(0) | None, Some(0) | None) => "",
         _ => "warn",
     };
-    let mut sub = "missed periods · samples lost on the way".to_owned();
+    let mut sub = "missed periods · lost samples".to_owned();
     if unknown > 0 {
-        sub += &format!("; {unknown} series do not tell");
+        sub += &format!("; unknown for {unknown} series");
     }
     let shown = |n: Option<u64>| n.map_or("unknown".to_owned(), count);
     let value =
@@ -282,7 +282,7 @@ fn banner(content: &Content<'_>) -> Option<Banner> {
         VerdictWord::Met if of == 1 => "The requirement is met".to_owned(),
         VerdictWord::Met => format!("All {of} requirements are met"),
         VerdictWord::NotMet => format!("{not_met} of {of} requirements not met"),
-        VerdictWord::Invalid => format!("Invalid: {invalid} of {of} requirements were not measured as asked"),
+        VerdictWord::Invalid => format!("Invalid: {invalid} of {of} requirements were not measured as requested"),
         VerdictWord::Undecided => format!("{undecided} of {of} requirements cannot be decided, {met} met"),
     };
     let open: Vec<_> = all.iter().filter(|(_, r)| r.verdict != VerdictWord::Met).copied().collect();
@@ -341,7 +341,7 @@ fn bundle_table(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Table {
         let of_bundle = || content.lines.iter().filter(move |line| content.groups[line.group].bundle == place);
         let environment = |path: &[&str]| {
             let known = input.environment.as_ref().and_then(|document| facts::text_at(document, path));
-            known.map_or(Cell::missing("not known"), |text| Cell::text(clip(text, 80)))
+            known.map_or(Cell::missing("unknown"), |text| Cell::text(clip(text, 80)))
         };
         let mut label = Cell::text(&content.labels[place]);
         if !same_experiment && input.summary.experiment != input.label {
@@ -356,7 +356,7 @@ fn bundle_table(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Table {
         let worst = of_bundle().filter_map(|line| line.summary.max).max();
         let verdict_of = match input.summary.verdict {
             Some(word) => Cell::default().badge(format!("{} {}", mark(word), verdict(word).0), verdict(word).1),
-            None => Cell::missing("none stated"),
+            None => Cell::missing("none"),
         };
         let mut cells = vec![
             label,

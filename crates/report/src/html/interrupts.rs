@@ -112,9 +112,10 @@ fn stolen(before: &Value, after: &Value) -> Option<Table> {
         return None;
     }
     let mut columns = vec![Column::text("CPU")];
-    columns.extend(steal.iter().map(|_| Column::figures("Stolen by the hypervisor")));
+    columns.extend(steal.iter().map(|_| Column::figures("Steal time")));
     columns.extend(smi.iter().map(|_| {
-        Column::figures("SMIs").meaning("system management interrupts: time that the firmware takes and no kernel sees")
+        Column::figures("SMIs")
+            .meaning("system management interrupts: time that the firmware takes, invisible to the kernel")
     }));
     let row = |cpu: &u64| {
         let mut cells = vec![Cell::text(format!("CPU {cpu}"))];
@@ -126,12 +127,7 @@ fn stolen(before: &Value, after: &Value) -> Option<Table> {
         cells
     };
     let rows = cpus.iter().take(512).map(row).collect();
-    Some(Table {
-        caption: "Time taken from beneath the kernel during the run.".to_owned(),
-        columns,
-        rows,
-        sortable: true,
-    })
+    Some(Table { caption: "Steal time and SMIs during the run.".to_owned(), columns, rows, sortable: true })
 }
 
 #[cfg(test)]
@@ -157,7 +153,7 @@ mod tests {
         Hardware interrupts during the run. One other did not occur.
         LOC | 1,050 | 50 | 1,000
         ERR | 3 |  | 
-        Time taken from beneath the kernel during the run.
+        Steal time and SMIs during the run.
         CPU 0 | 3 ms
         ");
     }

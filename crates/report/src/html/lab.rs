@@ -151,9 +151,9 @@ fn banner(lab: &LabDocument) -> Option<Banner> {
     let failed = lab.cells.iter().any(|cell| cell.state == CellState::Failed || cell.equal == Some(false));
     let (class, mark, text) = match lab.verdict {
         Some(VerdictWord::NotMet) => ("bad", "✗", "A requirement is not met."),
-        Some(VerdictWord::Invalid) => ("bad", "!", "Invalid: a cell was not measured as asked."),
-        _ if failed => ("bad", "✗", "Not every cell can be trusted."),
-        _ if !lab.finished => ("warn", "…", "Not every cell was run to its end."),
+        Some(VerdictWord::Invalid) => ("bad", "!", "Invalid: a cell was not measured as requested."),
+        _ if failed => ("bad", "✗", "Not every cell is valid."),
+        _ if !lab.finished => ("warn", "…", "Not every cell ran to completion."),
         Some(VerdictWord::Undecided) => ("warn", "?", "The evidence does not decide every requirement."),
         Some(VerdictWord::Met) => ("good", "✓", "Every requirement is met in every cell."),
         None => return None,

@@ -230,12 +230,12 @@ fn reductions(content: &Content<'_>, curves: &[Curve], size: &Size) -> Vec<Strin
         let width = text::span(punctual_core::Nanos(widest));
         let of = coarser.count();
         reduced.push(format!(
-            "The histograms of {of} series have bins of up to {width} in their body; their tails are as measured."
+            "The histograms of {of} series have bins of up to {width} in the body; the tails are exact."
         ));
     }
     let buckets = content.lines.iter().map(|line| line.timeline.buckets.len()).max().unwrap_or(0);
     if buckets > size.buckets {
-        reduced.push(format!("Latency over time is shown in at most {} stretches for each series.", size.buckets));
+        reduced.push(format!("Latency over time has at most {} buckets per series.", size.buckets));
     }
     if content.left_out > 0 {
         reduced.push(format!("{} more series are not shown: too many for one page.", content.left_out));

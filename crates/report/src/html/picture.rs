@@ -135,10 +135,10 @@ impl Picture {
             return picture;
         }
         let mixed = picture.words.len();
-        picture.words.push("several, too short to be told apart here".to_owned());
+        picture.words.push("several, too short to be shown one by one".to_owned());
         let left_out = lane::thin(&mut picture.lanes, limit, mixed);
         if left_out > 0 {
-            picture.notes.push(format!("{} of the shortest items are left out.", count(left_out as u64)));
+            picture.notes.push(format!("{} of the shortest items are not shown.", count(left_out as u64)));
         }
         picture
     }
@@ -200,7 +200,7 @@ impl<'a> Build<'a> {
         let (from, to) = (self.material.lanes.from, self.material.lanes.to);
         if from > self.focus.from.0 {
             let shown = span(self.focus.to.0 - from);
-            self.notes.push(format!("Only the last {shown} of it are shown: too much happened before."));
+            self.notes.push(format!("Only the last {shown} are shown: there are too many events."));
         }
         let picture = Picture {
             title: self.focus.title.clone(),

@@ -90,15 +90,14 @@ impl Digest {
     pub fn warnings(&self) -> Vec<Finding> {
         let mut all = self.recorded.findings.clone();
         let lossy = self.recorded.sources.iter().filter(|source| source.lost > 0);
-        let message = "events were lost: what happened meanwhile is not known, and marked as unknown";
+        let message = "events were lost: the time in between is marked as unknown";
         let finding = |source: &Source| {
             let evidence = format!("{} of {}", count(source.lost), count(source.recorded.saturating_add(source.lost)));
             Finding::new("events-lost", Severity::Warning, &source.name, message).evidence(evidence)
         };
         all.extend(lossy.map(finding));
         if self.occupancy.contradictions > 0 {
-            let message =
-                "events contradict what was known before: the time between is not known, and marked as unknown";
+            let message = "events contradict earlier ones: the time in between is marked as unknown";
             let evidence =
                 format!("{} of {}", count(self.occupancy.contradictions), count(self.counts.group(Group::Sched)));
             all.push(Finding::new("events-contradict", Severity::Warning, "recording", message).evidence(evidence));

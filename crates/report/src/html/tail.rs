@@ -79,13 +79,13 @@ fn levels(levels: &[ReturnLevel]) -> Option<Table> {
         Column::figures("to (µs)").meaning("upper end of the 95 % interval"),
         Column::figures("By block maxima (µs)").meaning("the other model, which must agree"),
     ];
-    let caption = "Levels that a burst exceeds once in a time or less, with 95 % intervals".to_owned();
+    let caption = "Return levels of bursts, with 95 % intervals".to_owned();
     (!levels.is_empty()).then(|| Table { caption, columns, rows: levels.iter().map(row).collect(), sortable: false })
 }
 
 fn gates(gates: &[Gate]) -> Option<Table> {
     let row = |gate: &Gate| {
-        let verdict = if gate.open { ("fulfilled", "good") } else { ("not fulfilled", "warn") };
+        let verdict = if gate.open { ("met", "good") } else { ("not met", "warn") };
         vec![
             Cell::text(gate.what.clone()),
             Cell::default().badge(verdict.0, verdict.1),
@@ -93,6 +93,6 @@ fn gates(gates: &[Gate]) -> Option<Table> {
         ]
     };
     let columns = vec![Column::text("Condition"), Column::text(""), Column::figures("p")];
-    let caption = "The conditions of a model".to_owned();
+    let caption = "Conditions of the model".to_owned();
     (!gates.is_empty()).then(|| Table { caption, columns, rows: gates.iter().map(row).collect(), sortable: false })
 }

@@ -105,7 +105,7 @@ fn findings_of(input: &ReportInput<'_>) -> Vec<Finding> {
             "cut-off",
             Severity::Warning,
             "system",
-            "The run never said how it ended: what is shown is what was saved until then.",
+            "The run has no recorded end: the page shows the last checkpoint.",
         ));
     }
     let of_recording = input.recording.map(|digest| digest.warnings()).unwrap_or_default();

@@ -10,7 +10,7 @@ pub fn of_series(comparison: &Comparison, series: &SeriesComparison) -> Vec<Stri
     let (a, b) = (label(0), label(series.side));
     let mut said = Vec::new();
     if series.basis == Basis::Unknown {
-        said.push("Only as far as samples are independent, which is not known here:".to_owned());
+        said.push("Valid only for independent samples, which is unknown here:".to_owned());
     }
     let before = said.len();
     said.extend(series.metrics.iter().filter_map(|metric| differs(&b, metric)));
@@ -57,7 +57,10 @@ fn suggested(series: &SeriesComparison, comparison: &Comparison) -> Option<Strin
     let verb = if names.len() == 1 { "seems" } else { "seem" };
     let all = count(comparison.tests);
     (!names.is_empty()).then(|| {
-        format!("{} {verb} to differ, but not surely when all {all} tests are counted.", capital(&listed(&names)))
+        format!(
+            "{} {verb} to differ, but not significantly at a family-wise error rate of 5 % (Holm, {all} tests).",
+            capital(&listed(&names))
+        )
     })
 }
 
@@ -92,21 +95,28 @@ fn open(a: &str, b: &str, series: &SeriesComparison) -> Option<String> {
     let enough = |m: &&MetricComparison| {
         let times = m.more_data?;
         let time = duration.map_or(format!("{times:.0} times as many"), |d| spoken(d * times));
-        Some(format!("about {time} would tell the {} apart", spelled(&m.metric)))
+        Some(format!("about {time} would make the difference in the {} significant", spelled(&m.metric)))
     };
     // The figure that is told soonest, first.
     let mut soon: Vec<&MetricComparison> = open.iter().copied().filter(|m| m.more_data.is_some()).collect();
     soon.sort_by(|x, y| x.more_data.unwrap_or(f64::MAX).total_cmp(&y.more_data.unwrap_or(f64::MAX)));
     let would: Vec<String> = soon.iter().take(2).filter_map(enough).collect();
-    let would = if would.is_empty() { String::new() } else { format!("; if what is seen is true, {}", listed(&would)) };
+    let would = if would.is_empty() {
+        String::new()
+    } else {
+        format!("; if the observed difference is real, {}", listed(&would))
+    };
     let figures = if names.len() == 1 { "figure" } else { "figures" };
-    Some(format!("{a} and {b} cannot be told apart in the {figures} {} with {data}{would}.", listed(&names)))
+    Some(format!(
+        "No significant difference between {a} and {b} in the {figures} {} with {data}{would}.",
+        listed(&names)
+    ))
 }
 
 fn unsupported(series: &SeriesComparison) -> Option<String> {
     let reasons = series.metrics.iter().filter(|m| m.verdict == Difference::Unsupported);
     let said: Vec<String> = reasons
-        .map(|m| format!("{}: {}", spelled(&m.metric), plain(m.reason.as_deref().unwrap_or("not known"))))
+        .map(|m| format!("{}: {}", spelled(&m.metric), plain(m.reason.as_deref().unwrap_or("unknown"))))
         .collect();
     (!said.is_empty()).then(|| format!("Not compared: {}.", said.join("; ")))
 }
@@ -193,7 +203,7 @@ mod tests {
         none.reason = Some("it needs 100000 samples on each side and one has 600".into());
         let open_end = metric("p99", 5_000.0, Some(2_000.0), None, Difference::Higher);
         insta::assert_snapshot!(said(vec![seems, open_end, none], Basis::Unknown), @"
-        Only as far as samples are independent, which is not known here:
+        Valid only for independent samples, which is unknown here:
         B's p99 is at least 2.00 µs higher (1.7 %).
         Median seems to differ, but not surely when all 14 tests are counted.
         Not compared: p99.99: it needs 100000 samples on each side and one has 600.

@@ -184,34 +184,34 @@ impl Describer<'_> {
         let on = part.cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
         match part.cause {
             Cause::Steal if part.cpu.is_some() => format!("the hypervisor had taken {}: {}", part.cpu.map_or(String::new(), |cpu| format!("CPU {cpu}")), self.proof_of_steal(part)),
-            Cause::Steal => "the whole machine stood still (the hypervisor or the firmware had it): timers of several CPUs were overdue when it went on".to_owned(),
+            Cause::Steal => "the hypervisor or the firmware had taken the whole machine: timers of several CPUs were overdue when it continued".to_owned(),
             Cause::TimerIrqDelay { running, mode } => self.timer_late(&task(running), mode),
             Cause::Interrupt(what) => self.interrupt(what),
             Cause::IdleExit { state } => {
                 let state = state.and_then(|_| part.cause.who(self.names)).map_or(String::new(), |state| format!(" in {}", plain(&state)));
-                format!("{} was idle{state} and had to wake up", part.cpu.map_or("the CPU".to_owned(), |cpu| format!("CPU {cpu}")))
+                format!("{} was idle{state} and had to leave its idle state", part.cpu.map_or("the CPU".to_owned(), |cpu| format!("CPU {cpu}")))
             }
-            Cause::Wakeup { running: None } => "the wake-up was on its way".to_owned(),
-            Cause::Wakeup { running: Some(running) } => format!("the wake-up was on its way to {} that ran{on}", task(running)),
+            Cause::Wakeup { running: None } => "the wake-up was in progress".to_owned(),
+            Cause::Wakeup { running: Some(running) } => format!("the wake-up was in progress, to {} that ran{on}", task(running)),
             Cause::NonPreemptible { running, mode } => self.not_switched(&task(running), mode),
-            Cause::Preempted { by, .. } => format!("{} ran, which goes first", task(by)),
+            Cause::Preempted { by, .. } => format!("{} ran with a higher priority", task(by)),
             Cause::Throttled { running, budget } => throttled(running, &task(running), budget),
-            Cause::Runqueue { behind } => format!("{} ran{on}, and it waited for its turn", task(behind)),
+            Cause::Runqueue { behind } => format!("{} ran{on} with the same priority", task(behind)),
             Cause::Migration { by } => format!("{} moved it to another CPU", task(by)),
             Cause::Lock { holder, kernel } => self.lock(part, holder, kernel),
             Cause::Inversion { holder, by } => format!(
-                "{}, less urgent than the thread, ran{on} and kept {} from running, which held the lock that the thread waited for: a priority inversion",
+                "{}, of lower priority than the thread, ran{on} and kept {}, which held the lock, from running: a priority inversion",
                 task(by),
                 self::task(holder, None, self.names)
             ),
             Cause::Io { device } => format!("it waited for {}{}", plain(&device_name(device, self.names)), self.request(part)),
-            Cause::PageFault => format!("{} served", self.faults(part)),
+            Cause::PageFault => format!("{} handled", self.faults(part)),
             Cause::Reclaim => "it had to reclaim memory".to_owned(),
             Cause::Waiting { woken_by: Some(waker) } => format!("it waited until {} woke it{}", task(waker), self.meanwhile(part)),
             Cause::Waiting { woken_by: None } => "it waited for something that was not recorded".to_owned(),
-            Cause::OwnExecution { mode: Mode::Unknown } => "it ran itself".to_owned(),
-            Cause::OwnExecution { mode } => format!("it ran itself{}", place(mode, self.names)),
-            Cause::Unknown => "no event tells what happened".to_owned(),
+            Cause::OwnExecution { mode: Mode::Unknown } => "the thread itself ran".to_owned(),
+            Cause::OwnExecution { mode } => format!("the thread itself ran{}", place(mode, self.names)),
+            Cause::Unknown => "no event proves a cause".to_owned(),
         }
     }
 
@@ -223,8 +223,8 @@ impl Describer<'_> {
             .map(|event| event.cpu)
             .collect();
         match cpus.len() {
-            2.. => "a timer of another CPU was overdue as well, and was served together with its own",
-            _ => "its steal clock grew by as much",
+            2.. => "a timer of another CPU was overdue as well, and expired together with its own",
+            _ => "its steal clock advanced by as much",
         }
     }
 
@@ -232,24 +232,24 @@ impl Describer<'_> {
         let place = place(mode, self.names);
         match mode {
             Mode::Syscall(_) | Mode::Fault => {
-                format!("the timer's interrupt did not come: {running} ran{place} with interrupts off")
+                format!("the timer interrupt was delayed: {running} ran{place} with interrupts disabled")
             }
             Mode::User => format!(
-                "the timer's interrupt did not come although {running} ran{place}, where interrupts are never off: the timer's hardware, or a hypervisor, was late"
+                "the timer interrupt was delayed although {running} ran{place}, where interrupts are never disabled: the timer hardware or a hypervisor delayed it"
             ),
             Mode::Unknown => format!(
-                "the timer's interrupt did not come while {running} ran: interrupts were off, or the timer's hardware was late"
+                "the timer interrupt was delayed while {running} ran: interrupts were disabled, or the timer hardware delayed it"
             ),
         }
     }
 
     fn interrupt(&self, what: Interrupt) -> String {
         match what {
-            Interrupt::Hard(irq) => format!("the interrupt {} was served", plain(&self.names.irq(irq))),
+            Interrupt::Hard(irq) => format!("the interrupt {} was handled", plain(&self.names.irq(irq))),
             Interrupt::Vector(vector) => {
-                format!("the CPU's own interrupt {} was served", plain(&self.names.vector(vector)))
+                format!("the CPU's own interrupt {} was handled", plain(&self.names.vector(vector)))
             }
-            Interrupt::Soft(vector) => format!("the softirq {} was served", plain(&self.names.softirq(vector))),
+            Interrupt::Soft(vector) => format!("the softirq {} ran", plain(&self.names.softirq(vector))),
         }
     }
 
@@ -257,19 +257,19 @@ impl Describer<'_> {
         let place = place(mode, self.names);
         match mode {
             Mode::Syscall(_) | Mode::Fault => {
-                format!("{running} ran on{place} with preemption disabled, or where this kernel cannot be preempted")
+                format!("{running} was not preempted{place}: preemption was disabled, or this kernel has none there")
             }
             Mode::User => format!(
-                "{running} had the CPU outside of any system call and the switch did not come: it was in an exception, or a hypervisor had the CPU"
+                "{running} was not preempted outside of any system call: it was in an exception, or a hypervisor had the CPU"
             ),
             Mode::Unknown => format!(
-                "{running} ran on although it goes second: preemption was disabled, or this kernel cannot be preempted there"
+                "{running} was not preempted although it has the lower priority: preemption was disabled, or this kernel has none there"
             ),
         }
     }
 
     fn lock(&self, part: &Part, holder: Option<Tid>, kernel: bool) -> String {
-        let lock = if kernel { "a lock inside the kernel" } else { "a lock (futex)" };
+        let lock = if kernel { "a lock in the kernel" } else { "a lock (futex)" };
         match holder {
             Some(holder) => {
                 format!("it waited for {lock} that {} held{}", task(holder, None, self.names), self.meanwhile(part))
@@ -308,7 +308,7 @@ impl Describer<'_> {
         let (who, time) = (who(part.cause, part.prio, self.names), micros(time));
         match part.cause {
             Cause::OwnExecution { .. } => format!("ran{}{who} for {time} µs", if who.is_empty() { "" } else { " " }),
-            Cause::Lock { .. } if !who.is_empty() => format!("waited itself for a lock of {who} for {time} µs"),
+            Cause::Lock { .. } if !who.is_empty() => format!("waited for a lock of {who} for {time} µs"),
             Cause::Waiting { woken_by: None } => format!("slept for {time} µs"),
             Cause::Waiting { .. } => format!("waited for {who} for {time} µs"),
             Cause::Io { .. } => format!("waited for {who} for {time} µs"),
@@ -355,10 +355,10 @@ impl Describer<'_> {
             frames[entry.map_or(0, |entry| entry + 1)..].iter().take(FRAMES).map(|f| plain(f)).collect();
         match (below.is_empty(), entry) {
             (true, Some(_)) => Some(format!(
-                "When the interrupt came {who} was in user mode, by its kernel stack: the interrupt itself was late, as under a hypervisor."
+                "The kernel stack shows {who} in user mode at the interrupt: the interrupt itself was delayed, as under a hypervisor."
             )),
             (true, None) => None,
-            (false, _) => Some(format!("The kernel stack of {who} then: {}.", below.join(" < "))),
+            (false, _) => Some(format!("Kernel stack of {who} at that time: {}.", below.join(" < "))),
         }
     }
 }
@@ -370,12 +370,12 @@ fn is_kept_off(cause: Cause) -> bool {
 
 fn throttled(running: Tid, task: &str, budget: Budget) -> String {
     let why = match budget {
-        Budget::RealTime => "its real-time budget was used up, or time is reserved for others",
-        Budget::Deadline => "its SCHED_DEADLINE budget was used up",
-        Budget::Group => "the CPU quota of its control group was used up",
+        Budget::RealTime => "RT throttling, or the fair server ran other tasks",
+        Budget::Deadline => "its SCHED_DEADLINE runtime was used up",
+        Budget::Group => "CFS bandwidth: the quota of its control group was used up",
     };
     let instead = if running == Tid::IDLE { "its CPU idled".to_owned() } else { format!("{task} ran") };
-    format!("it was ready and {instead} instead: {why}")
+    format!("it was throttled and {instead} instead: {why}")
 }
 
 fn size(bytes: u32) -> String {

@@ -23,7 +23,7 @@ pub fn write(out: &mut Page, summary: &Summary) {
                     remarks.extend(remark(&name, account));
                     cost = cost.or(account.cost.known());
                 }
-                Fact::Unavailable(why) => remarks.push(format!("{name}: not divided: {}", format::plain(why))),
+                Fact::Unavailable(why) => remarks.push(format!("{name}: no accounting: {}", format::plain(why))),
                 Fact::NotAsked => {}
             }
         }
@@ -31,7 +31,7 @@ pub fn write(out: &mut Page, summary: &Summary) {
     if rows.is_empty() && remarks.is_empty() {
         return;
     }
-    out.heading("where the time went (every sample, divided in the kernel)");
+    out.heading("time by cause (every sample, accounted in the kernel)");
     if !rows.is_empty() {
         let columns = vec![
             Column::left("series", 0),
@@ -39,7 +39,7 @@ pub fn write(out: &mut Page, summary: &Summary) {
             Column::right("samples", 2),
             Column::right(&format!("from {}", out.unit()), 3),
             Column::right("to", 3),
-            Column::left("mostly", 0),
+            Column::left("largest share", 0),
             Column::left("then", 1),
         ];
         let _ = table::write(out, columns, rows);
@@ -47,7 +47,7 @@ pub fn write(out: &mut Page, summary: &Summary) {
     if let Some(cost) = cost {
         let per = out.latency(cost.per_sample.ns() as f64);
         remarks.push(format!(
-            "cost: {per} {} of a CPU for each sample, in {} runs of kernel programs (on a quiet CPU, {} samples)",
+            "cost: {per} {} of CPU time per sample, in {} BPF program runs (on an idle CPU, {} samples)",
             out.unit(),
             cost.runs_per_sample,
             cost.samples
@@ -104,7 +104,7 @@ fn remark(name: &str, account: &AccountSummary) -> Option<String> {
     let (unattributed, of) = (format::count(account.unattributed), format::count(account.samples));
     let lost = match account.lost {
         0 => String::new(),
-        lost => format!("; {} records of the run found no room in the kernel's buffers", format::count(lost)),
+        lost => format!("; {} records were lost in the kernel's buffers", format::count(lost)),
     };
-    Some(format!("{name}: of {unattributed} of {of} samples the kernel told nothing: their time is unknown{lost}"))
+    Some(format!("{name}: no kernel events for {unattributed} of {of} samples: their time is not attributed{lost}"))
 }

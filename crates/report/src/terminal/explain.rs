@@ -28,16 +28,12 @@ pub fn explanations(all: &Explanations, shown: usize, rules: &Rules, options: &S
         }
         if let Some(more) = series.len().checked_sub(shown).filter(|more| *more > 0) {
             out.gap();
-            let text = format!(
-                "{} of it: --worst {} tells of them too.",
-                counted(more as u64, "further sample"),
-                series.len()
-            );
+            let text = format!("{} not shown: use --worst {}.", counted(more as u64, "further sample"), series.len());
             out.paragraph("  ", "  ", Tone::Faint, &text);
         }
     }
     if all.samples.is_empty() {
-        out.paragraph("", "", Tone::Plain, "There is no sample or interval like this.");
+        out.paragraph("", "", Tone::Plain, "No sample or interval matches.");
     }
     let ranking = rank(all.samples.iter().map(|one| &one.explanation), &all.names, Nanos::ZERO);
     culprits(&mut out, &ranking, &all.names);
@@ -56,7 +52,7 @@ fn of(sample: &Explained) -> (&str, &str) {
 fn sample(out: &mut Page, shown: &Explained, (number, of): (usize, usize), names: &Names) {
     let name = if shown.phase.is_empty() { shown.series.clone() } else { format!("{}/{}", shown.phase, shown.series) };
     let name = clipped(&name, NAME, out.options.ascii);
-    out.heading(&format!("{name}: {} of {}", count(number as u64), counted(of as u64, "late sample")));
+    out.heading(&format!("{name}: {} of {}", count(number as u64), counted(of as u64, "sample")));
     for line in super::paint::wrap(
         &paragraph(&shown.explanation, names, &shown.events),
         out.options.width.saturating_sub(2).max(20),
@@ -147,9 +143,9 @@ fn culprits(out: &mut Page, ranking: &Ranking, names: &Names) {
     if ranking.culprits.is_empty() {
         return;
     }
-    let late = counted(ranking.samples, "late sample");
+    let late = counted(ranking.samples, "sample");
     let sum = format!("{} {}", out.latency(ranking.latency.ns() as f64), out.unit());
-    out.heading(&format!("Culprits: where the {sum} of {late} went"));
+    out.heading(&format!("Culprits of {sum} in {late}"));
     let columns = vec![
         Column::right("share", 0),
         Column::right(&out.unit(), 1),
@@ -203,7 +199,7 @@ fn advice(out: &mut Page, ranking: &Ranking, names: &Names, rules: &Rules) {
 fn matching(out: &mut Page, rule: &Matching) {
     let text = match (&rule.message, &rule.fix) {
         (Some(message), Some(fix)) => format!("check {}: {}; {}", rule.id, plain(message), plain(fix)),
-        (Some(message), None) if rule.is_well => format!("check {}: is as it should be: {}", rule.id, plain(message)),
+        (Some(message), None) if rule.is_well => format!("check {}: ok: {}", rule.id, plain(message)),
         (Some(message), None) => format!("check {}: {}", rule.id, plain(message)),
         (None, _) => format!("see `punctual check --explain {}`", rule.id),
     };

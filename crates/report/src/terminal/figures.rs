@@ -138,7 +138,7 @@ fn footnotes(out: &mut Page, phase: &PhaseSummary, percentiles: &[String], left_
         out.paragraph("  ", "  ", Tone::Faint, text);
     }
     if !left_out.is_empty() {
-        out.paragraph("  ", "  ", Tone::Faint, &format!("left out for lack of width: {}", left_out.join(", ")));
+        out.paragraph("  ", "  ", Tone::Faint, &format!("hidden: terminal too narrow: {}", left_out.join(", ")));
     }
 }
 

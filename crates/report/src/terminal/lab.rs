@@ -32,7 +32,7 @@ pub fn lab(lab: &LabDocument, directory: &str, options: &ShowOptions) -> String 
         out.paragraph("  ", "    ", Tone::Plain, &command);
     }
     if !lab.limits.is_empty() {
-        out.heading("what these figures are");
+        out.heading("limits of these figures");
         lab.limits.iter().for_each(|limit| out.paragraph("  ", "    ", Tone::Faint, limit));
     }
     out.finish()
@@ -74,7 +74,7 @@ fn verdict(cell: &CellDocument, series: Option<&CellSeries>) -> Cell {
         return Cell("failed".to_owned(), Tone::Bad);
     }
     if cell.state == CellState::Waiting {
-        return Cell("not run to its end".to_owned(), Tone::Uncertain);
+        return Cell("not run to completion".to_owned(), Tone::Uncertain);
     }
     if cell.equal == Some(false) {
         return Cell("repetitions differ".to_owned(), Tone::Bad);
@@ -93,7 +93,7 @@ fn of_effects(out: &mut Page, effects: &[Effect]) {
     if effects.is_empty() {
         return;
     }
-    out.heading("what each axis does to the worst case");
+    out.heading("effect of each axis on the maximum");
     let columns = vec![
         Column::left("value", 0),
         Column::left("against", 0),

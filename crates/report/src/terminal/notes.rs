@@ -101,7 +101,7 @@ fn rows(out: &mut Page, one: &Table) {
     let cells = one.rows.iter().take(ROWS).map(row).collect();
     let left_out = table::write(out, columns, cells);
     if !left_out.is_empty() {
-        let text = format!("left out for lack of width: {}", left_out.join(", "));
+        let text = format!("hidden: terminal too narrow: {}", left_out.join(", "));
         out.paragraph("  ", "  ", Tone::Faint, &text);
     }
     if one.rows.len() > ROWS {

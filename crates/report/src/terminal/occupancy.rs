@@ -114,7 +114,7 @@ fn write_tasks(out: &mut Page, document: &OccupancyDocument, threads: bool, span
         out.paragraph("  ", "  ", Tone::Faint, &format!("and {} more: see --json", all.len() - ROWS));
     }
     if !left_out.is_empty() {
-        out.paragraph("  ", "  ", Tone::Faint, &format!("left out for lack of width: {}", left_out.join(", ")));
+        out.paragraph("  ", "  ", Tone::Faint, &format!("hidden: terminal too narrow: {}", left_out.join(", ")));
     }
 }
 

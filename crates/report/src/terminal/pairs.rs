@@ -24,9 +24,7 @@ const RAN: usize = 5;
 pub fn pairs(document: &PairsDocument, worst: usize, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     if document.pairs.is_empty() && document.functions.is_empty() {
-        out.line(
-            "no test points, no probed functions, and no pair was asked for: name one like sched_waking->sched_switch",
-        );
+        out.line("no test points, no probed functions and no pair: name a pair, like sched_waking->sched_switch");
     }
     write_pairs(&mut out, &document.pairs);
     write_functions(&mut out, &document.functions);
@@ -98,7 +96,7 @@ fn write_pairs(out: &mut Page, pairs: &[PairSummary]) {
     let percentiles = percentile_columns(pairs.iter().map(|pair| &pair.figures));
     let mut columns = vec![Column::left("from->to", 0), Column::left("matched by", 6)];
     columns.extend(figure_columns(&percentiles));
-    columns.extend([Column::right("no end", 0), Column::right("no begin", 0), Column::right("doubtful", 0)]);
+    columns.extend([Column::right("no end", 0), Column::right("no begin", 0), Column::right("uncertain", 0)]);
     let rows = pairs.iter().take(ROWS).map(|pair| {
         let mut row = vec![Cell::plain(name(out, &pair.name)), Cell::plain(format!("{}, {}", pair.by, pair.rule))];
         row.extend(figure_cells(out, &pair.figures, &percentiles));
@@ -110,7 +108,7 @@ fn write_pairs(out: &mut Page, pairs: &[PairSummary]) {
     let left_out = table::write(out, columns, rows);
     footnotes(out, pairs.len(), &left_out, pairs.iter().map(|pair| &pair.figures));
     if pairs.iter().any(|pair| pair.uncertain.count > 0) {
-        let text = "doubtful: reach over missing events, so the true partner may be among those; in no other figure";
+        let text = "uncertain: matches that span lost events, which may include the true partner; in no other figure";
         out.paragraph("  ", "  ", Tone::Faint, text);
     }
 }
@@ -148,7 +146,7 @@ fn write_functions(out: &mut Page, functions: &[FunctionSummary]) {
     let unknown: u64 = functions.iter().map(|function| function.exclusive_unknown).sum();
     if unknown > 0 {
         let text =
-            format!("the own time of {} is not known: inner calls may be missing", format::counted(unknown, "call"));
+            format!("the own time of {} is unknown: inner calls may be missing", format::counted(unknown, "call"));
         out.paragraph("  ", "  ", Tone::Uncertain, &text);
     }
 }
@@ -163,10 +161,10 @@ fn footnotes<'a>(
         out.paragraph("  ", "  ", Tone::Faint, &format!("and {} more: see --json", count - ROWS));
     }
     if !left_out.is_empty() {
-        out.paragraph("  ", "  ", Tone::Faint, &format!("left out for lack of width: {}", left_out.join(", ")));
+        out.paragraph("  ", "  ", Tone::Faint, &format!("hidden: terminal too narrow: {}", left_out.join(", ")));
     }
     if figures.filter(|figures| figures.count > 0).any(|figures| figures.percentiles.is_empty()) {
-        out.paragraph("  ", "  ", Tone::Faint, "percentiles want at least ten intervals beyond them (docs/json.md)");
+        out.paragraph("  ", "  ", Tone::Faint, "a percentile needs at least ten intervals beyond it (docs/json.md)");
     }
 }
 
@@ -290,7 +288,7 @@ fn write_losses(out: &mut Page, document: &PairsDocument) {
     }
     if covered.untracked > 0 {
         let text = format!(
-            "{} in no figure: there are more pairs, functions or threads than are followed",
+            "{} in no figure: too many pairs, functions or threads",
             format::counted(covered.untracked, "event")
         );
         out.paragraph("", "", Tone::Uncertain, &text);

@@ -44,7 +44,7 @@ pub fn recording(recorded: &Recorded, counts: &EventCounts, contradictions: u64,
     if contradictions > 0 {
         let all = format::counted(counts.group(Group::Sched), "event");
         let text = format!(
-            "{} of {all} of group sched contradict what was known before: the time between is unknown",
+            "{} of {all} of group sched contradict earlier events: the time in between is unknown",
             format::count(contradictions)
         );
         out.paragraph("  ", "  ", Tone::Uncertain, &text);
@@ -71,7 +71,7 @@ pub fn busiest(document: &OccupancyDocument, options: &ShowOptions) -> String {
     let columns = vec![
         Column::left("busiest processes", 0),
         Column::right("ran", 0),
-        Column::right("waited for a CPU", 1),
+        Column::right("waiting for a CPU", 1),
         Column::right(&longest, 1),
     ];
     table::write(&mut out, columns, rows);
@@ -112,7 +112,7 @@ fn losses(out: &mut Page, recorded: &Recorded) {
     let lossy: Vec<&Source> = recorded.sources.iter().filter(|source| source.lost > 0).collect();
     let torn: u64 = recorded.sources.iter().fold(0, |sum, source| sum.saturating_add(source.torn));
     if torn > 0 {
-        let text = format!("{} begun and never ended: their writer died in them", format::counted(torn, "record"));
+        let text = format!("{} torn: their writer died", format::counted(torn, "record"));
         out.paragraph("  ", "  ", Tone::Plain, &text);
     }
     if lossy.is_empty() {

@@ -55,7 +55,7 @@ fn digest_line(summary: &Summary, digest: &str) -> String {
 
 fn how_it_ended(summary: &Summary) -> (Tone, String) {
     let Some(ending) = &summary.ending else {
-        let text = "CUT OFF: the run never said how it ended; these are the figures of its last checkpoint";
+        let text = "CUT OFF: the run has no recorded end; these are the figures of its last checkpoint";
         return (Tone::Bad, text.to_owned());
     };
     let tone = match ending.outcome {
@@ -75,7 +75,7 @@ fn not_real_time(summary: &Summary) -> Option<(Tone, String)> {
     let refused = |id: &str| ["not-real-time", "scheduling-refused"].contains(&id);
     let as_wanted = !summary.findings.iter().any(|f| refused(&f.id));
     let tone = if as_wanted { Tone::Uncertain } else { Tone::Bad };
-    (without > 0).then(|| (tone, format!("NOT REAL-TIME: {which} not known to be those of a real-time thread")))
+    (without > 0).then(|| (tone, format!("NOT REAL-TIME: {which} not proven to be those of a real-time thread")))
 }
 
 /// That the run is invalid, and why: each proof that fails, once.
@@ -84,7 +84,7 @@ fn validity(summary: &Summary) -> Vec<(Tone, String)> {
     let of = |outcome: ProofOutcome| validity.proofs.iter().filter(move |proof| proof.outcome == outcome);
     let (tone, word, proofs): (_, _, Vec<&Proof>) = match validity.verdict {
         ValidityWord::Invalid => (Tone::Bad, "INVALID", of(ProofOutcome::Fails).collect()),
-        ValidityWord::Undecided => (Tone::Uncertain, "not known to be valid", of(ProofOutcome::Unknown).collect()),
+        ValidityWord::Undecided => (Tone::Uncertain, "validity unknown", of(ProofOutcome::Unknown).collect()),
         ValidityWord::Valid | ValidityWord::NotRecorded => return Vec::new(),
     };
     let said = |proof: &&Proof| {
@@ -103,6 +103,6 @@ fn overall(verdict: VerdictWord) -> (Tone, &'static str) {
         VerdictWord::Met => (Tone::Good, "all requirements are met"),
         VerdictWord::NotMet => (Tone::Bad, "A REQUIREMENT IS NOT MET"),
         VerdictWord::Undecided => (Tone::Uncertain, "the evidence does not decide every requirement"),
-        VerdictWord::Invalid => (Tone::Bad, "NO VERDICT: what was required was not measured as asked"),
+        VerdictWord::Invalid => (Tone::Bad, "NO VERDICT: the requirements were not measured as requested"),
     }
 }

@@ -37,7 +37,7 @@ pub fn worst_explained(all: &Explanations, options: &ShowOptions) -> String {
     }
     let missed = all.series.iter().fold(0u64, |sum, series| sum.saturating_add(series.missed()));
     if missed > 0 {
-        let text = format!("{} could not be kept with what happened around them", counted(missed, "late sample"));
+        let text = format!("no trace window was kept for {}", counted(missed, "late sample"));
         out.paragraph("  ", "  ", Tone::Uncertain, &text);
     }
     out.finish()

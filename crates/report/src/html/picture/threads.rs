@@ -112,13 +112,13 @@ fn states(build: &mut Build<'_>, tid: Tid, hue: u8) -> Vec<Item> {
                 let word = if preempted { "ready, was preempted" } else { "ready, was woken" };
                 (word, Look::Ready, cpu.map(on).unwrap_or_default())
             }
-            ThreadState::Waking => ("is being woken", Look::Ready, Vec::new()),
+            ThreadState::Waking => ("waking", Look::Ready, Vec::new()),
             ThreadState::Sleeping => ("sleeps", Look::Sleeping, Vec::new()),
             ThreadState::Blocked => ("blocked (uninterruptible)", Look::Blocked, Vec::new()),
             ThreadState::LockWait => ("waits for a lock", Look::Blocked, Vec::new()),
             ThreadState::Stopped => ("stopped", Look::Other, Vec::new()),
-            ThreadState::Other => ("waits otherwise", Look::Other, Vec::new()),
-            ThreadState::Unknown => ("not known", Look::Unknown, Vec::new()),
+            ThreadState::Other => ("waits (other)", Look::Other, Vec::new()),
+            ThreadState::Unknown => ("unknown", Look::Unknown, Vec::new()),
         };
         let word = build.words.of(word);
         let (from, length) = (build.time(span.from), (span.to - span.from).ns());

@@ -48,7 +48,7 @@ impl LatestSamples {
         let focus = |Sample { late, due, woke, tid, series: number }: Sample| {
             let of = series.get(number as usize).map_or_else(|| format!("series {number}"), |series| name(series));
             Focus {
-                title: format!("{} late: {of}", span(late)),
+                title: format!("latency {}: {of}", span(late)),
                 tid: Some(tid).filter(|tid| *tid != Tid::IDLE),
                 from: (due, "due"),
                 to: (woke.max(due), "woke"),

@@ -27,10 +27,10 @@ pub fn about(recorded: &Recorded, counts: &EventCounts) -> Vec<(&'static str, St
         lines.push(("Only processes", pids.join(", ")));
     }
     if let Some(error) = recorded.point_clock_error {
-        lines.push(("Instants of test points", format!("true to {}", span(error))));
+        lines.push(("Clock error of test points", format!("at most {}", span(error))));
     }
     let torn = recorded.sources.iter().fold(0u64, |sum, source| sum.saturating_add(source.torn));
-    let torn = if torn > 0 { format!("; {} records were begun and never ended", count(torn)) } else { String::new() };
+    let torn = if torn > 0 { format!("; {} torn records", count(torn)) } else { String::new() };
     let lost = match recorded.lost() {
         0 => "no event was lost".to_owned(),
         lost => format!("{} events lost", count(lost)),
@@ -58,7 +58,7 @@ pub fn kinds(recorded: &Recorded, counts: &EventCounts) -> Table {
     let own = own.into_iter().filter(|(_, n)| *n > 0);
     rows.extend(own.map(|(title, n)| vec![Cell::text(title), Cell::count(n), Cell::text("")]));
     Table {
-        caption: "Events, by group. What is not listed was not asked for, and may have happened.".to_owned(),
+        caption: "Events, by group. Groups that are not listed were not recorded.".to_owned(),
         columns: vec![Column::text("Events"), Column::figures("Count"), Column::text("Of these")],
         rows,
         sortable: true,
@@ -85,13 +85,13 @@ pub fn sources(recorded: &Recorded) -> Option<Table> {
     let rows: Vec<Vec<Cell>> = sources.iter().take(MAX_SOURCES).map(row).collect();
     let more = if more > 0 { format!(" {more} more, with fewer losses, are not shown.") } else { String::new() };
     (!rows.is_empty()).then(|| Table {
-        caption: format!("Where events came from, and what was lost there.{more}"),
+        caption: format!("Sources of events, and their losses.{more}"),
         columns: vec![
             Column::text("Source"),
             Column::figures("Recorded"),
             Column::figures("Lost"),
             Column::figures("Share lost"),
-            Column::figures("Torn").meaning("records begun and never ended, because their writer died in them"),
+            Column::figures("Torn").meaning("records without an end, because their writer died"),
         ],
         rows,
         sortable: true,

@@ -193,7 +193,7 @@ fn an_inversion_is_told_of_in_120_columns() {
 
 #[test]
 fn without_samples_it_says_so() {
-    assert_eq!(shown(Vec::new(), 80), "There is no sample or interval like this.\n");
+    assert_eq!(shown(Vec::new(), 80), "No sample or interval matches.\n");
 }
 
 #[test]

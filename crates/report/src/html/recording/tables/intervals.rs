@@ -30,7 +30,7 @@ pub fn intervals(document: &PairsDocument) -> Option<Table> {
     columns.extend(figure_columns());
     columns.extend([
         Column::figures("Unmatched"),
-        Column::figures("Doubtful").meaning("matches that reach over missing events; in no other figure"),
+        Column::figures("Uncertain").meaning("matches that span lost events; in no other figure"),
         Column::text("Limit"),
     ]);
     let rows: Vec<Vec<Cell>> = document.pairs.iter().map(row).collect();
@@ -54,10 +54,10 @@ pub fn functions(document: &PairsDocument) -> Option<Table> {
     let mut columns = vec![Column::text("Function")];
     columns.extend(figure_columns());
     columns.extend([
-        Column::figures("Exclusive").meaning("mean time without the probed functions that it called"),
+        Column::figures("Exclusive").meaning("mean time without the probed functions it called"),
         Column::figures("Period").meaning("mean time from entry to entry in one thread"),
         Column::figures("Left")
-            .meaning("calls left by longjmp, an exception or the end of the thread; in no other figure"),
+            .meaning("calls left by longjmp, an exception or the exit of the thread; in no other figure"),
         Column::text("Limit"),
     ]);
     let rows: Vec<Vec<Cell>> = document.functions.iter().map(row).collect();
@@ -87,7 +87,7 @@ pub fn worst(document: &PairsDocument, rows: usize) -> Option<Table> {
     let rows: Vec<Vec<Cell>> = all.iter().take(rows).map(row).collect();
     (!rows.is_empty()).then(|| Table {
         caption: format!(
-            "The {} longest of all intervals and calls, in µs. What happened meanwhile is told of the {} longest of each.",
+            "The {} longest of all intervals and calls, in µs. The {} longest of each have details.",
             rows.len(),
             super::super::DETAIL.explained
         ),
@@ -96,8 +96,8 @@ pub fn worst(document: &PairsDocument, rows: usize) -> Option<Table> {
             Column::text("What"),
             Column::text("Thread"),
             Column::figures("Began, s").meaning("since the recording began"),
-            Column::text("The thread meanwhile"),
-            Column::text("What ran on its CPUs").meaning("interrupts are within the time of what they interrupted"),
+            Column::text("State of the thread"),
+            Column::text("What ran on its CPUs").meaning("the time of a task includes its interrupts"),
         ],
         rows,
         sortable: true,
