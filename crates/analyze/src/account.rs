@@ -6,10 +6,10 @@ use punctual_core::account::MAIN_PARTS;
 use punctual_core::{Account, AccountBucket, Fact, MainPart};
 use std::collections::BTreeMap;
 
-/// The bands of percentiles that are told apart.
+/// The bands of percentiles.
 pub const BANDS: [(f64, f64); 5] = [(0.0, 50.0), (50.0, 90.0), (90.0, 99.0), (99.0, 99.9), (99.9, 100.0)];
 
-/// What the summary says of a series' account.
+/// The summary of the accounting of a series.
 pub fn summarize(account: &Fact<SeriesAccount>) -> Fact<AccountSummary> {
     let account = match account {
         Fact::Known(account) => account,

@@ -2,7 +2,7 @@
 //!
 //! Reading order: what is kept of a run ([`run`], [`ladder`]), the interval of a percentile's difference ([`quantile`]) and of the maxima's
 //! ([`extreme`]), the tests of whole and tail ([`whole`]), all of it for one series ([`series`]), the rate of false alarms over all tests
-//! ([`multiple`]), requirements ([`gate`]), doubts ([`warnings`]). docs/compare.md says what it means and how well it was measured to work.
+//! ([`multiple`]), requirements ([`gate`]), warnings ([`warnings`]). docs/compare.md says what it means and how well it was measured to work.
 
 pub mod extreme;
 pub mod gate;

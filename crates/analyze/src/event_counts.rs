@@ -17,7 +17,7 @@ pub struct EventCounts {
     pub samples: u64,
     /// Stacks taken by the recorder.
     pub stacks: u64,
-    /// What the recorder found when it looked: where interrupts met tasks, whom a quota let go.
+    /// Findings of the recorder itself: interrupted tasks, unthrottled tasks.
     pub looked: u64,
     /// Events missing, as the marks in the recording say.
     pub lost: u64,

@@ -1,7 +1,7 @@
-//! Where the time of a late sample went: disjoint parts that add up to its latency, each with the events that prove it.
+//! The causes of a latency: disjoint parts that add up to it, each with the events that prove it.
 //!
-//! The instants between `due` and `woke` are cut wherever something that matters changes: what the thread did, who had its CPU, which
-//! interrupt was served there. Each piece has one [`Cause`]; what no event proves is [`Cause::Unknown`], never spread over the others.
+//! The instants between `due` and `woke` are cut at every relevant change: the state of the thread, the task on its CPU, the
+//! interrupt handled there. Each piece has one [`Cause`]; what no event proves is [`Cause::Unknown`], never spread over the others.
 //! The rules stand in `classify`; the events that a piece rests on in `evidence`.
 
 mod cause;
@@ -27,12 +27,12 @@ use punctual_core::event::{Group, StackId};
 use punctual_core::{Event, MonotonicNs, Nanos, Tid};
 use trace_context::TraceContext;
 
-/// A sample that came late, or any interval that took long.
+/// The latency of a sample, or any interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LatencyInterval {
     /// The thread that waited.
     pub tid: Tid,
-    /// The CPU on which it was seen at the end; [`Event::NO_CPU`] where that is not known.
+    /// The CPU on which it was seen at the end; [`Event::NO_CPU`] where that is unknown.
     pub cpu: u16,
     /// When it should have come, or began.
     pub due: MonotonicNs,
@@ -45,9 +45,9 @@ pub struct LatencyInterval {
 /// What the beginning of an interval is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// A timer was programmed to wake the thread at `due`: until somebody woke it, the timer's interrupt was late.
+    /// A timer was programmed to wake the thread at `due`: until its wake-up, the timer interrupt is delayed.
     Timer,
-    /// The thread passed a point at `due`: it may wait for whatever it likes.
+    /// The thread passed a test point at `due`, and may have waited since.
     Interval,
 }
 
@@ -62,7 +62,7 @@ pub struct Part {
     pub to: MonotonicNs,
     /// The CPU that it concerns, where it concerns one.
     pub cpu: Option<u16>,
-    /// The priority of the responsible task, as the kernel's `prio`, where a switch told.
+    /// The priority of the responsible task, as the kernel's `prio`, if a switch shows it.
     pub prio: Option<i16>,
     /// Where in the kernel the responsible task was, where the recorder took its stack.
     pub stack: Option<StackId>,
@@ -84,9 +84,9 @@ impl Part {
 pub struct Explanation {
     /// Of what.
     pub late: LatencyInterval,
-    /// One after the other, without holes, from `due` to `woke`; none where the sample was not late.
+    /// One after the other, without holes, from `due` to `woke`; none for a latency of 0 or less.
     pub parts: Vec<Part>,
-    /// For a wait for a lock: who was waited for, then who that one waited for, and so on.
+    /// For a wait for a lock: the holder, then the task that the holder waited for, and so on.
     pub chain: Vec<Tid>,
     /// Events that are missing within the interval.
     pub lost: u64,
@@ -109,7 +109,7 @@ pub enum Warning {
     MuchUnknown,
     /// The end of page faults, which no kernel records, was taken from what the thread did next, or from how long such a fault takes at most.
     FaultEnds,
-    /// The steal clock, which counts in ticks, names what no event tells: how much, and not when.
+    /// Only the steal clock proves it, which counts in ticks: how much, not when.
     StealClock,
     /// An exit from idle took far longer than the idle state declares.
     LongIdleExit,
@@ -176,7 +176,7 @@ impl Confidence {
 }
 
 impl Explanation {
-    /// How late it was; 0 where it was not.
+    /// The latency, not negative.
     pub fn latency(&self) -> Nanos {
         Nanos((self.late.woke - self.late.due).ns().max(0))
     }
@@ -212,7 +212,7 @@ impl Explanation {
 }
 
 /// Explains one sample from the events around it, in the order of time: those from a little before `due` (so that it is known who ran then)
-/// to `woke`. `coverage` says what was recorded; its instants are not looked at. Events after `woke` are evidence of what ended then, no more.
+/// to `woke`. `coverage` is what was recorded; its instants are ignored. Events after `woke` only end parts.
 pub fn explain(late: LatencyInterval, events: &[Event], coverage: &Coverage, gaps: &Gaps) -> Explanation {
     let context = TraceContext::of(late, events, coverage, gaps);
     let (parts, of_steal) = steal::judge(&context, parts::of(&context));
@@ -224,7 +224,7 @@ pub fn explain(late: LatencyInterval, events: &[Event], coverage: &Coverage, gap
     explanation
 }
 
-/// What is not explained is worth a word from this share of the latency on, as its inverse.
+/// The inverse of the share of the latency from which on missing groups of events are reported.
 const WORTH: i64 = 20;
 
 /// The groups that show such waits, as far as they were not recorded: of what takes a twentieth at least.

@@ -1,4 +1,4 @@
-//! The late samples of a bundle, explained: what terminal, report and JSON show.
+//! The explained samples of a bundle, as terminal, report and JSON show them.
 
 use crate::explain::{Explanation, Mode, Part};
 use punctual_bundle::explanation::{
@@ -8,7 +8,7 @@ use punctual_bundle::windows::{KeptRule, SeriesWindows};
 use punctual_core::event::Recorded;
 use punctual_core::{CpuSet, Event, Finding, Names, Nanos, Severity};
 
-/// A late sample with the events around it.
+/// An explained sample with the events around it.
 #[derive(Clone, Debug)]
 pub struct Explained {
     /// Its phase; empty where it is none of a run.
@@ -23,7 +23,7 @@ pub struct Explained {
     pub left_out: CpuSet,
 }
 
-/// All of a bundle that were asked for.
+/// The requested explanations of a bundle.
 #[derive(Clone, Debug)]
 pub struct Explanations {
     /// Where the events come from.
@@ -34,17 +34,17 @@ pub struct Explanations {
     pub recorded: Recorded,
     /// What numbers in events are called.
     pub names: Names,
-    /// What became of the late samples of each series, where they are windows.
+    /// The windows of each series, if they come from windows.
     pub series: Vec<SeriesWindows>,
     /// The samples, by series in the bundle's order, of each the latest first.
     pub samples: Vec<Explained>,
-    /// What casts doubt on this.
+    /// The warnings about it.
     pub findings: Vec<Finding>,
 }
 
 impl Explained {
     /// Whether the parts do what they must: begin where the sample was due, follow one another, end where it came, and so add up to its
-    /// latency. What does not is an error of this program, and told as one.
+    /// latency. Otherwise it is a bug, and reported as one.
     pub fn adds_up(&self) -> bool {
         let (late, parts) = (self.explanation.late, &self.explanation.parts);
         if late.woke <= late.due {
@@ -59,7 +59,7 @@ impl Explained {
 }
 
 impl Explanations {
-    /// A finding about samples whose parts do not add up: there are none, or this program is wrong.
+    /// A finding about samples whose parts do not add up, which would be a bug.
     pub fn contradiction(&self) -> Option<Finding> {
         let wrong: Vec<&Explained> = self.samples.iter().filter(|sample| !sample.adds_up()).collect();
         let first = wrong.first()?;

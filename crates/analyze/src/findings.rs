@@ -1,6 +1,6 @@
-//! The doubts that the figures themselves raise, each with its evidence and its remedy.
+//! Findings about the figures, each with its evidence and its remedy.
 //!
-//! What the machine's configuration makes doubtful is found by `punctual-host`; here speak only the figures.
+//! Findings about the machine's configuration are in `punctual-host`.
 
 mod run;
 mod series;

@@ -1,6 +1,6 @@
 //! Probed functions: how long their calls take with and without the functions that they call, and how often they are called.
 //!
-//! A call is told of when it ends, so inner calls come before outer ones. What of a thread's calls lies within an outer one is known by the
+//! A call is reported at its end, so inner calls come before outer ones. What of a thread's calls lies within an outer one is known by the
 //! outer one's entry; nothing is needed but the calls that no outer one has claimed yet.
 
 use crate::gaps::{Gaps, Scope};
@@ -9,19 +9,19 @@ use punctual_core::event::FunctionId;
 use punctual_core::{ClockNs, Event, EventKind, Limit, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// At most so many functions have figures; the calls of others are counted.
+/// At most this many functions have figures; the calls of others are counted.
 pub const FUNCTIONS: usize = 256;
 /// Of a thread's unclaimed calls the oldest are joined when there are more: where an outer call began among those, its exclusive time is
 /// unknown.
 const UNCLAIMED: usize = 1 << 10;
-/// Of a function's calls in a thread so many are remembered, in case that an outer call of the same function claims them.
+/// Of a function's calls in a thread this many are remembered, in case that an outer call of the same function claims them.
 const RECURSION: usize = 64;
-/// At most so many threads are followed.
+/// At most this many threads are followed.
 const THREADS: usize = 1 << 17;
 /// Exclusive times and periods have no exact histogram, only that of the whole.
 const SHAPE: SeriesShape = SeriesShape { range: Nanos::ZERO, resolution: Nanos::MICRO, period: None };
 
-/// One call, as told by the recorder.
+/// One call, as recorded.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Call {
     /// Which function.
@@ -76,7 +76,7 @@ impl Functions {
         Functions { limits: limits.into_iter().collect(), ..Functions::default() }
     }
 
-    /// Takes the event if it tells of a call.
+    /// Takes the event if it is a call.
     pub fn push(&mut self, event: &Event, gaps: &Gaps) -> Option<Call> {
         let EventKind::Call { function, began, left, argument, .. } = event.what else { return None };
         let seen = |at| Seen { at, tid: event.tid, cpu: event.cpu, value: argument.map(|argument| argument as i64) };

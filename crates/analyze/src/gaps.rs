@@ -1,12 +1,12 @@
-//! Where events are missing, known before the events are looked at: a pair or a state that reaches over such a place is doubtful.
+//! The gaps of a recording, collected before its events are read: a pair or state that spans a gap is uncertain.
 //!
-//! A recorder tells of a loss when it has room again, so after events of other CPUs that lie within it. Whoever wants to judge those
+//! A recorder reports a loss when it has space again, so after events of other CPUs within the gap. To judge those
 //! in one pass has to know the losses first; they are few, and found in a pass of their own.
 
 use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 use std::collections::HashMap;
 
-/// At most so many gaps are told apart for one source; further ones are joined with the last, which doubts more, never less.
+/// At most this many gaps per source; further ones are joined with the last, which is conservative.
 const KEPT: usize = 1 << 16;
 
 /// The source whose losses matter for an interval.
@@ -32,7 +32,7 @@ pub struct Gaps {
 }
 
 impl Gaps {
-    /// Those that these events tell of. Where a recording lost nothing, `Gaps::default()` saves the pass.
+    /// The gaps of these events. Without losses, `Gaps::default()` saves the pass.
     pub fn of(events: impl IntoIterator<Item = Event>) -> Gaps {
         let mut gaps = Gaps::default();
         for event in events {
@@ -42,7 +42,7 @@ impl Gaps {
         gaps
     }
 
-    /// Takes the event if it tells of a loss. After the last one, [`Gaps::seal`].
+    /// Takes the event if it is a loss. After the last one, [`Gaps::seal`].
     pub fn add(&mut self, event: &Event) {
         let EventKind::Lost { since, .. } = event.what else { return };
         let stretch = (since.min(event.at), event.at);
@@ -57,7 +57,7 @@ impl Gaps {
 
     /// Puts what was added in order; before this nothing is answered.
     pub fn seal(&mut self) {
-        // A loss of nobody in particular is everybody's.
+        // A loss without a thread concerns all threads.
         if let Some(nobodys) = self.threads.get(&Tid::IDLE).cloned() {
             self.threads.values_mut().for_each(|stretches| stretches.0.extend(&nobodys.0));
         }
@@ -85,7 +85,7 @@ impl Gaps {
         let stretches = match scope {
             Scope::Cpu(cpu) => self.cpus.get(&cpu)?,
             Scope::AnyCpu => &self.any_cpu,
-            // Of a thread without losses of its own, those of nobody in particular.
+            // A thread without losses of its own has those without a thread.
             Scope::Thread(tid) => self.threads.get(&tid).or_else(|| self.threads.get(&Tid::IDLE))?,
             Scope::AnyThread => &self.any_thread,
         };
@@ -93,7 +93,7 @@ impl Gaps {
     }
 }
 
-/// Stretches of time; in order and apart from each other once joined.
+/// Buckets of time; in order and apart from each other once joined.
 #[derive(Clone, Debug, Default)]
 struct Intervals(Vec<(MonotonicNs, MonotonicNs)>);
 

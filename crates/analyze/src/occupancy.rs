@@ -1,4 +1,4 @@
-//! Who had the CPUs and for how long, what the other threads waited for, and what interrupts took: a sink of the tracker that adds up.
+//! CPU usage of tasks and interrupts, and the waits of the other threads: a sink of the tracker that sums up.
 
 use crate::threads::{
     CpuSpan, Interrupt, InterruptSpan, MigrationMark, Sink, SwitchMark, ThreadSpan, ThreadState, WakeMark, Warnings,
@@ -11,7 +11,7 @@ use punctual_core::event::{Recorded, TaskState};
 use punctual_core::{MonotonicNs, Names, Nanos, Tid};
 use std::collections::{BTreeMap, HashMap};
 
-/// At most so many threads, and shares of threads in CPUs, are added up one by one; the rest is counted as `untracked`.
+/// At most this many threads, and shares of threads in CPUs, are added up one by one; the rest is counted as `untracked`.
 const KEPT: usize = 1 << 20;
 
 /// Sums over a recording.
@@ -28,7 +28,7 @@ pub struct Occupancy {
 struct Thread {
     times: Times,
     longest_ready: Option<(Nanos, MonotonicNs)>,
-    /// The stretch of waiting for a CPU that goes on: a migration does not end it.
+    /// The current wait for a CPU: a migration does not end it.
     ready: Option<(MonotonicNs, MonotonicNs)>,
 }
 

@@ -5,10 +5,10 @@ use punctual_core::event::{CallCounts, FunctionId, ProbeCost};
 use punctual_core::{Finding, Names, Nanos, Severity};
 use std::collections::BTreeMap;
 
-/// An interval that is not so many times longer than what an empty function is measured as says more of the probe than of the function.
+/// An interval that is not this many times longer than an empty function is dominated by the overhead of the probe.
 const SEVERAL: i64 = 5;
 
-/// What is to be said beside the figures of probed functions.
+/// Findings about the figures of probed functions.
 pub fn findings(names: &Names, figures: &BTreeMap<FunctionId, FunctionFigures>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for cost in &names.probe_costs {

@@ -5,7 +5,7 @@ use punctual_bundle::summary::{Compared, PhaseSummary, PublishedSummary, Reading
 use punctual_core::published::Right;
 use punctual_core::{Metric, Published, PublishedResult, Shape, Term};
 
-/// Sets what was published beside what the phases of a run say.
+/// Compares published figures with those of a run.
 pub fn compare(published: &Published, phases: &[PhaseSummary]) -> PublishedSummary {
     let results = published.results.iter().map(|result| of(result, phases)).collect();
     PublishedSummary { source: published.source.clone(), results }
@@ -37,7 +37,7 @@ fn read(text: &str, phases: &[PhaseSummary]) -> Result<Reading, String> {
     reading(&term, phases)
 }
 
-/// Whether a shape holds, and the figures that say so.
+/// Whether a trend is reproduced, and the figures that show it.
 fn decide(text: &str, phases: &[PhaseSummary]) -> Result<(bool, Compared), String> {
     let shape: Shape = text.parse().map_err(|why| format!("syntax error: {why}"))?;
     let left = reading(&shape.left, phases)?;

@@ -12,7 +12,7 @@ use punctual_bundle::summary::{RequirementSummary, VerdictWord};
 use punctual_bundle::{Completeness, SeriesMeta};
 use punctual_core::{Comparison, Fact, Metric, Nanos, Requirement};
 
-/// What is known of a series when a requirement is looked at.
+/// The evidence of a series for a requirement.
 #[derive(Clone, Copy)]
 pub struct Evidence<'a> {
     /// What the series is.
@@ -69,7 +69,7 @@ fn decide(text: &str, requirement: &Requirement, range: Range) -> RequirementSum
     let at_ends = (comparison.holds(range.low, bound), comparison.holds(range.high, bound));
     let verdict =
         match at_ends {
-            // Equality at one end of a wide range says nothing, but a bound outside of it does.
+            // Equality at one end of a wide range decides nothing, but a bound outside of it does.
             _ if comparison == Comparison::Equal && range.low < range.high => {
                 if bound < range.low || bound > range.high { VerdictWord::NotMet } else { VerdictWord::Undecided }
             }
@@ -93,7 +93,7 @@ fn decide(text: &str, requirement: &Requirement, range: Range) -> RequirementSum
     RequirementSummary { requirement: text.to_owned(), verdict, figure: figure.filter(|f| f.is_finite()), reason }
 }
 
-/// Where the metric lies, or why nothing can be said of it.
+/// The range of the metric, or why it is unknown.
 fn range(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
     let losses = &evidence.state.data.losses;
     if metric == Metric::Count {

@@ -1,6 +1,6 @@
-//! Stretches in which the whole machine stood still: a hypervisor had taken its CPUs, or firmware had.
+//! Steal: intervals in which the hypervisor or the firmware had taken all CPUs.
 //!
-//! A machine that does not run records nothing, and an idle one neither. What tells them apart are timers: an idle CPU serves its timers,
+//! A machine that does not run records nothing, and an idle one neither. Timers distinguish them: on an idle CPU its timers expire,
 //! a CPU with interrupts off lets its own timer wait, and only a machine that does not run lets those of several CPUs wait through the
 //! same silence and serves them when it ends.
 
@@ -10,9 +10,9 @@ use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Nanos};
 const LATE: Nanos = Nanos::from_millis(1);
 /// No shorter hole is found.
 pub const SHORTEST: Nanos = LATE;
-/// So many events of a CPU after the silence are looked through for the timers that waited.
+/// This many events of a CPU after the silence are searched for the timers that waited.
 const NEARBY: usize = 32;
-/// So many events of all CPUs are: the first that comes back may do much before the second does.
+/// This many events of all CPUs are: the first that comes back may do much before the second does.
 const LOOKED: usize = 8_192;
 /// A CPU that takes longer to come back has reasons of its own.
 const RETURN: Nanos = Nanos::from_millis(50);
@@ -20,9 +20,9 @@ const RETURN: Nanos = Nanos::from_millis(50);
 /// A segment in which nothing ran: on any of the recorded CPUs, or on one of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hole {
-    /// The CPU that stood still; `None`: all of them.
+    /// The CPU that was taken; `None`: all of them.
     pub cpu: Option<u16>,
-    /// When the first of the timers was due that nobody served, or the last event before, if one came between; the machine may have stood still from a
+    /// When the first overdue timer was due, or the last event before, if one came between; the machine may have been taken from a
     /// little before on.
     pub from: MonotonicNs,
     /// The first event afterwards.
@@ -31,7 +31,7 @@ pub struct Hole {
     pub evidence: Vec<usize>,
 }
 
-/// The holes in what was recorded of several CPUs; `events` in the order of time. Of one CPU nothing can be said, and nothing is.
+/// The holes in what was recorded of several CPUs; `events` in the order of time. One CPU alone proves nothing.
 pub fn holes(events: &[Event]) -> Vec<Hole> {
     let mut holes = Vec::new();
     let mut last: Option<MonotonicNs> = None;
@@ -78,7 +78,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Whether both CPUs stood still for the same reason: their timers waited at one time and were served together, within half of the time that
+    /// Whether both CPUs were taken for the same reason: their timers were overdue at one time and expired together, within half of the time that
     /// they waited, because a hypervisor gives CPUs back one by one. One CPU may have its interrupts off; two that come back together were not
     /// running. The accounting has the same rule (docs/account.md).
     pub fn proves(&self, other: &Wait) -> bool {
@@ -120,7 +120,7 @@ pub fn waits(events: &[Event]) -> Vec<Wait> {
     waits
 }
 
-/// When one CPU stood still although others did not: a timer of another CPU waited as well, and was served together with its own.
+/// When one CPU was taken although others were not: a timer of another CPU was overdue as well, and expired together with its own.
 pub fn holes_of(cpu: u16, waits: &[Wait]) -> Vec<Hole> {
     let own = waits.iter().filter(|wait| wait.cpu == cpu);
     let hole = |own: &Wait| {

@@ -1,5 +1,5 @@
-//! `punctual tail`: what a run says of latencies longer than those it saw. First what needs no model ([`seen`]); then a model ([`model`]), only
-//! behind its gates ([`gates`]). Never a bound: docs/tail.md says what the figures mean, and how well they were measured to hold.
+//! `punctual tail`: estimates of latencies longer than the measured ones. First what needs no model ([`seen`]); then a model ([`model`]), only
+//! behind its gates ([`gates`]). Not a guaranteed bound (no WCET): docs/tail.md describes the figures, and how well they hold.
 
 pub mod causes;
 mod fit;
@@ -35,13 +35,13 @@ pub struct Level {
     pub high: Option<f64>,
 }
 
-/// Why there is nothing to say.
+/// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub enum TailError {
     /// The wanted series is not there.
     #[error("there is no series `{wanted}`; the bundle has: {known}")]
     NoSuchSeries {
-        /// As asked.
+        /// As requested.
         wanted: String,
         /// What is there.
         known: String,
@@ -92,7 +92,7 @@ pub fn of_bundle(
     })
 }
 
-/// Of what was not measured as asked no model says what comes.
+/// Without a valid measurement there is no model.
 fn refuse(model: &mut Model, proof: &Proof) {
     let refusal =
         format!("it was not measured as requested ({} of {}): {}", proof.proof.word(), proof.subject, proof.why);

@@ -3,9 +3,9 @@
 //! One [`Tracker`] reads the events and hands finished spans to a [`Sink`]: the occupancy adds them up, a window keeps those that lie in
 //! it, an export writes them out. Memory grows with the number of threads and CPUs, not with the recording.
 //!
-//! What is not known is [`ThreadState::Unknown`]: before the first event that tells of a thread, where events contradict each other, and
+//! The state is [`ThreadState::Unknown`] before the first event of a thread, where events contradict each other, and
 //! where events were lost. Three things are certain without an event of their own: a CPU runs one task from switch to switch, so
-//! the first event on a CPU tells who ran there since the recording began (or since a gap); a thread that is woken was
+//! the first event on a CPU shows the task that ran there since the recording began (or since a gap); a thread that is woken was
 //! asleep; one that is switched to was ready.
 
 mod cpus;
@@ -31,12 +31,12 @@ pub enum ThreadState {
     },
     /// Could run and waits for a CPU.
     Ready {
-        /// On whose runqueue; `None` where no event told.
+        /// On whose runqueue; `None` if unknown.
         cpu: Option<u16>,
         /// Whether it was taken off its CPU (or gave it up by sched_yield), rather than woken.
         preempted: bool,
     },
-    /// Somebody decided to wake it (sched_waking), and it is not yet on a runqueue (sched_wakeup).
+    /// Its wake-up began (sched_waking), and it is not yet on a runqueue (sched_wakeup).
     Waking,
     /// Waits, and a signal could end that: `S`.
     Sleeping,
@@ -48,7 +48,7 @@ pub enum ThreadState {
     Stopped,
     /// Any other state; also a new thread that was not woken yet.
     Other,
-    /// The recording does not tell.
+    /// Unknown.
     Unknown,
 }
 
@@ -90,10 +90,10 @@ pub struct CpuSpan {
     pub from: MonotonicNs,
     /// Until when; never before `from`.
     pub to: MonotonicNs,
-    /// Which task: [`Tid::IDLE`] when it idled; `None` where the recording does not tell.
+    /// Which task: [`Tid::IDLE`] when it idled; `None` if unknown.
     pub tid: Option<Tid>,
     /// The kernel's priority of that task (see [`punctual_core::EventKind`]) when it was switched to, or from where only that was seen; `None`
-    /// where no switch told.
+    /// if no switch shows it.
     pub prio: Option<i16>,
 }
 
@@ -170,7 +170,7 @@ pub struct ScopeSpan {
 pub struct PointMark {
     /// When.
     pub at: MonotonicNs,
-    /// By whom.
+    /// The thread that passed it.
     pub tid: Tid,
     /// Which.
     pub point: PointId,
@@ -197,18 +197,18 @@ pub struct CallSpan {
     pub depth: u16,
     /// Whether it was left otherwise than by returning.
     pub left: bool,
-    /// Its argument, where one was asked for.
+    /// Its argument, where one was requested.
     pub argument: Option<u64>,
 }
 
-/// Somebody woke a thread.
+/// A thread was woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WakeMark {
     /// When (sched_waking; sched_wakeup where that is missing).
     pub at: MonotonicNs,
     /// On which CPU the waker was.
     pub cpu: u16,
-    /// The waker, or who was interrupted by it.
+    /// The waker, or the interrupted task.
     pub waker: Tid,
     /// The interrupt that woke, where one was being served.
     pub interrupt: Option<Interrupt>,
@@ -223,11 +223,11 @@ pub struct SwitchMark {
     pub at: MonotonicNs,
     /// On which CPU.
     pub cpu: u16,
-    /// Who left.
+    /// The previous task.
     pub prev: Tid,
     /// Why.
     pub state: TaskState,
-    /// Who came.
+    /// The next task.
     pub next: Tid,
 }
 
@@ -236,7 +236,7 @@ pub struct SwitchMark {
 pub struct MigrationMark {
     /// When.
     pub at: MonotonicNs,
-    /// Who.
+    /// The thread.
     pub tid: Tid,
     /// From where.
     pub from: u16,

@@ -1,6 +1,6 @@
-//! Whether a run was measured as asked. Every verdict anywhere (a requirement, a limit, a comparison, a lab) passes through here.
+//! Whether a run was measured as requested. Every verdict anywhere (a requirement, a limit, a comparison, a lab) passes through here.
 //!
-//! Each proof is judged from typed evidence ([`punctual_bundle::evidence`]), proof by proof ([`proofs`]); [`Validity::gate`] says what
+//! Each proof is judged from typed evidence ([`punctual_bundle::evidence`]), proof by proof ([`proofs`]); [`Validity::gate`] decides what
 //! that makes of a verdict. docs/validity.md has the table.
 
 mod proofs;
@@ -102,8 +102,8 @@ fn concerns(proof: &Proof, phase: &str, series: &str) -> bool {
     }
 }
 
-/// The rule. A sample that was measured as asked and is too long stays too long, however many others are missing; a sample that was not
-/// measured as asked shows nothing.
+/// The rule. A sample that was measured as requested and is too long stays too long, however many others are missing; a sample that was not
+/// measured as requested shows nothing.
 fn gated<'a>(verdict: VerdictWord, proofs: impl Iterator<Item = &'a Proof>) -> Gated {
     let mut unknown = None;
     let mut invalid: Option<&Proof> = None;

@@ -7,7 +7,7 @@ use punctual_core::Finding;
 use serde::{Deserialize, Serialize};
 
 /// The name and version of this shape; additions keep it, changes raise it.
-pub const SCHEMA: &str = "punctual-comparison/1";
+pub const SCHEMA: &str = "punctual-comparison/2";
 
 /// One side against one or several others.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

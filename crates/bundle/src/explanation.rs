@@ -5,7 +5,7 @@ use punctual_core::Finding;
 use serde::{Deserialize, Serialize};
 
 /// The name and version of [`ExplainDocument`].
-pub const EXPLAIN_SCHEMA: &str = "punctual-explain/1";
+pub const EXPLAIN_SCHEMA: &str = "punctual-explain/2";
 
 /// Late samples and what their time went to.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The name and version of [`PairsDocument`].
-pub const PAIRS_SCHEMA: &str = "punctual-pairs/1";
+pub const PAIRS_SCHEMA: &str = "punctual-pairs/2";
 /// The name and version of [`OccupancyDocument`].
-pub const OCCUPANCY_SCHEMA: &str = "punctual-occupancy/1";
+pub const OCCUPANCY_SCHEMA: &str = "punctual-occupancy/2";
 
 /// What of a recording these figures are of.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The name and version of this shape; additions keep it, changes raise it.
-pub const SCHEMA: &str = "punctual-summary/1";
+pub const SCHEMA: &str = "punctual-summary/2";
 
 /// `summary.json`, and what `--json` prints.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

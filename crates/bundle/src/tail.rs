@@ -6,7 +6,7 @@ use punctual_core::Finding;
 use serde::{Deserialize, Serialize};
 
 /// The name and version of this shape; additions keep it, changes raise it.
-pub const SCHEMA: &str = "punctual-tail/1";
+pub const SCHEMA: &str = "punctual-tail/2";
 
 /// The tails of a bundle's series.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -29,7 +29,7 @@ const fn edge(bucket: usize) -> u64 {
     ((bucket - shift * HALF) as u64) << shift
 }
 
-/// Samples of one series, counted. Single-threaded; handing it over is the caller's affair.
+/// Samples of one series, counted. Single-threaded; sharing it is up to the caller.
 ///
 /// Latencies below 2,048 ns are counted and nothing else: every statistic of them follows from those counts, exactly.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub struct BinnedCounter {
     units: [u64; UNIT_BUCKETS as usize],
     /// The others, in HdrHistogram's layout.
     whole: Box<[u64]>,
-    /// The others in the wanted range.
+    /// The others in the requested range.
     exact: Box<[u64]>,
     resolution: u64,
     /// What follows is of the others alone.
@@ -121,7 +121,7 @@ impl BinnedCounter {
             self.below += 1;
             return;
         }
-        // Not of the value: latencies beyond the largest that is told apart lie beyond every range.
+        // Not of the value: latencies above the largest bucket are beyond every range.
         let bin = usize::try_from(latency as u64 / self.resolution).unwrap_or(usize::MAX);
         match self.exact.get_mut(bin) {
             Some(count) => {
@@ -194,7 +194,7 @@ fn square(latency: i64) -> u128 {
 }
 
 impl SeriesData {
-    /// Takes in everything that a tally of the same shape holds.
+    /// Adds the samples of a counter of the same shape.
     pub fn absorb(&mut self, tally: &BinnedCounter) {
         let Some((_, min, max, _)) = tally.extent() else { return };
         self.min = Some(self.min.map_or(min, |so_far| so_far.min(min)));

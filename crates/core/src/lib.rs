@@ -1,7 +1,7 @@
 #![forbid(unsafe_code)]
 //! The vocabulary of punctual, pure: units, CPU sets, scheduling words, samples, events, histograms, losses and findings.
 //!
-//! Every other room speaks in these types; this one knows nobody.
+//! All other crates use these types; this one depends on none of them.
 
 pub mod account;
 pub mod binned_counter;

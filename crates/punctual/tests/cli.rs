@@ -174,7 +174,7 @@ fn every_fixture_is_shown_without_a_control_character() {
         assert_eq!(json.status.code(), Some(0), "{name}: {}", text(&json));
         assert_eq!(harmful(&text(&json)), None, "{name}");
         let summary: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
-        assert_eq!(summary["schema"], "punctual-summary/1");
+        assert_eq!(summary["schema"], "punctual-summary/2");
     }
     // Several at once.
     let all = punctual().arg("show").args(fixtures()).output().unwrap();

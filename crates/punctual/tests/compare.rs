@@ -35,7 +35,7 @@ fn a_run_against_itself_has_no_difference() {
     let compared = place.punctual(&["compare", &good, &good, "--json", "--html", "c.html"]);
     assert_eq!(compared.status.code(), Some(0), "{}", text(&compared));
     let comparison = json(&compared);
-    assert_eq!(comparison["schema"], "punctual-comparison/1");
+    assert_eq!(comparison["schema"], "punctual-comparison/2");
     let series = comparison["series"].as_array().unwrap();
     assert_eq!(series.len(), 4);
     for metric in series.iter().flat_map(|s| s["metrics"].as_array().unwrap()) {

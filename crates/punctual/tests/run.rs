@@ -23,7 +23,7 @@ fn every_sample_is_in_the_bundle_and_in_the_summary() {
     let ran = place.run();
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     let summary = place.summary();
-    assert_eq!(summary["schema"], "punctual-summary/1");
+    assert_eq!(summary["schema"], "punctual-summary/2");
     let series = &summary["phases"][0]["series"][0];
     assert_eq!(series["count"], 500);
     assert_eq!(series["lost"], 0);

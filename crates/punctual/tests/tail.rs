@@ -23,7 +23,7 @@ fn a_short_run_bounds_little_and_has_no_model() {
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("No model is offered") && !page.contains("<script"));
     let json = place.punctual(&["tail", &good, "--json"]);
     let tails: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
-    assert_eq!(tails["schema"], "punctual-tail/1");
+    assert_eq!(tails["schema"], "punctual-tail/2");
     assert_eq!(tails["series"].as_array().unwrap().len(), 4);
     assert_eq!(tails["series"][0]["model"]["accepted"], false);
     assert_eq!(tails["series"][0]["seen"]["quantiles"][3]["needed"], 299_572);

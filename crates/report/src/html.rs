@@ -2,7 +2,7 @@
 //!
 //! The figures stand in tables that need no script, the histograms in a drawing that needs none either; a script makes plots
 //! of them where one runs. The file has a bound ([`SIZE_LIMIT`]): what does not fit is made coarser, never left out of the
-//! figures, and the page says so. Names, commands and files are hostile input: see docs/report.md for how they are kept from
+//! figures, and the page reports it. Names, commands and files are hostile input: see docs/report.md for how they are kept from
 //! becoming anything but text.
 //!
 //! Reading order: [`gather`] what there is, make the tables ([`figures`], [`warnings`], [`environment`], …) and the data for the
@@ -63,11 +63,11 @@ pub struct ReportInput<'a> {
     pub label: String,
     /// The environment of the run (`environment.json`), where it was recorded.
     pub environment: Option<serde_json::Value>,
-    /// What `punctual check` said (`check.json`), where it was asked.
+    /// The result of `punctual check` (`check.json`), if requested.
     pub check: Option<serde_json::Value>,
     /// What its recording holds, where it has one.
     pub recording: Option<&'a recording::Digest>,
-    /// What its late samples went to, where they can be explained.
+    /// The breakdown of its worst samples, if they can be explained.
     pub breakdown: Option<&'a breakdown::Breakdown>,
 }
 
@@ -115,7 +115,7 @@ pub enum HtmlError {
 struct Size {
     /// Bins of each histogram.
     bins: usize,
-    /// Stretches of time of each series.
+    /// Buckets of time of each series.
     buckets: usize,
     /// Worst samples marked in each plot over time.
     worst: usize,

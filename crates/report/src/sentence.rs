@@ -10,7 +10,7 @@ pub use comparison::of_series;
 
 use crate::format::micros_f64;
 
-/// A length of time as one says it, in two digits: `45 s`, `70 min`, `5 h`, `12 d`.
+/// A duration in two digits: `45 s`, `70 min`, `5 h`, `12 d`.
 pub fn spoken(ns: f64) -> String {
     let s = ns / 1e9;
     let round = |value: f64| {

@@ -30,7 +30,7 @@ fn text(name: &str, format: Format) -> String {
     String::from_utf8(exported(name, format)).unwrap()
 }
 
-/// Runs a program on an input; `None`, said aloud, where it is not there.
+/// Runs a program on an input; `None`, with a message, if it is missing.
 fn run(program: &str, arguments: &[&str], input: &[u8]) -> Option<(bool, String)> {
     let child = Command::new(program)
         .args(arguments)

@@ -1,4 +1,4 @@
-//! The anatomy of late samples in the page: paragraphs, bands, timelines, culprits; nothing hostile becomes markup.
+//! The breakdown of samples in the page: paragraphs, bands, timelines, culprits; nothing hostile becomes markup.
 
 #[path = "browser/mod.rs"]
 mod browser;

@@ -1,4 +1,4 @@
-//! The report in a real browser without head: plots are drawn, nothing fails, nothing hostile runs, nothing is asked for.
+//! The report in a real browser without head: plots are drawn, nothing fails, nothing hostile runs, nothing is requested.
 
 #[path = "browser/mod.rs"]
 mod browser;

@@ -138,7 +138,7 @@ fn nothing_hostile_runs_and_nothing_is_asked_for() {
     bait.assert_untouched(&seen);
 }
 
-/// A second at a million events: pictures stay within their bound, and say what they leave out.
+/// A second at a million events: pictures stay within their bound, and report what they omit.
 #[test]
 fn much_is_shown_coarsely() {
     let directory = tempfile::tempdir().unwrap();

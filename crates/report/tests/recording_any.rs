@@ -1,4 +1,4 @@
-//! Whatever a recording says, exports and report are written: no event, order or instant is too strange.
+//! Exports and report of any recording are written: with any events, in any order, at any instants.
 
 #[path = "recording/mod.rs"]
 mod recording;

@@ -17,7 +17,7 @@ fn bundle(name: &str) -> Bundle {
 fn shown(name: &str, options: &ShowOptions) -> String {
     let bundle = bundle(name);
     let text = show(&summarize(&bundle), &views(&bundle), options);
-    // Damage is told with the path, which differs with the checkout.
+    // Damage is reported with the path, which differs with the checkout.
     text.replace(&directory("").display().to_string(), "")
 }
 

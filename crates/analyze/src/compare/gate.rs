@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub enum Margin {
     /// By so much time.
     Time(Nanos),
-    /// By so many percent of the first side's figure.
+    /// In percent of the first side's figure.
     Percent(f64),
 }
 
@@ -111,7 +111,7 @@ impl Gate {
         }
     }
 
-    /// What an interval of the difference says, the end that decides, and why. `among` requirements of the kind stand together.
+    /// The verdict from an interval of the difference, the end that decides, and why. `among` requirements of the kind stand together.
     ///
     /// One side of the interval decides. Failing on what is shown is tested `among` times, so each time with that part of the error; what must
     /// be shown everywhere needs no such allowance (an intersection–union test: Berger, Technometrics 24, 1982).

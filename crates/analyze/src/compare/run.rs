@@ -7,7 +7,7 @@ use crate::stats::dispersion::block_length;
 use punctual_bundle::{BundleError, Series};
 use punctual_core::Nanos;
 
-/// Peaks are looked for among this many of the longest samples, and at most a hundredth of all.
+/// Peaks are searched among this many of the longest samples, and at most a hundredth of all.
 const PEAKS_AMONG: usize = 1_000;
 
 /// One run of a series.
@@ -124,7 +124,7 @@ impl Side {
     pub fn max(&self) -> Option<i64> {
         self.runs.iter().filter_map(|run| run.max).max()
     }
-    /// The time measured, in ns, where every run tells.
+    /// The measured time in ns, if known for every run.
     pub fn duration(&self) -> Option<i64> {
         self.runs.iter().map(|run| run.duration).try_fold(0i64, |sum, d| Some(sum.saturating_add(d?)))
     }

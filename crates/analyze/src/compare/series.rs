@@ -20,7 +20,7 @@ pub const METRICS: [Metric; 5] = [
     Metric::Percentile(99.99),
     Metric::Max,
 ];
-/// Beyond this many times the data nobody waits.
+/// A larger factor of data is not suggested.
 const MORE_DATA_MAX: f64 = 1_000.0;
 
 /// A series on both sides.
@@ -191,7 +191,7 @@ fn p_value(interval: impl Fn(f64) -> Interval) -> f64 {
     high.exp()
 }
 
-/// How many times the data would tell: intervals shrink with the root of the data.
+/// The factor of data that would make it significant: intervals shrink with the root of the data.
 fn more_data(known: &Known, interval: Interval, step: f64) -> Option<f64> {
     let [a, b] = known.values();
     let seen = b - a;

@@ -1,4 +1,4 @@
-//! What makes a comparison doubtful.
+//! Warnings about a comparison.
 
 use super::run::Side;
 use super::series::Pair;
@@ -8,7 +8,7 @@ use punctual_bundle::Completeness;
 use punctual_bundle::comparison::{Basis, SeriesComparison};
 use punctual_core::{Finding, Severity};
 
-/// Blocks whose shares are correlated by more than this resemble their neighbours: twice the standard error for 24 blocks.
+/// Blocks whose shares have a higher correlation than this depend on their neighbours: twice the standard error for 24 blocks.
 const CORRELATED: f64 = 0.41;
 /// Runs of one side differ in length by no more than this.
 const LENGTHS: f64 = 1.1;

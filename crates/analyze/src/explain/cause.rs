@@ -1,4 +1,4 @@
-//! What takes the time of a late sample, and what each of these is called.
+//! What takes the time of a sample: the causes, with the tasks and modes that they concern.
 
 use crate::occupancy::interrupt_name;
 use crate::threads::Interrupt;
@@ -31,11 +31,11 @@ pub enum Mode {
     Fault,
     /// In user mode, as far as recorded: it was in no system call and in no page fault.
     User,
-    /// The events do not tell.
+    /// Unknown.
     Unknown,
 }
 
-/// Whose budget was used up.
+/// The budget that was used up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Budget {
     /// That of real-time tasks: throttling, the fair server that keeps time for others, or the real-time budget of a control group.
@@ -49,10 +49,10 @@ pub enum Budget {
 /// What took the time of a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Cause {
-    /// The whole machine stood still: no CPU showed any event, and timers of several were overdue. The hypervisor, or the firmware.
+    /// The hypervisor or the firmware had taken the CPUs: no event on any CPU, and timers of several were overdue.
     Steal,
-    /// The timer's interrupt had not come, although a task ran that could have been interrupted: interrupts were off, or, where that
-    /// task was in user mode, the timer's hardware or the hypervisor was late.
+    /// The timer interrupt was delayed although a task ran: interrupts were disabled, or, where that
+    /// task was in user mode, the timer hardware or the hypervisor delayed it.
     TimerIrqDelay {
         /// Who ran.
         running: Tid,
@@ -68,12 +68,12 @@ pub enum Cause {
     },
     /// It was decided to wake the thread, and it was not yet on a runqueue.
     Wakeup {
-        /// Where another CPU had to be told of it: who ran there.
+        /// If another CPU needed an IPI: the task that ran there.
         running: Option<Tid>,
     },
-    /// It was ready, of higher priority than who ran, and was not switched to: preemption was off, or the kernel is not preemptible there.
+    /// It was ready with the higher priority, and the running task was not preempted: preemption was disabled, or the kernel has none there.
     NonPreemptible {
-        /// Who went on running.
+        /// The running task.
         running: Tid,
         /// Where that one was.
         mode: Mode,
@@ -87,7 +87,7 @@ pub enum Cause {
     },
     /// It was ready, and the scheduler chose a task of lower priority, or none.
     Throttled {
-        /// Who was chosen instead.
+        /// The task that was chosen instead.
         running: Tid,
         /// Which budget was used up.
         budget: Budget,
@@ -104,12 +104,12 @@ pub enum Cause {
     },
     /// It waited for a lock.
     Lock {
-        /// Who held it: who let the thread go on, or inherited its priority.
+        /// The holder: the task that released it, or inherited the priority.
         holder: Option<Tid>,
         /// Whether the lock is one inside the kernel.
         kernel: bool,
     },
-    /// It waited for a lock whose holder could not run, because a task ran that is less urgent than the thread: priority inversion.
+    /// It waited for a lock whose holder could not run, because a task of lower priority than the thread ran: priority inversion.
     Inversion {
         /// Who held the lock.
         holder: Tid,
@@ -127,7 +127,7 @@ pub enum Cause {
     Reclaim,
     /// It waited for something that was not recorded.
     Waiting {
-        /// Which task let it go on; `None`: an interrupt, or nobody was seen.
+        /// The task that woke it; `None`: an interrupt, or unknown.
         woken_by: Option<Tid>,
     },
     /// It ran itself.
@@ -135,7 +135,7 @@ pub enum Cause {
         /// Where.
         mode: Mode,
     },
-    /// No event tells.
+    /// No event proves a cause.
     Unknown,
 }
 
@@ -195,7 +195,7 @@ impl Cause {
     }
 
     /// Who or what is responsible, by name: a task, an interrupt, a device, an idle state, a system call of the thread itself.
-    /// `None` where the cause says it all. Names come from strangers: escape them where they are shown.
+    /// `None` if the cause needs no name. Names are untrusted: escape them for output.
     pub fn who(self, names: &Names) -> Option<String> {
         match self {
             Cause::Interrupt(what) => Some(interrupt_name(what, names).1),

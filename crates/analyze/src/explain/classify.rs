@@ -9,9 +9,9 @@ use punctual_core::{Event, EventKind, MonotonicNs};
 
 /// Kernel priorities below this are real-time (include/linux/sched/prio.h: MAX_RT_PRIO); deadline tasks have −1.
 const REAL_TIME: i16 = 100;
-/// So many events before a wake-up are looked through for a completed request.
+/// This many events before a wake-up are searched for a completed request.
 const NEARBY: usize = 64;
-/// So many events of a CPU are looked through for how the task got it that runs.
+/// This many events of a CPU are searched for how the task got it that runs.
 const LOOKED_THROUGH: usize = 512;
 
 /// A cause, the CPU that it concerns, and the priority of the responsible task.
@@ -62,7 +62,7 @@ pub fn doing(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> Thre
     }
 }
 
-/// The CPU whose timer, or whoever else, woke the thread; where nobody did, where it was seen.
+/// The CPU of the wake-up; without one, the CPU where the thread was seen.
 pub fn waking_cpu(segment: &Segment, at: MonotonicNs) -> u16 {
     let waking = segment.timeline.wake_after(at).filter(|_| segment.kind == Kind::Timer);
     waking.map_or(segment.cpu, |wake| wake.cpu)
@@ -184,7 +184,7 @@ fn ready_since(segment: &Segment, at: MonotonicNs) -> Option<MonotonicNs> {
     ready.last().map(|span| span.from)
 }
 
-/// Somebody decided to wake it. Where its CPU is another's, that one must take an interrupt first (kernel/sched/core.c: ttwu_queue_wakelist).
+/// The wake-up began. If it is on another CPU, that CPU must handle an IPI first (kernel/sched/core.c: ttwu_queue_wakelist).
 fn waking(context: &TraceContext, segment: &Segment, cpu: u16, at: MonotonicNs) -> Judged {
     let here = segment.timeline.wakes.iter().rev().find(|wake| wake.at <= at).map_or(cpu, |wake| wake.cpu);
     let target = segment.timeline.enqueued_after(at).filter(|target| *target != here && *target != Event::NO_CPU);
@@ -232,7 +232,7 @@ fn waiting(context: &TraceContext, segment: &Segment, doing: ThreadState, cpu: u
     }
 }
 
-/// The timer should have fired, and nobody was woken yet.
+/// The timer should have expired, and no thread was woken yet.
 fn before_the_timer(context: &TraceContext, cpu: u16, at: MonotonicNs) -> Judged {
     if let Some(interrupt) = context.interrupt(cpu, at) {
         return Judged::on(cpu, Cause::Interrupt(interrupt));

@@ -7,10 +7,10 @@ use crate::threads::Interrupt;
 use punctual_core::event::Tid;
 use punctual_core::{Event, EventKind, MonotonicNs};
 
-/// So many events before and after a piece are looked through for its proof.
+/// This many events before and after a piece are searched for its proof.
 const LOOKED_THROUGH: usize = 512;
 
-/// Their places among the scene's events, ascending. None where no event tells: then the cause is not known.
+/// Their places among the events, ascending. Empty if no event proves the cause.
 pub fn of(
     context: &TraceContext,
     timeline: &ThreadTimeline,
@@ -58,7 +58,7 @@ fn both(mut one: Vec<usize>, other: Vec<usize>) -> Vec<usize> {
     one
 }
 
-/// A stretch of a scene.
+/// A segment within the trace context.
 struct Look<'s, 'e> {
     context: &'s TraceContext<'e>,
     from: MonotonicNs,

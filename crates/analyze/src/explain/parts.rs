@@ -1,4 +1,4 @@
-//! The pieces of a stretch of a thread's time in which nothing that matters changes, each with its cause, joined to parts.
+//! The pieces of a segment of a thread's time, without a relevant change inside, each with its cause, joined to parts.
 
 use super::classify::{self, Judged};
 use super::thread_timeline::ThreadTimeline;
@@ -10,21 +10,21 @@ use punctual_core::{Event, MonotonicNs, Tid};
 /// Waits upon waits are followed so far.
 pub const DEPTH: usize = 6;
 
-/// A stretch of a thread's time, and those who wait for it.
+/// A segment of a thread's time, and the threads that wait for it.
 pub struct Segment<'s> {
     pub timeline: &'s ThreadTimeline,
     pub kind: Kind,
-    /// The CPU on which it was seen at the end; [`Event::NO_CPU`] where that is not known.
+    /// The CPU on which it was seen at the end; [`Event::NO_CPU`] where that is unknown.
     pub cpu: u16,
     pub from: MonotonicNs,
     pub to: MonotonicNs,
-    /// The threads that wait for this one, the one that was late first.
+    /// The threads that wait for this one, beginning with that of the sample.
     pub waiting: Vec<Tid>,
-    /// The priority of the one that was late.
+    /// The priority of the thread of the sample.
     pub urgency: Option<i16>,
 }
 
-/// The parts of the scene's sample.
+/// The parts of the sample.
 pub fn of(context: &TraceContext) -> Vec<Part> {
     let late = context.late;
     if late.woke <= late.due {
@@ -36,13 +36,13 @@ pub fn of(context: &TraceContext) -> Vec<Part> {
     between(context, &Segment { timeline: &timeline, kind: late.kind, cpu: late.cpu, from, to, waiting, urgency })
 }
 
-/// The parts of a stretch, one after the other, without holes.
+/// The parts of a segment, one after the other, without holes.
 pub fn between(context: &TraceContext, segment: &Segment) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for (from, to) in pieces(context, segment) {
         let Judged { cause, cpu, prio } = classify::cause(context, segment, from);
         let evidence = evidence::of(context, segment.timeline, cause, cpu, from, to);
-        // What no event proves is not known.
+        // What no event proves is unknown.
         let proven = !evidence.is_empty();
         let (cause, cpu, prio) = if proven { (cause, cpu, prio) } else { (Cause::Unknown, None, None) };
         let stack = match (cause, cpu) {
@@ -77,7 +77,7 @@ pub fn tidy(mut part: Part) -> Part {
     part
 }
 
-/// The pieces between the stretch's ends in which nothing changes, without holes.
+/// The pieces between the segment's ends in which nothing changes, without holes.
 fn pieces(context: &TraceContext, segment: &Segment) -> Vec<(MonotonicNs, MonotonicNs)> {
     let Segment { timeline, from, to, .. } = segment;
     let (from, to) = (*from, *to);

@@ -2,17 +2,17 @@
 //!
 //! A CPU that exits from idle takes the exit latency that its idle state declares, and a CPU that runs takes an interrupt that is due as soon
 //! as interrupts are on. What took far longer is held against the steal clock. With that evidence it is steal; without, it keeps its name,
-//! and the doubt says what is likely. Several CPUs at once are proof before this is asked (`stolen`).
+//! and a warning reports that it is likely. Several CPUs at once are proof before this (`steal`).
 
 use super::trace_context::TraceContext;
 use super::{Cause, Mode, Part, Warning, parts};
 use crate::steal::SHORTEST;
 use punctual_core::Nanos;
 
-/// An exit from idle is long from so many times the declared exit latency on.
+/// An exit from idle is long from this many times the declared exit latency on.
 const TIMES: i64 = 10;
 
-/// The parts, with those named steal that the steal clock covers, and what casts doubt on the rest.
+/// The parts, with steal where the steal clock covers them, and the warnings about the rest.
 pub fn judge(context: &TraceContext, all: Vec<Part>) -> (Vec<Part>, Vec<Warning>) {
     let mut left = context.coverage.steal.unwrap_or(Nanos::ZERO);
     let (mut judged, mut warnings): (Vec<Part>, Vec<Warning>) = (Vec::new(), Vec::new());

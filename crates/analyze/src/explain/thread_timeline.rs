@@ -1,26 +1,26 @@
-//! One thread in a scene: what it did and what it waited for, in lists that can be asked by instant.
+//! The timeline of one thread: its states and its waits, in lists that are searched by instant.
 
 use super::trace_context::{TraceContext, covering, switched_to};
 use crate::threads::{ThreadSpan, WakeMark};
 use punctual_core::event::{Futex, TaskState, Tid};
 use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
 
-/// A page fault without an end that was recorded takes at most so long (a page that must be zeroed, in a virtual machine whose host has to
+/// A page fault, whose end is not recorded, takes at most this long (a page that must be zeroed, in a virtual machine whose host has to
 /// map it too), and so much more for each page of a large one.
 pub const FAULT: Nanos = Nanos(20_000);
 const FAULT_PER_PAGE: Nanos = Nanos(1_000);
-/// Where the next that is heard of a thread is a fault on a page so near, it touches one page after the other, and does little else: all until then
-/// is the fault's, if it is not longer than this.
+/// If the next event of a thread is a fault on a page this near, it touches one page after the other: all until then
+/// belongs to the fault, up to this duration.
 pub const NEXT: (u64, Nanos) = (64 << 12, Nanos(1_000_000));
 
-/// A thread, and the places of what is about it among the scene's events.
+/// A thread, and the places of its events in the trace context.
 pub struct ThreadTimeline {
     pub tid: Tid,
     /// What it did, in the order of time; not where nothing is known.
     pub spans: Vec<ThreadSpan>,
     /// Events that show it on a CPU.
     pub runs: Vec<u32>,
-    /// Events that tell whether it ran, waited, or was moved.
+    /// Events of its running, waiting and migration.
     pub about: Vec<u32>,
     /// Its operations on locks.
     pub lock_events: Vec<u32>,
@@ -32,15 +32,15 @@ pub struct ThreadTimeline {
     pub locks: Vec<LockWait>,
     pub reclaims: Vec<(MonotonicNs, MonotonicNs)>,
     pub faults: Vec<(MonotonicNs, MonotonicNs)>,
-    /// Who woke it.
+    /// Its wake-ups.
     pub wakes: Vec<WakeMark>,
     /// The CPU on which it was put on a runqueue, from an instant on.
     pub enqueued: Vec<(MonotonicNs, u16)>,
-    /// Who moved it to another CPU, when, and where that one ran.
+    /// The tasks that moved it to another CPU, when, and on which CPU they ran.
     pub moves: Vec<(Tid, MonotonicNs, u16)>,
-    /// To whom it lent its priority, and when: the holder of the lock that it waits for.
+    /// The tasks that inherited its priority, and when: the holder of its lock.
     pub lent: Vec<(MonotonicNs, Tid)>,
-    /// When the quota of its group held it back, and who got its CPU then.
+    /// When the quota of its group throttled it, and the task that got its CPU.
     pub held: Vec<(MonotonicNs, MonotonicNs, Tid)>,
     /// Its priority from an instant on.
     prios: Vec<(MonotonicNs, i16)>,
@@ -128,7 +128,7 @@ impl ThreadTimeline {
         self.held.extend(open.held.take().map(|(from, _, instead)| (from, at, instead)));
     }
 
-    /// Whether the quota of its group held it back: then, who got its CPU when that began.
+    /// The task that got its CPU if the quota of its group throttled it.
     pub fn held_at(&self, at: MonotonicNs) -> Option<Tid> {
         covering(&self.held, at, |(from, to, _)| (*from, *to)).map(|(.., instead)| *instead)
     }
@@ -216,15 +216,15 @@ impl ThreadTimeline {
         covering(&self.reclaims, at, |ends| *ends).is_some()
     }
 
-    /// Whether it was being served a page fault.
+    /// Whether it was in a page fault.
     pub fn faults_at(&self, at: MonotonicNs) -> bool {
         covering(&self.faults, at, |ends| *ends).is_some()
     }
 
-    /// Its priority, where an event told.
+    /// Its priority, if an event shows it.
     pub fn prio(&self, at: MonotonicNs) -> Option<i16> {
         let known = self.prios.partition_point(|(since, _)| *since <= at);
-        // It had the one that is told next all the time, unless it was changed: then that event is missing as well.
+        // The next recorded priority held before, unless it changed and that event was lost as well.
         self.prios.get(known.saturating_sub(1)).map(|(_, prio)| *prio)
     }
 
@@ -233,20 +233,20 @@ impl ThreadTimeline {
         self.prios.iter().map(|(at, _)| *at)
     }
 
-    /// Whom it lent its priority to while it waited.
+    /// The task that inherited its priority while it waited.
     pub fn lent_to(&self, from: MonotonicNs, to: MonotonicNs) -> Option<Tid> {
         let first = self.lent.partition_point(|(at, _)| *at < from);
         self.lent.get(first).filter(|(at, tid)| *at <= to && *tid != self.tid).map(|(_, tid)| *tid)
     }
 }
 
-/// Locks looked through for the one that is waited for.
+/// Locks searched for the one that is waited for.
 const NEAREST: usize = 8;
 
 /// What of a thread's doings has not ended.
 #[derive(Default)]
 struct Open {
-    /// It is held back, since when, on which CPU, and who got that.
+    /// The throttling: since when, on which CPU, and the task that got it.
     held: Option<(MonotonicNs, u16, Tid)>,
     futex: Option<(MonotonicNs, bool)>,
     kernel: Option<MonotonicNs>,
@@ -254,7 +254,7 @@ struct Open {
     fault: Option<Fault>,
 }
 
-/// A page fault that is being served: since when, how long it may take while the thread runs, and whether the thread waits in it.
+/// A page fault in progress: since when, how long it may take while the thread runs, and whether the thread waits in it.
 #[derive(Clone, Copy)]
 struct Fault {
     from: MonotonicNs,

@@ -1,4 +1,4 @@
-//! Everything that happened around a late sample, ready to be asked by instant.
+//! The events around a sample, indexed for queries by instant.
 
 use super::thread_timeline::{FAULT, NEXT, ThreadTimeline};
 use super::{LatencyInterval, Mode};
@@ -12,16 +12,16 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// At most so many threads of a scene are looked at closely: the one that was late, and those that it waited for.
+/// At most this many threads have a timeline: that of the sample, and those that it waited for.
 const TIMELINES: usize = 32;
-/// A page fault is looked for in so many events of its CPU.
+/// A page fault is searched in this many events of its CPU.
 const FAULT_WITHIN: usize = 64;
-/// What an interrupt found is looked for in so many events of its CPU.
+/// The task that an interrupt found is searched in this many events of its CPU.
 const FOUND_WITHIN: usize = 512;
-/// A stack is taken within so many events of its CPU after the interrupt that asked for it.
+/// A stack comes within this many events of its CPU after the interrupt that requested it.
 const STACK_WITHIN: usize = 4;
 
-/// One late sample and its surroundings.
+/// One sample and the events around it.
 pub struct TraceContext<'e> {
     pub late: LatencyInterval,
     pub events: &'e [Event],
@@ -30,7 +30,7 @@ pub struct TraceContext<'e> {
     pub lanes: Lanes,
     /// The end of what is explained.
     pub until: MonotonicNs,
-    /// When the whole machine stood still, or the sample's CPU.
+    /// When the hypervisor had taken the machine, or the CPU of the sample.
     pub holes: Vec<Hole>,
     /// Timers that waited through silences of their CPUs.
     pub waits: Vec<Wait>,
@@ -40,7 +40,7 @@ pub struct TraceContext<'e> {
     interrupts: BTreeMap<u16, Vec<(MonotonicNs, MonotonicNs, Interrupt)>>,
     /// The places of each CPU's events.
     places: Vec<Vec<u32>>,
-    /// What of the record lies before the first event is not known.
+    /// Nothing is known before the first event.
     began: MonotonicNs,
     /// For threads of which a system call is in the record: the one that they were in when it began, until when.
     calls: HashMap<Tid, Option<(MonotonicNs, u32)>>,
@@ -76,7 +76,7 @@ impl<'e> TraceContext<'e> {
         }
     }
 
-    /// A thread, looked at closely; `None` where too many were.
+    /// The timeline of a thread; `None` beyond the limit.
     pub fn timeline(&self, tid: Tid) -> Option<Rc<ThreadTimeline>> {
         if let Some(known) = self.timelines.borrow().get(&tid) {
             return Some(known.clone());
@@ -94,7 +94,7 @@ impl<'e> TraceContext<'e> {
         self.places.get(usize::from(cpu)).map_or(&[], Vec::as_slice)
     }
 
-    /// Who had a CPU at this instant.
+    /// The task on a CPU at this instant.
     pub fn on_cpu(&self, cpu: u16, at: MonotonicNs) -> Option<&CpuSpan> {
         covering(&self.lanes.cpus.get(&cpu)?.ran, at, |span| (span.from, span.to))
     }
@@ -114,7 +114,7 @@ impl<'e> TraceContext<'e> {
         covering(&self.lanes.cpus.get(&cpu)?.idle, at, |span| (span.from, span.to)).map(|span| span.state)
     }
 
-    /// Where a task was that ran on this CPU and kept interrupts off: the interrupt that ended it tells, where system calls were not recorded.
+    /// Where a task was that ran on this CPU with interrupts disabled: the interrupt at its end shows it, if system calls were not recorded.
     pub fn mode_until_interrupt(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Mode {
         match self.mode(tid, cpu, at) {
             known if self.calls.contains_key(&tid) => known,
@@ -176,7 +176,7 @@ impl<'e> TraceContext<'e> {
         found(places[first..].iter().map(|place| &self.events[*place as usize]), tid)
     }
 
-    /// Whether the last that was heard of a task on its CPU, beside interrupts, is a page fault, or what is done in one.
+    /// Whether the last event of a task on its CPU, except interrupts, belongs to a page fault.
     fn is_in_fault(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> bool {
         self.fault_before(tid, cpu, at).is_some()
     }
@@ -203,7 +203,7 @@ impl<'e> TraceContext<'e> {
         self.lanes.gaps.iter().any(|gap| gap.cpu == Some(cpu) && gap.from <= at && at < gap.to)
     }
 
-    /// Whether the machine stood still, or this CPU.
+    /// Whether the hypervisor had taken the machine, or this CPU.
     pub fn hole(&self, cpu: Option<u16>, at: MonotonicNs) -> Option<&Hole> {
         covering(&self.holes, at, |hole| (hole.from, hole.to)).filter(|hole| hole.cpu.is_none() || hole.cpu == cpu)
     }
@@ -241,7 +241,7 @@ impl<'e> TraceContext<'e> {
     }
 }
 
-/// When the machine or the sample's CPU stood still within the sample; ends of neighbours do not overlap.
+/// When the machine or the sample's CPU was taken within the sample; without overlaps.
 fn holes(late: LatencyInterval, events: &[Event], waits: &[Wait]) -> Vec<Hole> {
     // Shorter ones are none.
     if late.woke - late.due < steal::SHORTEST {
@@ -263,7 +263,7 @@ pub fn covering<T>(spans: &[T], at: MonotonicNs, ends: impl Fn(&T) -> (Monotonic
     spans.get(place).filter(|span| ends(span).0 <= at)
 }
 
-/// The first of these events of one CPU that tells what an interrupt found the task doing, unless the CPU was switched between.
+/// The first of these events of one CPU that shows the mode of the interrupted task, unless a switch lies between.
 fn found<'e>(events: impl Iterator<Item = &'e Event>, tid: Tid) -> Option<(MonotonicNs, Option<u32>)> {
     let same = events.take(FOUND_WITHIN).take_while(|event| switched_to(event).is_none());
     same.filter(|event| event.tid == tid).find_map(|event| match event.what {
@@ -292,7 +292,7 @@ fn places(events: &[Event]) -> Vec<Vec<u32>> {
     places
 }
 
-/// Nested interrupts as stretches in each of which the innermost one is served.
+/// Nested interrupts as segments in each of which the innermost one is served.
 fn flattened(lane: &CpuLane) -> Vec<(MonotonicNs, MonotonicNs, Interrupt)> {
     let mut out: Vec<(MonotonicNs, MonotonicNs, Interrupt)> = Vec::new();
     let mut open: Vec<(MonotonicNs, Interrupt)> = Vec::new();
@@ -319,7 +319,7 @@ fn flattened(lane: &CpuLane) -> Vec<(MonotonicNs, MonotonicNs, Interrupt)> {
     out
 }
 
-/// Threads of whose system calls the record tells. Where its exit is the first, that tells which call it was in before.
+/// Threads with recorded system calls. If the first event is an exit, the thread was in that call before.
 fn calls(events: &[Event]) -> HashMap<Tid, Option<(MonotonicNs, u32)>> {
     let mut calls = HashMap::new();
     for event in events {

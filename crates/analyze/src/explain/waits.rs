@@ -1,12 +1,12 @@
-//! Waits for other tasks: what the one that was waited for did meanwhile, and whose fault that was.
+//! Waits for other tasks: the causes of the other task meanwhile.
 
 use super::parts::{self, DEPTH, Segment};
 use super::trace_context::TraceContext;
 use super::{Cause, Kind, Part};
 use punctual_core::{Event, Tid};
 
-/// Tells of each wait for a task what that one did meanwhile, and names the causes that lie there: a holder that could not run because of a task less
-/// urgent than who waits, a device that the other one waited for.
+/// Adds to each wait for a task the parts of that task meanwhile, and the causes among them: a holder that could not run because of a task of lower
+/// priority than the waiting thread, a device that the other task waited for.
 pub fn follow(context: &TraceContext, segment: &Segment, parts: Vec<Part>) -> Vec<Part> {
     let mut followed = Vec::with_capacity(parts.len());
     for part in parts {
@@ -60,7 +60,7 @@ fn cause(segment: &Segment, wait: &Part, other: &Part) -> Cause {
             Cause::Lock { holder: Some(holder), .. },
             Cause::Preempted { by, .. } | Cause::Runqueue { behind: by } | Cause::NonPreemptible { running: by, .. },
         ) => {
-            // More urgent tasks would have gone before the thread anyway.
+            // Tasks of higher priority would have run before the thread anyway.
             let less_urgent = other.prio.zip(segment.urgency).is_some_and(|(prio, urgency)| prio > urgency);
             let stranger = by != segment.timeline.tid && !segment.waiting.contains(&by);
             if less_urgent && stranger { Cause::Inversion { holder, by } } else { wait.cause }
@@ -69,7 +69,7 @@ fn cause(segment: &Segment, wait: &Part, other: &Part) -> Cause {
     }
 }
 
-/// For the longest wait for a lock: who was waited for, then who that one waited for, and so on.
+/// For the longest wait for a lock: the holder, then the task that the holder waited for, and so on.
 pub fn chain(parts: &[Part]) -> Vec<Tid> {
     let mut chain = Vec::new();
     let mut level: Vec<&Part> = parts.iter().collect();

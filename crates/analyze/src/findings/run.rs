@@ -1,4 +1,4 @@
-//! Doubts about a run and its phases as a whole.
+//! Findings about a run and its phases.
 
 use punctual_bundle::meta::LoadMeta;
 use punctual_bundle::{Ending, Manifest, Outcome, PhaseMeta};
@@ -6,10 +6,10 @@ use punctual_core::{Finding, Severity, Validation};
 
 /// The subject of findings about the run itself.
 const RUN: &str = "run";
-/// A share of stolen time from which on figures may mislead: a thousandth is one tick in a second at HZ=1000.
+/// The share of steal time from which on figures may mislead: a thousandth is one tick in a second at HZ=1000.
 const STEAL: f64 = 0.001;
 
-/// What its end and the state of its bundle make doubtful.
+/// Findings about its end and the state of its bundle.
 pub fn of_run(manifest: &Manifest, damage: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
     match &manifest.ending {

@@ -1,4 +1,4 @@
-//! Doubts about one series.
+//! Findings about one series.
 
 use crate::{Distribution, percentiles};
 use punctual_bundle::SeriesMeta;
@@ -8,14 +8,14 @@ use punctual_bundle::summary::SeriesSummary;
 use punctual_core::series::HDR_MAX;
 use punctual_core::{Clock, Fact, Finding, Metric, Nanos, Requirement, Severity};
 
-/// So many page faults can be code alone: a loop's is some functions long, and a fault maps what lies around it.
+/// This many page faults can be code alone: a loop's is some functions long, and a fault maps what lies around it.
 const CODE: u64 = 4;
 /// From here on steps of the clock show in figures in µs.
 const COARSE: Nanos = Nanos(100);
 /// A share of lost samples from which on no figure can be used.
 const TOO_MUCH_LOST: f64 = 0.01;
 
-/// Everything that the figures of a series say against themselves.
+/// All findings about the figures of a series.
 pub fn of_series(phase: &str, meta: &SeriesMeta, state: &State, summary: &SeriesSummary) -> Vec<Finding> {
     let about = About { subject: format!("{phase}/{}", meta.name), meta, state, summary };
     let scheduling = about.scheduling();
@@ -243,7 +243,7 @@ impl About<'_> {
         })
     }
 
-    /// Whoever wrote the figures of an import knows their step; of samples it shows in the gaps between them.
+    /// The step of an import comes from its tool; that of samples from their distances.
     fn coarse(&self) -> Option<Finding> {
         if let Some(step) = self.meta.details.get(SOURCE_RESOLUTION) {
             let step = step.parse().ok().filter(|step: &Nanos| *step >= COARSE && self.summary.count > 0)?;
@@ -266,7 +266,7 @@ impl About<'_> {
 
     fn not_kept(&self) -> Option<Finding> {
         let (kept, count) = (self.state.samples_kept, self.summary.count);
-        // Fast loops only count; of a timer without any the user has asked for none, and an import has none.
+        // Fast loops only count; of a timer without any the user has requested none, and an import has none.
         let counted = kept == 0 && !self.meta.measure.is_empty() && self.meta.workload != "timer";
         ((kept > 0 || counted) && kept < count).then(|| {
             let evidence = match counted {

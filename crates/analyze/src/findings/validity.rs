@@ -1,10 +1,10 @@
-//! Findings for proofs that fail, where nothing else says so already.
+//! Findings for failed proofs without another finding.
 
 use crate::Validity;
 use punctual_bundle::summary::{Proof, ProofOutcome, ProofWord};
 use punctual_core::{Finding, Severity};
 
-/// What says the same as a proof that fails, in other words: the run has the kernel's answer, the figures their own.
+/// The findings that report the same as a failed proof.
 const SAID_ALREADY: [(ProofWord, &[&str]); 6] = [
     (ProofWord::Scheduling, &["scheduling-refused", "not-real-time"]),
     (ProofWord::Clock, &["clock-set", "clock-stepped", "negative-latency"]),

@@ -14,7 +14,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub const METRICS: [&str; 4] = ["p50", "p99", "p99.9", "max"];
 /// The confidence of an interval.
 pub const CONFIDENCE: f64 = 0.95;
-/// From so many pairs on the interval is about cells like these, not only about these.
+/// From this many pairs on the interval is about cells like these, not only about these.
 const SAMPLE_OF_PAIRS: usize = 3;
 
 /// What a value of an axis does, against the axis' first value.
@@ -146,7 +146,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     if n > 0.0 { sum / n } else { 0.0 }
 }
 
-/// `None` where nothing tells how far the differences spread.
+/// `None` if the spread of the differences is unknown.
 fn interval(pairs: &[Vec<f64>], means: &[f64]) -> Option<(f64, f64)> {
     let n = means.len() as f64;
     let (error, freedom) = if means.len() >= SAMPLE_OF_PAIRS {

@@ -1,4 +1,4 @@
-//! What is reported when nothing in particular is asked for: every scope, and every point with the one that follows it.
+//! What is reported without a request: every scope, and every point with the one that follows it.
 
 use super::pairing::{Pair, PairResult};
 use super::{By, Figures, Matcher, Rule, Seen};
@@ -7,9 +7,9 @@ use punctual_core::event::{Names, PointId, PointKind};
 use punctual_core::{Event, EventKind, Tid};
 use std::collections::{BTreeMap, HashMap};
 
-/// At most so many pairs have figures; the matches of others are counted.
+/// At most this many pairs have figures; the matches of others are counted.
 const PAIRS: usize = 256;
-/// At most so many threads are followed.
+/// At most this many threads are followed.
 const THREADS: usize = 1 << 17;
 
 /// Scopes and consecutive points, thread by thread.

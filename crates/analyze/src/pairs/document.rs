@@ -15,16 +15,16 @@ use punctual_bundle::summary::VerdictWord;
 use punctual_core::event::{FunctionId, Recorded};
 use punctual_core::{MonotonicNs, Names, Nanos, SeriesData};
 
-/// How much is told of the worst.
+/// How many of the worst have details.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Detail {
-    /// So many of each pair and function are named.
+    /// This many of each pair and function are named.
     pub worst: usize,
-    /// So many of those with what ran then: each wants a window.
+    /// This many of those with what ran then: each wants a window.
     pub explained: usize,
 }
 
-/// The stretches of time to look at for the worst, in the order in which [`document`] wants their lanes.
+/// The windows around the worst, in the order in which [`document`] takes their lanes.
 pub fn windows(results: &Results, detail: Detail) -> Vec<(MonotonicNs, MonotonicNs)> {
     let all = results.pairs.iter().map(|pair| &pair.figures);
     let all = all.chain(results.functions.values().map(|function| &function.calls));
@@ -33,7 +33,7 @@ pub fn windows(results: &Results, detail: Detail) -> Vec<(MonotonicNs, Monotonic
         .collect()
 }
 
-/// The document. `lanes` are those of [`windows`], or nothing: then nobody is named.
+/// The document. `lanes` are those of [`windows`], or empty: then no task is named.
 pub fn document(
     results: &Results,
     detail: Detail,
@@ -149,7 +149,7 @@ fn histogram(data: &SeriesData) -> Vec<(i64, u64)> {
     curve.curve().map(bucket).collect()
 }
 
-/// Has the run that was recorded judged too: what was not measured as asked decides no limit.
+/// Applies the validity of the run: what was not measured as requested decides no limit.
 pub fn gate(document: &mut PairsDocument, validity: &Validity) {
     let of_pairs = document.pairs.iter_mut().filter_map(|pair| pair.limit.as_mut());
     let of_functions = document.functions.iter_mut().filter_map(|function| function.limit.as_mut());
@@ -163,7 +163,7 @@ pub fn gate(document: &mut PairsDocument, validity: &Validity) {
     document.verdict = VerdictWord::gravest(verdicts);
 }
 
-/// What became of a limit. One violation beyond doubt decides; that there is none is known only where nothing is missing.
+/// The verdict of a limit. One certain violation decides; without one, it is met only if no event was lost.
 fn limit(of: &Figures, overdue: u64, lossy: bool) -> Option<LimitSummary> {
     let limit = of.limit()?;
     let undecided = if of.violations > 0 {

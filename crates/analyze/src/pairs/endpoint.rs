@@ -154,7 +154,7 @@ pub enum EndpointError {
 }
 
 impl Endpoint {
-    /// Looks up what a text means in this recording.
+    /// Finds the end that a text names in this recording.
     pub fn find(text: &str, names: &Names) -> Result<Endpoint, EndpointError> {
         let text = text.trim();
         let (kinds, bare) = match text.split_once(':') {
@@ -187,7 +187,7 @@ impl Endpoint {
         Endpoint { name, what: Selector::Point { points, kind: Some(kind) } }
     }
 
-    /// Whether this event is that end; of functions only the exit, as events tell of calls when they end.
+    /// Whether this event is that end; of functions only the exit, as calls are recorded at their end.
     pub fn seen(&self, event: &Event) -> Option<Seen> {
         let seen = |tid, value| Some(Seen { at: event.at, tid, cpu: event.cpu, value });
         match (&self.what, event.what) {
@@ -211,7 +211,7 @@ impl Endpoint {
         }
     }
 
-    /// The entry that the event of a call tells of afterwards.
+    /// The entry of a call, which is recorded at its end.
     pub fn entered(&self, event: &Event) -> Option<Seen> {
         match (&self.what, event.what) {
             (Selector::Entry(functions), EventKind::Call { function, began, argument, .. })
@@ -224,12 +224,12 @@ impl Endpoint {
         }
     }
 
-    /// Whether it is told of afterwards.
+    /// Whether it is recorded at the end of a call.
     pub fn is_entry(&self) -> bool {
         matches!(self.what, Selector::Entry(_))
     }
 
-    /// How it is matched when nothing else is asked for.
+    /// How it is matched when nothing else is requested.
     pub(super) fn natural(&self) -> By {
         match &self.what {
             Selector::Kernel { kind, .. } => kind.by,
@@ -369,7 +369,7 @@ fn subject(kind: &Kind, event: &Event) -> (Tid, Option<i64>) {
     }
 }
 
-/// What tells two events of one kind apart when they are matched by value.
+/// The value by which events of one kind are matched.
 fn value_of(what: &EventKind) -> Option<i64> {
     let value = match *what {
         EventKind::IrqEntry { irq } | EventKind::IrqExit { irq, .. } => irq.into(),

@@ -51,7 +51,7 @@ pub struct Figures {
     pub data: SeriesData,
     /// The worst, the longest first; of equal ones the earliest.
     pub worst: Vec<Interval>,
-    /// Counted apart.
+    /// Counted separately.
     pub uncertain: Uncertain,
     /// Intervals beyond the limit.
     pub violations: u64,
@@ -98,7 +98,7 @@ impl Figures {
         self.worst.truncate(WORST_KEPT);
     }
 
-    /// Matched pairs, doubtful ones included.
+    /// Matched pairs, uncertain ones included.
     pub fn matched(&self) -> u64 {
         self.data.count() + self.uncertain.count
     }

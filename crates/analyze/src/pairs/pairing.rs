@@ -1,4 +1,4 @@
-//! One pass over the events: every pair that was asked for, or every one that there is.
+//! One pass over the events: every pair that was requested, or every one that there is.
 
 use super::automatic::Automatic;
 use super::{By, Endpoint, Figures, Interval, Matcher, Request, Rule, Seen, Target};
@@ -9,10 +9,10 @@ use punctual_core::event::{FunctionId, Names, PointId, Recorded};
 use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
 use std::collections::{BTreeMap, HashMap};
 
-/// At most so many entries of functions are kept for pairs that begin (or end) with one; further ones are counted.
+/// At most this many entries of functions are kept for pairs that begin (or end) with one; further ones are counted.
 const ENTRIES: usize = 1 << 22;
 
-/// What must be known before the pass: where events are missing, and entries of functions that are told of only when the calls end.
+/// What must be known before the pass: where events are missing, and entries of functions, which are recorded only at the end of the calls.
 #[derive(Clone, Debug, Default)]
 pub struct Prepared {
     /// Where events are missing.
@@ -62,7 +62,7 @@ fn ends(request: &Request) -> Vec<(bool, &Endpoint)> {
 /// What of a recording is reported.
 #[derive(Clone, Debug, Default)]
 pub struct PairingOptions {
-    /// The pairs and functions that were asked for, with their limits.
+    /// The pairs and functions that were requested, with their limits.
     pub requests: Vec<Request>,
     /// Besides those: all scopes, all points with those that follow them, all functions, and curves of values.
     pub everything: bool,
@@ -71,7 +71,7 @@ pub struct PairingOptions {
 /// Which pair an interval belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Pair {
-    /// The one asked for at this place.
+    /// The one requested at this place.
     Asked(usize),
     /// A begin and its end.
     Scope(PointId),
@@ -120,7 +120,7 @@ pub struct PairResult {
 /// What became of everything.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// Those asked for in their order, then scopes, then pairs of points.
+    /// Those requested in their order, then scopes, then pairs of points.
     pub pairs: Vec<PairResult>,
     /// Functions.
     pub functions: BTreeMap<FunctionId, FunctionFigures>,
@@ -180,7 +180,7 @@ impl Pairing {
     }
 
     /// Reads one event; `found` takes the matches that it makes. What happened before the recording began matches nothing: recorders are attached one
-    /// by one, so that some kinds of events are there earlier than others, and nobody knows what ran.
+    /// by one, so that some kinds of events are there earlier than others, so the running tasks are unknown.
     pub fn push(&mut self, event: &Event, mut found: impl FnMut(Found)) {
         if event.at < self.began {
             return;
@@ -275,7 +275,7 @@ impl Pairing {
         if let Some((automatic, values)) = self.automatic {
             untracked += automatic.untracked;
             let mut found = automatic.finish(names, gaps.any_of_points());
-            // What was asked for, with its limit, is not said twice.
+            // A requested pair, with its limit, is not reported twice.
             found.retain(|pair| !pairs.iter().any(|asked| asked.name == pair.name));
             pairs.extend(found);
             let (all, left_out) = values.finish();

@@ -6,10 +6,10 @@ use punctual_bundle::intervals::{Ran, Share};
 use punctual_core::{Event, Names, Tid};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many lines say enough.
+/// The maximum number of lines.
 const LINES: usize = 12;
 
-/// What a thread did in a window; empty where that is not known at all.
+/// What a thread did in a window; empty where that is unknown at all.
 pub fn states(lanes: &Lanes, tid: Tid) -> Vec<Share> {
     let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
     for span in lanes.threads.get(&tid).into_iter().flat_map(|lane| &lane.spans) {

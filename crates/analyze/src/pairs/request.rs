@@ -1,4 +1,4 @@
-//! What is asked for: a pair, a scope or a function, and how long it may take.
+//! What is requested: a pair, a scope or a function, and how long it may take.
 
 use super::endpoint::{Endpoint, EndpointError, clip, functions_named, points_named};
 use super::{By, Rule};

@@ -186,7 +186,7 @@ fn a_violated_limit_is_counted() {
     assert_eq!((results.pairs[0].figures.violations, results.pairs[0].figures.worst[0].span()), (1, Nanos(10)));
 }
 
-/// The rules once more, as plainly as can be: each B looks through all A's before it.
+/// The rules again, in the simplest form: each B searches all A's before it.
 fn model(events: &[Event], by: By, rule: Rule) -> (Vec<i64>, u64, u64) {
     let key = |event: &Event| match (by, event.what) {
         (By::Thread, _) => Some(i64::from(event.tid.0)),

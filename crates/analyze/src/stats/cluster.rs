@@ -1,4 +1,4 @@
-//! Bursts: late samples that belong together count once.
+//! Bursts: long latencies that belong together count once.
 //!
 //! Ferro and Segers, "Inference for clusters of extreme values", J. R. Statist. Soc. B 65 (2003): the extremal index θ from the distances
 //! between exceedances, and from it the distance that separates clusters, with nothing to choose.

@@ -1,6 +1,6 @@
 //! What the tail is made of: its samples by cause, as far as `explain` and the account know it, and whether causes of different sizes mix.
 //!
-//! Sizes are compared by ranks (Kruskal and Wallis, J. Amer. Statist. Ass. 47, 1952). Few samples are shuffled; of many the χ² distribution tells, and as
+//! Sizes are compared by ranks (Kruskal and Wallis, J. Amer. Statist. Ass. 47, 1952). Few samples are shuffled; for many the χ² distribution is used, and as
 //! every trifle is then significant, the effect ε² = H/(n − 1) must be 0.06 at least besides, which is called a medium one.
 
 use crate::explained::Explained;
@@ -19,7 +19,7 @@ pub const LEVEL: f64 = 0.01;
 const EFFECT: f64 = 0.06;
 /// One cause makes the tail from this share on.
 const ONE: f64 = 0.9;
-/// Up to so many samples are shuffled,
+/// Up to this many samples are shuffled,
 const SHUFFLED: usize = 200;
 /// so often.
 const SHUFFLES: usize = 999;
@@ -30,12 +30,12 @@ const TAIL: f64 = 0.01;
 /// What is known of the causes of a series' samples.
 #[derive(Clone, Debug, Default)]
 pub struct Known<'a> {
-    /// Samples in windows: the latency of each in ns, and what took the most of it; `None` where that is not known.
+    /// Samples in windows: the latency of each in ns, and what took the most of it; `None` where that is unknown.
     pub(super) windows: Option<Vec<(i64, Cause)>>,
     pub(super) account: Option<&'a SeriesAccount>,
 }
 
-/// A word and who, as in `punctual explain`; `None` where no event tells.
+/// An id and culprit, as in `punctual explain`; `None` if not attributed.
 type Cause = Option<(String, Option<String>)>;
 
 impl<'a> Known<'a> {
@@ -68,7 +68,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// The samples of an account beyond the threshold; each is told by its longest part, and its latency by the middle of its bucket.
+/// The samples of an account beyond the threshold; each with its longest part as cause, and the middle of its bucket as latency.
 fn divided(account: &SeriesAccount, threshold: Option<(f64, u64)>) -> Vec<(f64, Cause)> {
     let most = (account.account.count() as f64 * TAIL) as u64;
     let (mut samples, mut before) = (Vec::new(), 0);

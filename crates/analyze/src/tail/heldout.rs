@@ -1,4 +1,4 @@
-//! The second half of a run as its first half foretells it: a model that does not foretell what was measured foretells nothing.
+//! The second half of a run as its first half predicts it: a model that fails here is refused.
 
 use super::gates::Gates;
 use super::gpd::Gpd;
@@ -33,7 +33,7 @@ pub fn foretold(gates: &mut Gates, over: &Over, samples: usize, random: &mut Ran
     }
 }
 
-/// The probability, on both sides, of so many beyond the level: fits drawn from the fit, a Poisson count drawn from each.
+/// The probability, on both sides, of this many beyond the level: fits drawn from the fit, a Poisson count drawn from each.
 fn probability(seen: usize, level: f64, peaks: usize, fit: &Gpd, random: &mut Random) -> f64 {
     let (mut fewer, mut more) = (1usize, 1usize);
     for _ in 0..DRAWS {

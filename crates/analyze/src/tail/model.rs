@@ -23,11 +23,11 @@ const BLOCKS: [usize; 3] = [200, 100, 60];
 const PEAKS: [usize; 4] = [400, 200, 100, 60];
 /// A fit is good from this probability on.
 const GOOD: f64 = 0.1;
-/// No level is told that comes less than once in this many times the data.
+/// No level is shown that is exceeded less than once in this many times the data.
 pub const REACH: i64 = 200;
 /// From this shape on a distribution has no variance.
 const HEAVIEST: f64 = 0.5;
-/// So many causes of a mixture are named.
+/// This many causes of a mixture are named.
 const CAUSES: usize = 4;
 const SEED: u64 = 0x7461696c;
 
@@ -57,7 +57,7 @@ struct Blocks {
     fit_p: f64,
 }
 
-/// What a model says of a run, or why there is none.
+/// The model of a run, or why there is none.
 pub fn of(run: &Run, known: &Known) -> Model {
     let mut gates = Gates::default();
     let (n, all) = (run.samples.len(), run.ladder.count());
@@ -131,7 +131,7 @@ fn over_threshold(samples: &[f64], random: &mut Random) -> Option<Over> {
     last
 }
 
-/// A threshold over which about so many bursts go, and the places of their peaks. `None` where bursts are so long that it would lie low in the
+/// A threshold over which about this many bursts go, and the places of their peaks. `None` where bursts are this long that it would lie low in the
 /// distribution.
 fn peaks(samples: &[f64], sorted: &[f64], wanted: usize) -> Option<(f64, Vec<usize>)> {
     let mut exceedances = wanted;

@@ -8,12 +8,12 @@ use punctual_core::{MonotonicNs, Tid};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// At most so many threads are followed; the transitions of others are counted as `untracked`.
+/// At most this many threads are followed; the transitions of others are counted as `untracked`.
 const THREADS: usize = 1 << 20;
-/// At most so many scopes of one thread are open at once; begins beyond are counted as `untracked`.
+/// At most this many scopes of one thread are open at once; begins beyond are counted as `untracked`.
 const SCOPES: usize = 1 << 10;
 
-/// What a transition says of the time before it.
+/// What a transition implies for the time before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Was {
     /// It ran.
@@ -62,7 +62,7 @@ impl Thread {
         Thread { doing, since, dead: false, syscall: None, scopes: Vec::new(), suspended: Vec::new() }
     }
 
-    /// Ends what it was doing at `at`, given what the transition there says of the time before; what it does from then on is the caller's
+    /// Ends what it was doing at `at`, given what the transition implies for the time before; what it does from then on is the caller's
     /// to set. Returns whether the two contradict each other without a gap to explain it.
     pub fn settle(&mut self, tid: Tid, at: MonotonicNs, was: Was, gaps: &Gaps, sink: &mut impl Sink) -> bool {
         let (from, doing, agrees) = (self.since, self.doing, was.agrees(self.doing));
@@ -145,15 +145,15 @@ impl Threads {
         Threads { table: HashMap::new(), began, untracked: 0 }
     }
 
-    /// The thread whose state an event tells, as unknown since the beginning where nothing was heard of it before. Of one that had ended,
-    /// what it did since its end is not known.
+    /// The thread whose state an event shows, unknown since the beginning without an earlier event. Of one that had ended,
+    /// the state since its end is unknown.
     pub fn get(&mut self, tid: Tid) -> Option<&mut Thread> {
         let thread = self.beside(tid)?;
         thread.dead = false;
         Some(thread)
     }
 
-    /// The thread that did something which says nothing of its state: a test point may come a little after the end of its thread.
+    /// The thread of an event that implies no state: a test point may come a little after the end of its thread.
     pub fn beside(&mut self, tid: Tid) -> Option<&mut Thread> {
         let full = self.table.len() >= THREADS;
         match self.table.entry(tid) {
@@ -166,7 +166,7 @@ impl Threads {
         }
     }
 
-    /// A thread is born. If its number was another's whose end was not seen, that one's end is not known.
+    /// A new thread. If its number was another's whose end was not recorded, that end is unknown.
     pub fn born(&mut self, tid: Tid, at: MonotonicNs, gaps: &Gaps, sink: &mut impl Sink) {
         let known = self.table.get(&tid).is_some_and(|thread| !thread.dead);
         let Some(thread) = self.get(tid) else { return };

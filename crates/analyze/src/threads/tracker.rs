@@ -15,11 +15,11 @@ pub struct Coverage {
     pub began: MonotonicNs,
     /// The last instant.
     pub ended: MonotonicNs,
-    /// Whether switches and wake-ups were recorded: without them no state is told of anything.
+    /// Whether switches and wake-ups were recorded: without them all states are unknown.
     pub states: bool,
     /// The threads that switches were limited to; `None`: all.
     pub threads: Option<HashSet<Tid>>,
-    /// The groups of kernel events that were recorded; `None` where nobody says.
+    /// The groups of kernel events that were recorded; `None` if unknown.
     pub groups: Option<Vec<Group>>,
     /// The exit latency that each idle state declares.
     pub idle_latencies: BTreeMap<u32, Nanos>,
@@ -41,7 +41,7 @@ impl Coverage {
         }
     }
 
-    /// Of a recording. Where it was limited to processes or to names of tasks, the names of the recording tell their threads.
+    /// Of a recording. Where it was limited to processes or to names of tasks, the names of the recording list their threads.
     pub fn of(recorded: &Recorded, names: &Names) -> Coverage {
         let Recorded { pids, comms, .. } = recorded;
         let wanted = |tid: Tid, task: &TaskName| {
@@ -67,7 +67,7 @@ impl Coverage {
 /// What did not fit together.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Warnings {
-    /// Transitions that contradict the state before them, with no known gap between: the state is told as unknown.
+    /// Transitions that contradict the state before them, with no known gap between: the state is unknown then.
     pub contradictions: u64,
     /// Exits and ends whose entry or begin is missing: most often it lies before the recording.
     pub stray: u64,
@@ -86,7 +86,7 @@ pub struct Tracker<S> {
 }
 
 impl<S: Sink> Tracker<S> {
-    /// Nothing read yet. `gaps` are those of the recording ([`Gaps::of`]); without them, losses of one CPU cast no doubt on threads that
+    /// Nothing read yet. `gaps` are those of the recording ([`Gaps::of`]); without them, losses of one CPU do not affect threads that
     /// were asleep or ready meanwhile.
     pub fn new(coverage: Coverage, gaps: Gaps, sink: S) -> Tracker<S> {
         let (cpus, threads) = (Cpus::new(coverage.began), Threads::new(coverage.began));
@@ -149,7 +149,7 @@ impl<S: Sink> Tracker<S> {
         (self.sink, self.warnings)
     }
 
-    /// This task runs here. Where it was not known who does: it has done so since that is not known, as no switch was seen since.
+    /// This task runs here; if the task was unknown, it has run since then, as there was no switch.
     fn runs(&mut self, cpu: u16, at: MonotonicNs, tid: Tid) {
         if !self.coverage.states || !self.coverage.follows(tid) {
             return;
@@ -179,7 +179,7 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    /// A thread that should run on `cpu` is seen elsewhere: who runs there, and what it did since, is not known.
+    /// A thread that should run on `cpu` is seen elsewhere: the task there, and the state of the thread since, are unknown.
     fn moves_without_a_switch(&mut self, tid: Tid, at: MonotonicNs, cpu: u16) {
         self.warnings.contradictions += 1;
         if let Some(thread) = self.threads.get(tid) {
@@ -216,7 +216,7 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    /// Ends the lane's span and the run of who leaves.
+    /// Ends the lane's span and the run of the previous task.
     fn leaves(&mut self, at: MonotonicNs, cpu: u16, prev: Tid, state: TaskState) {
         let Some(lane) = self.cpus.get(cpu) else { return };
         let (ran, agrees) = (lane.tid, lane.tid == Some(prev));
@@ -266,7 +266,7 @@ impl<S: Sink> Tracker<S> {
         self.awakes(at, task, ThreadState::Waking);
     }
 
-    /// Who was seen asleep until now, of whom sched_waking is not in the record: this tells it, too.
+    /// A thread that was asleep until now without a recorded sched_waking: this event implies it.
     fn woken(&mut self, at: MonotonicNs, cpu: u16, waker: Tid, task: Tid, target: u16, new: bool) {
         let awake = |doing: ThreadState| {
             matches!(doing, ThreadState::Waking | ThreadState::Ready { .. } | ThreadState::Running { .. })
@@ -355,7 +355,7 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    /// Events are missing: on that CPU nothing is known until somebody is seen there again.
+    /// Events are missing: that CPU is unknown until its next event with a task.
     fn lost(&mut self, at: MonotonicNs, cpu: u16, tid: Tid, count: u64, since: MonotonicNs) {
         let from = since.clamp(self.coverage.began, at);
         let of_cpu = cpu != Event::NO_CPU;

@@ -15,11 +15,11 @@ use punctual_core::{Clock, Fact, Nanos};
 
 /// A load that failed counts as there when it was alive for this share of its time.
 const ALIVE: f64 = 0.9;
-/// A load works when something had happened in at least this share of the looks.
+/// A load works if at least this share of the polls found it running.
 const WORKING: f64 = 0.5;
 /// A clock of this resolution or finer can be used: coarser is the kernel's tick.
 const FINE: Nanos = Nanos(1_000);
-/// A timer may have so many samples less than were due: its first ones, before its thread was let on its CPU.
+/// A timer may have this many samples less than were due: its first ones, before its thread was let on its CPU.
 const FIRST: u64 = 2;
 
 /// The outcome of a proof without its subject.
@@ -115,7 +115,7 @@ fn thread_of<'a>(evidence: &'a Evidence, series: &str) -> Option<&'a ThreadEvide
     evidence.threads.iter().find(|thread| thread.series.iter().any(|name| name == series))
 }
 
-/// Whether the system has nothing for this series, as its measure says: there is nothing to be valid.
+/// Whether the system cannot measure this series, so that there is nothing to prove.
 fn is_absent(phase: &PhaseView, view: &SeriesView) -> bool {
     let mut absent = phase.meta.measures.iter().flat_map(|measure| &measure.notes.absent);
     view.state.data.count() == 0 && absent.any(|absent| absent.series == view.meta.name)
@@ -234,7 +234,7 @@ fn clock(evidence: &Evidence, phase: &PhaseView) -> Said {
     if let Some(view) = phase.series.iter().find(|view| too_long(view)) {
         return fails(format!("latencies of {} are implausibly long", view.meta.name));
     }
-    // Of a clock that can be set this is seen above; a step back between two looks shows here.
+    // Of a clock that can be set this is seen above; a step back between two polls shows here.
     let early = |view: &SeriesView| view.state.data.exact.below > 0 && view.meta.clock != Clock::Monotonic;
     if let Some(view) = phase.series.iter().find(|view| early(view)) {
         return fails(format!("events of {} came before they were due", view.meta.name));

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 pub enum TaskState {
     /// Still runnable, and preempted: the switch was the kernel's or another task's doing.
     Preempted,
-    /// Still runnable, and gave the CPU up itself (sched_yield); recorders that cannot tell say [`TaskState::Preempted`].
+    /// Still runnable, and gave the CPU up itself (sched_yield); recorders that cannot distinguish it report [`TaskState::Preempted`].
     Yielded,
-    /// Still runnable, and taken off its CPU because the quota of its group is used up, where the recorder looks for it.
+    /// Still runnable, and throttled because the quota of its group is used up, if the recorder reads it.
     Throttled,
     /// Waits and can be interrupted: `S`.
     Sleeping,
@@ -28,7 +28,7 @@ pub enum TaskState {
     Other,
 }
 
-/// What a test point says.
+/// The kind of a test point.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PointKind {
@@ -44,11 +44,11 @@ pub enum PointKind {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Futex {
-    /// FUTEX_WAIT and its kin.
+    /// FUTEX_WAIT and its variants.
     Wait,
-    /// FUTEX_LOCK_PI and its kin.
+    /// FUTEX_LOCK_PI and its variants.
     LockPi,
-    /// FUTEX_WAKE and its kin.
+    /// FUTEX_WAKE and its variants.
     Wake,
     /// FUTEX_UNLOCK_PI.
     UnlockPi,
@@ -62,13 +62,13 @@ pub enum Futex {
 pub enum EventKind {
     /// sched:sched_switch; `Event::tid` is the task that leaves.
     Switch { prev_prio: i16, prev_state: TaskState, next: Tid, next_prio: i16 },
-    /// sched:sched_waking: somebody decided to wake `task`; `Event::tid` is the waker or who it interrupted.
+    /// sched:sched_waking: the wake-up of `task` begins; `Event::tid` is the waker or the interrupted task.
     Waking { task: Tid, prio: i16, target: u16 },
     /// sched:sched_wakeup and sched_wakeup_new: `task` is now on the runqueue of CPU `target`.
     Wakeup { task: Tid, prio: i16, target: u16, new: bool },
     /// sched:sched_migrate_task.
     Migrate { task: Tid, from: u16, to: u16 },
-    /// sched:sched_process_fork: `child` is born.
+    /// sched:sched_process_fork: `child` is new.
     Fork { child: Tid },
     /// sched:sched_process_exec.
     Exec,
@@ -92,7 +92,7 @@ pub enum EventKind {
     SoftirqExit { vector: u8 },
     /// ipi:ipi_send_cpu: an interrupt for another CPU was sent.
     IpiSend { target: u16 },
-    /// timer:hrtimer_start: `timer` names it by its address; `expires` is the instant that was asked for, before any slack.
+    /// timer:hrtimer_start: `timer` names it by its address; `expires` is the instant that was requested, before any slack.
     HrtimerStart { timer: u64, expires: MonotonicNs },
     /// timer:hrtimer_cancel.
     HrtimerCancel { timer: u64 },
@@ -111,7 +111,7 @@ pub enum EventKind {
     SyscallEnter { number: u32, args: [u64; 2] },
     /// raw_syscalls:sys_exit.
     SyscallExit { number: u32, result: i64 },
-    /// A futex call that may wait or wake, from its entry: the lock's address tells who holds whom up.
+    /// A futex call that may wait or wake, from its entry: the address identifies the lock.
     FutexEnter { op: Futex, address: u64 },
     /// The end of that call.
     FutexExit { op: Futex, result: i32 },
@@ -121,7 +121,7 @@ pub enum EventKind {
     ContentionEnd { lock: u64, result: i32 },
     /// exceptions:page_fault_user and page_fault_kernel.
     PageFault { address: u64, ip: u64, user: bool },
-    /// kmem:mm_page_alloc. `page` tells pages apart: the frame number, or with BTF the address of its `struct page`.
+    /// kmem:mm_page_alloc. `page` identifies the page: the frame number, or with BTF the address of its `struct page`.
     PageAlloc { order: u8, page: u64 },
     /// vmscan:mm_vmscan_direct_reclaim_begin.
     ReclaimBegin { order: u8 },
@@ -155,10 +155,10 @@ pub enum EventKind {
     IdleExit,
     /// power:cpu_frequency.
     Frequency { khz: u32 },
-    /// An interrupt came, as the event before tells, and found the task in the kernel, in this system call (`None`: in user mode, or
-    /// where an exception leads from there). Told where system calls are not recorded one by one.
+    /// The interrupt of the previous event found the task in the kernel, in this system call (`None`: in user mode, or
+    /// where an exception leads from there). Recorded if system calls are not.
     Interrupted { call: Option<u32> },
-    /// Of the task that was held back last on this CPU the quota holds no longer: found at a switch there.
+    /// The last throttled task of this CPU is unthrottled: found at a switch there.
     Unthrottled { task: Tid },
     /// A sample of what ran (kernel stack), taken by the recorder itself at this instant.
     Stack { stack: StackId },
@@ -239,7 +239,7 @@ impl EventKind {
             EventKind::Lost { .. } => ("lost", None),
         }
     }
-    /// How late `woke` was, for a sample's mark at `end`.
+    /// The latency of a sample's mark at `end`.
     pub fn sample_latency(&self, end: MonotonicNs) -> Option<Nanos> {
         match self {
             EventKind::Sample { due, .. } => Some(Nanos(end.0.saturating_sub(due.0))),

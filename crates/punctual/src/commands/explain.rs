@@ -44,7 +44,7 @@ pub struct Args {
     /// Only samples that were at least so late
     #[arg(long, value_name = "DURATION")]
     min_latency: Option<Nanos>,
-    /// Print punctual-explain/1 instead (docs/explain.md)
+    /// Print punctual-explain/2 instead (docs/explain.md)
     #[arg(long)]
     json: bool,
     /// Also write the events around these samples to this file, for ui.perfetto.dev

@@ -25,7 +25,7 @@ pub struct Args {
     /// Show threads instead of processes
     #[arg(long)]
     threads: bool,
-    /// Print punctual-occupancy/1 instead (docs/pairs.md)
+    /// Print punctual-occupancy/2 instead (docs/pairs.md)
     #[arg(long)]
     json: bool,
 }

@@ -54,7 +54,7 @@ pub struct Args {
     /// Show so many of the worst of each
     #[arg(long, value_name = "N", default_value_t = 1)]
     worst: usize,
-    /// Print punctual-pairs/1 instead (docs/pairs.md); with --calls, one document an interval
+    /// Print punctual-pairs/2 instead (docs/pairs.md); with --calls, one document an interval
     #[arg(long)]
     json: bool,
     /// What is for people goes to standard error: standard output is another program's.

@@ -63,7 +63,7 @@ pub struct Args {
     /// Show so many of the longest calls of each
     #[arg(long, value_name = "N", default_value_t = 1)]
     worst: usize,
-    /// Print punctual-pairs/1 instead (docs/pairs.md)
+    /// Print punctual-pairs/2 instead (docs/pairs.md)
     #[arg(long)]
     json: bool,
     /// Kernel events to record beside, which tell what ran meanwhile; `none` for none

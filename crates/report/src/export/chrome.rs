@@ -90,7 +90,7 @@ impl Trace<'_, '_> {
                     None => self.name("thread_name", CPUS, event.cpu.into(), &format!("CPU {}", event.cpu)),
                 }
             }
-            // Who ran after a gap is not known.
+            // Who ran after a gap is unknown.
             EventKind::Lost { .. } => {
                 self.running.insert(event.cpu, (Tid::IDLE, event.at));
                 Ok(())

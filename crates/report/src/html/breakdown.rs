@@ -1,4 +1,4 @@
-//! The anatomy of late samples: where the time of each went, as a paragraph, a band and a picture, who is to blame over all of them, and what
+//! The breakdown of samples: the causes of each, as a paragraph, a band and a picture, the culprits over all of them, and what
 //! to do about it.
 
 use super::picture::{Focus, Item, Kind, Lane, Look, Material, Picture};
@@ -17,7 +17,7 @@ use serde::Serialize;
 
 /// Samples that are shown one by one.
 const SHOWN: usize = 20;
-/// Of them so many are open at first.
+/// Of them this many are open at first.
 const OPEN: usize = 2;
 /// Parts of a band: the shortest are left out of it.
 const BAND: usize = 300;
@@ -54,7 +54,7 @@ struct Sample {
     open: bool,
 }
 
-/// A stretch of a band: its place and length in per cent, its colour's number, and what it says.
+/// A segment of a band: its place and length in per cent, its colour's number, and what it says.
 #[derive(Clone, Debug, Serialize)]
 struct Segment {
     x: f64,
@@ -68,12 +68,12 @@ struct Segment {
 struct Advice {
     about: String,
     text: String,
-    /// Rules of check: name, what it said, what mends it.
+    /// Rules of check: id, message, fix.
     rules: Vec<(String, String, Option<String>)>,
 }
 
 impl Breakdown {
-    /// Of the explained samples of a bundle, and what `punctual check` said there; `None` where there are no samples.
+    /// Of the explained samples of a bundle, and the result of `punctual check` there; `None` where there are no samples.
     pub fn of(all: &Explanations, check: Option<&serde_json::Value>) -> Option<Breakdown> {
         if all.samples.is_empty() {
             return None;
@@ -96,7 +96,7 @@ impl Breakdown {
         })
     }
 
-    /// What casts doubt on it.
+    /// The warnings about it.
     pub fn warnings(&self) -> &[Finding] {
         &self.findings
     }
@@ -107,7 +107,7 @@ impl Breakdown {
     }
 }
 
-/// A name, or nothing where the cause says it all.
+/// A name, or empty if the cause needs none.
 fn shown(who: &str) -> String {
     if who.is_empty() { String::new() } else { name(who) }
 }
@@ -117,7 +117,7 @@ fn shown(who: &str) -> String {
 pub struct Section {
     /// Of which bundle; empty where there is but one.
     label: String,
-    /// `2,178 µs of 3 late samples`.
+    /// `2,178 µs of 3 worst samples`.
     sum: String,
     culprits: Table,
     advice: Vec<Advice>,
@@ -203,7 +203,7 @@ fn sample(one: &Explained, names: &Names, open: bool) -> Sample {
     Sample { title: heading(one), mostly, paragraph, band: band(explanation, names), reasons, open }
 }
 
-/// The parts as stretches of a band from 0 to 100; where there are too many, the longest.
+/// The parts as segments of a band from 0 to 100; where there are too many, the longest.
 fn band(explanation: &Explanation, names: &Names) -> Vec<Segment> {
     let whole = explanation.latency().ns().max(1) as f64;
     let mut longest: Vec<usize> = (0..explanation.parts.len()).collect();

@@ -1,4 +1,4 @@
-//! What `punctual check` said of the system when the run began (`check.json`: `{"rules": [...]}`), what is wrong first.
+//! The result of `punctual check` at the beginning of the run (`check.json`: `{"rules": [...]}`), what is wrong first.
 
 use super::facts;
 use super::table::{Cell, Column, Table};
@@ -51,7 +51,7 @@ pub fn table(document: &Value) -> Table {
     }
 }
 
-/// What is wrong first, then what is not known, then what is well, then what does not apply.
+/// What is wrong first, then what is unknown, then what is well, then what does not apply.
 fn weight(rule: &Rule) -> usize {
     match rule.verdict.as_str() {
         "ok" if !rule.applies => 5,

@@ -17,7 +17,7 @@ use serde::Serialize;
 const STYLE: &str = include_str!("assets/report.css");
 /// Series beyond this are counted and not shown.
 const MAX_SERIES: usize = 500;
-/// Places of one doubt that are named.
+/// Places of one warning that are listed.
 const PLACES: usize = 8;
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 70.0;
@@ -129,7 +129,7 @@ fn banner(comparison: &Comparison) -> Option<Banner> {
     Some(Banner { class, text })
 }
 
-/// Findings that say the same of several series are one.
+/// Equal findings of several series are merged.
 pub(super) fn warnings(findings: &[Finding]) -> Vec<Warning> {
     let mut all: Vec<Warning> = Vec::new();
     for finding in findings {

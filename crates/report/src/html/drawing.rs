@@ -159,7 +159,7 @@ pub fn draw(content: &Content<'_>, curves: &[Curve], scale: &Scale) -> Drawing {
     }
 }
 
-/// The title of every axis of latencies; the script says it likewise.
+/// The title of every axis of latencies; the script uses the same.
 fn latency_title(timebase: Timebase) -> String {
     timebase.word().map_or("latency".to_owned(), |word| format!("latency ({word})"))
 }

@@ -68,11 +68,11 @@ struct TimeData {
     note: String,
     /// Zero is the beginning of the phase (else of the series).
     since_phase: bool,
-    /// The width of a stretch.
+    /// The width of a segment.
     width: i64,
     /// A distance that is a gap.
     gap: i64,
-    /// When each stretch begins: the first, then distances.
+    /// When each segment begins: the first, then distances.
     at: Vec<i64>,
     n: Vec<u64>,
     min: Vec<i64>,
@@ -118,7 +118,7 @@ impl<'a> EmbeddedData<'a> {
     }
 }
 
-/// Whether curves are too many to be told apart one by one.
+/// Whether there are too many curves to distinguish them.
 pub fn merges(content: &Content<'_>) -> bool {
     !content.apart && content.lines.len() > 16 && content.groups.len() < content.lines.len()
 }

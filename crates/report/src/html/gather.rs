@@ -12,7 +12,7 @@ use punctual_bundle::{Phase, Series, Timebase};
 use punctual_core::{ClockNs, Nanos, Sample};
 use std::collections::{BTreeSet, HashMap};
 
-/// Stretches of time in the finest page.
+/// Buckets of time in the finest page.
 pub const BUCKETS: usize = 1_000;
 
 /// All series of all bundles, in groups.
@@ -33,7 +33,7 @@ pub struct Content<'a> {
 
 /// A phase of a bundle.
 pub struct Group {
-    /// What tells it apart from the others.
+    /// What distinguishes it from the others.
     pub name: String,
     /// The place of its bundle among the inputs.
     pub bundle: usize,
@@ -51,7 +51,7 @@ pub struct Line<'a> {
     pub group: usize,
     /// Its name in the group.
     pub short: String,
-    /// What tells it apart from all others.
+    /// What distinguishes it from all others.
     pub full: String,
     /// How its curves are drawn.
     pub style: Style,
@@ -73,7 +73,7 @@ pub struct Line<'a> {
     pub source: Source,
     /// Why samples over time are missing.
     pub trouble: Option<String>,
-    /// The zero of its time on its clock: the beginning of the phase, or of the series where the clocks do not tell.
+    /// The zero of its time on its clock: the beginning of the phase, or of the series if the clocks differ.
     pub zero: ClockNs,
     /// Whether zero is the beginning of the phase.
     pub since_phase: bool,
@@ -214,7 +214,7 @@ fn together(lines: &[Line<'_>]) -> (Vec<i64>, Vec<i64>) {
     (percentiles::merged_points(&plain.iter().collect::<Vec<_>>()), corrected)
 }
 
-/// Which parts of a name tell series apart in this report; the others would only make legends long.
+/// The parts of a name that distinguish series in this report; the others would lengthen legends.
 struct Naming {
     bundle: bool,
     phase: bool,

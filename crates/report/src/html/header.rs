@@ -29,7 +29,7 @@ pub struct Header {
     bundles: Option<Table>,
 }
 
-/// A figure worth a second look.
+/// A key figure.
 #[derive(Serialize)]
 struct KeyFigure {
     label: &'static str,
@@ -147,7 +147,7 @@ fn when(input: &ReportInput<'_>) -> Vec<String> {
     let shown: Vec<String> = phases.iter().take(6).map(phase).collect();
     let more = phases.len().saturating_sub(6);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    // A virtual machine's own clock may say anything.
+    // The clock of a virtual machine may be wrong.
     let begun = input.summary.target.as_ref().map_or(input.summary.created, |target| target.started);
     let mut lines = vec![instant(begun)];
     match (shown.is_empty(), input.recording.is_some()) {
@@ -158,7 +158,7 @@ fn when(input: &ReportInput<'_>) -> Vec<String> {
     lines
 }
 
-/// Whether it was measured as asked: each proof that does not hold, else how many do.
+/// Whether it was measured as requested: each proof that does not hold, else how many do.
 fn validity(input: &ReportInput<'_>) -> Option<Vec<String>> {
     let validity = input.summary.validity.as_ref()?;
     let word = match validity.verdict {
@@ -232,7 +232,7 @@ fn key_figures_of_series(content: &Content<'_>) -> Vec<KeyFigure> {
     key_figures
 }
 
-/// What was missed and lost in all series whose source tells it.
+/// Missed periods and losses of all series that report them.
 fn losses(lines: &[Line<'_>]) -> KeyFigure {
     let sum = |of: fn(&Line<'_>) -> Option<u64>| {
         let known: Vec<u64> = lines.iter().filter_map(of).collect();

@@ -21,7 +21,7 @@ struct Difference {
     total: u64,
 }
 
-/// What one document says before and after: interrupts, softirqs and stolen time, as far as both sides are known.
+/// The counts of one document before and after: interrupts, softirqs and steal time, as far as both sides are known.
 pub fn tables(before: &Value, after: &Value) -> Vec<Table> {
     let kinds = [("interrupts", "Hardware interrupts during the run"), ("softirqs", "Softirqs during the run")];
     let mut tables: Vec<Table> = kinds.iter().filter_map(|(kind, title)| table(before, after, kind, title)).collect();

@@ -18,7 +18,7 @@ fn phases<'a>(inputs: &'a [ReportInput<'a>]) -> impl Iterator<Item = &'a PhaseMe
     inputs.iter().flat_map(|input| input.bundle.phases.iter().map(|phase| &phase.meta))
 }
 
-/// How busy the CPUs were, a row for each phase; `None` where nobody asked.
+/// CPU load, a row for each phase; `None` if not recorded.
 pub fn cpu_load(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Option<Table> {
     if phases(inputs).all(|phase| phase.cpu_load == Fact::NotAsked) {
         return None;

@@ -1,4 +1,4 @@
-//! What measures say beside their samples: claims against independent counts, what the clock costs, further figures and tables.
+//! Results of measures besides their samples: counts against independent ones, the cost of the clock, further figures and tables.
 
 use super::ReportInput;
 use super::table::{Cell, Column, Table};
@@ -17,7 +17,7 @@ const COLUMNS: usize = 24;
 /// Characters of a text.
 const TEXT: usize = 400;
 
-/// All tables in the order of reading; none where no measure says anything.
+/// All tables in the order of reading; none without notes.
 pub fn tables(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<Table> {
     let measures = measures(inputs, labels);
     let mut tables: Vec<Table> = [validations(&measures), figures(&measures)].into_iter().flatten().collect();

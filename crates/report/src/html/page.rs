@@ -90,7 +90,7 @@ struct Page {
     embedded: Value,
 }
 
-/// Rows of threads: nobody prints more.
+/// Rows of threads at most.
 const MAX_THREAD_ROWS: usize = 120;
 
 /// How many there are of the plots of recordings.
@@ -215,7 +215,7 @@ pub fn policy(style: &str, script: &str) -> String {
     )
 }
 
-/// What `punctual check` said, for each bundle that knows.
+/// The result of `punctual check`, for each bundle that has it.
 fn check_tables(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<(String, Table)> {
     let known = inputs.iter().zip(&content.labels);
     known.filter_map(|(input, label)| Some((label.clone(), checks::table(input.check.as_ref()?)))).collect()

@@ -1,7 +1,7 @@
-//! A stretch of time as a picture: who ran on each CPU, which interrupts were served, what each thread did, its test points,
-//! functions and values, and the subject in the middle of it: a late sample, a long call.
+//! A window of time as a picture: the tasks and interrupts of each CPU, the states of each thread, its test points,
+//! functions and values, and the interval in focus: a sample, a long call.
 //!
-//! A picture is a list of lanes with items, and knows nothing of what they mean; `assets/picture.js` draws it, zooms it and says
+//! A picture is a list of lanes with items, and knows nothing of what they mean; `assets/picture.js` draws it, zooms it and shows
 //! what is under the pointer. Whatever explains the subject is one more lane above the others.
 
 mod cpus;
@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, HashMap};
 /// What a picture is made for.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Focus {
-    /// What it is: `812 µs late: timer/cpu3`.
+    /// `latency 812 µs: timer/cpu3`.
     pub title: String,
     /// Its thread, which stands first.
     pub tid: Option<Tid>,
@@ -37,14 +37,14 @@ pub struct Focus {
 const MARGIN: (Nanos, Nanos) = (Nanos(50_000), Nanos(5_000_000));
 
 impl Focus {
-    /// The stretch of time that its picture shows, if it has room for all of it.
+    /// The bucket of time that its picture shows, if it has room for all of it.
     pub fn window(&self) -> (MonotonicNs, MonotonicNs) {
         let margin = (self.to.0 - self.from.0).clamp(MARGIN.0, MARGIN.1);
         (self.from.0 + -margin, self.to.0 + margin)
     }
 }
 
-/// A picture, as the script draws it. All times are nanoseconds since its zero, the subject's beginning.
+/// A picture, as the script draws it. All times are nanoseconds since its zero, the focused beginning.
 #[derive(Clone, Debug, Serialize)]
 pub struct Picture {
     title: String,
@@ -57,7 +57,7 @@ pub struct Picture {
     labels: [&'static str; 2],
     lanes: Vec<Lane>,
     arrows: Vec<Arrow>,
-    /// The lane of what the subject's thread did, by number.
+    /// The lane of the thread in focus, by number.
     own: Option<usize>,
     /// Names of items, which refer to them by number.
     words: Vec<String>,
@@ -86,12 +86,12 @@ pub struct Material<'a> {
     pub names: &'a Names,
     /// The names of the series that its samples belong to, by their number.
     pub series: &'a [String],
-    /// Marks that found no room.
+    /// Marks that found no space.
     pub left_out: u64,
 }
 
 impl Picture {
-    /// Of a subject, with at most `limit` items: the shortest go first.
+    /// Of an interval, with at most `limit` items: the shortest go first.
     pub fn of(focus: &Focus, material: &Material<'_>, limit: usize) -> Picture {
         let mut build = Build::new(focus, material);
         cpus::add(&mut build);

@@ -12,7 +12,7 @@ const ROWS: usize = 200;
 /// Characters of a text.
 const TEXT: usize = 400;
 
-/// A table for each bundle whose experiment says what was published of it.
+/// A table for each bundle whose experiment has published figures.
 pub fn tables(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<Table> {
     let known = inputs.iter().zip(labels);
     let of = known.filter_map(|(input, label)| Some((label, input.summary.published.as_ref()?)));

@@ -23,7 +23,7 @@ use punctual_bundle::intervals::{OccupancyDocument, PairsDocument};
 use punctual_core::event::{Group, Recorded, Source};
 use punctual_core::{Event, Finding, MonotonicNs, Names, Nanos, Severity};
 
-/// Of each pair and function so many of the worst are named, and of so many of those is told what ran.
+/// How many of the worst of each pair and function are listed, and how many of those with details.
 const DETAIL: Detail = Detail { worst: 20, explained: 3 };
 /// Items of the finest picture.
 const MAX_ITEMS: usize = 6_000;
@@ -37,7 +37,7 @@ pub struct RecordingSource<'a> {
     pub names: &'a Names,
     /// The names of the series that its samples belong to, by their number.
     pub series: Vec<String>,
-    /// Pairs and functions that were asked for, with their limits; all others are shown too.
+    /// Pairs and functions that were requested, with their limits; all others are shown too.
     pub requests: Vec<Request>,
 }
 
@@ -86,7 +86,7 @@ impl Digest {
         Digest { recorded: (*recorded).clone(), counts, occupancy, intervals, pictures }
     }
 
-    /// What makes its figures doubtful: what its recorder found, and what was lost.
+    /// Warnings about its figures: those of its recorder, and losses.
     pub fn warnings(&self) -> Vec<Finding> {
         let mut all = self.recorded.findings.clone();
         let lossy = self.recorded.sources.iter().filter(|source| source.lost > 0);

@@ -1,4 +1,4 @@
-//! Findings as a reader wants them: the gravest first, the same ones of many CPUs and bundles told once.
+//! Findings for the page: the most severe first, equal ones of several CPUs and bundles merged.
 
 use super::ReportInput;
 use super::text::{clip, name};
@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 /// Kinds of findings beyond this are only counted.
 const MAX_KINDS: usize = 60;
-/// So many kinds are looked at for the gravest; punctual itself knows some hundred.
+/// At most this many kinds are sorted; punctual itself has some hundred.
 const MAX_SEEN: usize = 1_000;
 /// Different sentences of one kind beyond this are only counted.
 const MAX_SENTENCES: usize = 12;
@@ -57,7 +57,7 @@ struct Place {
     evidence: Option<String>,
 }
 
-/// All doubts, and how many kinds were left out.
+/// All warnings, and how many kinds are not shown.
 #[derive(Serialize)]
 pub struct Warnings {
     /// What must be known before the figures are believed.

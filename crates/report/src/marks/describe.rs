@@ -136,7 +136,7 @@ fn timers<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
     }
 }
 
-/// What punctual's own points, probes and marks say.
+/// Descriptions of punctual's own points, probes and marks.
 fn own<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
     let (names, at, tid) = (marks.names, event.at, event.tid);
     match event.what {

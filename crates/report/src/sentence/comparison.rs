@@ -1,4 +1,4 @@
-//! What a comparison of a series says: which figures differ and by how much, which cannot be told apart, and what would tell.
+//! The result of a comparison of a series: significant differences, those that are not, and how much data would make them so.
 
 use super::{listed, p_is, range, spoken};
 use crate::format::{count, plain};
@@ -81,7 +81,7 @@ fn distribution(a: &str, b: &str, series: &SeriesComparison, alone: bool) -> Opt
     }
 }
 
-/// `The maxima cannot be told apart with 10 min of data; about 70 min would.`
+/// `No significant difference in the maximum with 10 min of data; about 70 min would suffice.`
 fn open(a: &str, b: &str, series: &SeriesComparison) -> Option<String> {
     let excludes = |m: &MetricComparison| m.low.is_some_and(|low| low > 0.0) || m.high.is_some_and(|high| high < 0.0);
     let open: Vec<&MetricComparison> =
@@ -97,7 +97,7 @@ fn open(a: &str, b: &str, series: &SeriesComparison) -> Option<String> {
         let time = duration.map_or(format!("{times:.0} times as many"), |d| spoken(d * times));
         Some(format!("about {time} would make the difference in the {} significant", spelled(&m.metric)))
     };
-    // The figure that is told soonest, first.
+    // The figure that needs the least data, first.
     let mut soon: Vec<&MetricComparison> = open.iter().copied().filter(|m| m.more_data.is_some()).collect();
     soon.sort_by(|x, y| x.more_data.unwrap_or(f64::MAX).total_cmp(&y.more_data.unwrap_or(f64::MAX)));
     let would: Vec<String> = soon.iter().take(2).filter_map(enough).collect();

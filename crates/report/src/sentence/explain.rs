@@ -1,4 +1,4 @@
-//! A late sample told in sentences that can be read aloud: how late, where, and what the time went to, in the order in which it happened.
+//! An explained sample in sentences: its latency, its CPU, and its causes in the order of time.
 
 use crate::format::{self, counted, micros, plain};
 use crate::sentence::listed;
@@ -6,11 +6,11 @@ use punctual_analyze::explain::{Budget, Cause, Confidence, Culprit, Explanation,
 use punctual_analyze::threads::Interrupt;
 use punctual_core::{Event, EventKind, MonotonicNs, Names, Nanos, Tid};
 
-/// So many things are told one by one; what is left is told as one.
+/// At most this many causes are listed one by one; the rest is summed up.
 const TOLD: usize = 6;
-/// Names of tasks are cut at so many columns: the kernel's own are far shorter.
+/// Names of tasks are cut at this many columns: the kernel's own are far shorter.
 const NAME: usize = 60;
-/// Of a kernel stack so many functions are named, innermost first.
+/// Of a kernel stack this many functions are named, innermost first.
 const FRAMES: usize = 5;
 
 /// Everything of a sample that took time for one reason.
@@ -46,7 +46,7 @@ pub fn share(time: Nanos, latency: Nanos) -> f64 {
     if latency <= Nanos::ZERO { 0.0 } else { time.ns() as f64 / latency.ns() as f64 }
 }
 
-/// What a reader hears of a sample. Latencies are in µs.
+/// A paragraph about a sample. Latencies are in µs.
 pub fn paragraph(explanation: &Explanation, names: &Names, events: &[Event]) -> String {
     let describer = Describer { names, events, explanation };
     let mut text = vec![describer.opening()];
@@ -98,7 +98,7 @@ pub fn title(cause: Cause) -> &'static str {
     cause.kind().words()
 }
 
-/// Who or what it was, with where it was: `stress-ng-fork (SCHED_OTHER) in clone()`. Empty where the cause says it all. Fit to be shown.
+/// Who or what it was, with where it was: `stress-ng-fork (SCHED_OTHER) in clone()`. Empty where the cause says it all. Escaped for output.
 pub fn who(cause: Cause, prio: Option<i16>, names: &Names) -> String {
     match cause {
         Cause::Inversion { holder, by } => {
@@ -145,7 +145,7 @@ pub fn task(tid: Tid, prio: Option<i16>, names: &Names) -> String {
     }
 }
 
-/// What the kernel's `prio` says of a policy: SCHED_FIFO and SCHED_RR share their numbers (include/linux/sched/prio.h).
+/// The policy of the kernel's `prio`: SCHED_FIFO and SCHED_RR share their numbers (include/linux/sched/prio.h).
 fn scheduling(prio: i16) -> String {
     match prio {
         ..0 => "SCHED_DEADLINE".to_owned(),
@@ -155,7 +155,7 @@ fn scheduling(prio: i16) -> String {
     }
 }
 
-/// Tells of one explanation.
+/// Describes one explanation.
 struct Describer<'a> {
     names: &'a Names,
     events: &'a [Event],

@@ -1,4 +1,4 @@
-//! What a tail says, in sentences: first without a model, then with one or why there is none.
+//! The result of a tail analysis, in sentences: first without a model, then with one or why there is none.
 
 use super::spoken;
 use crate::format::{count, micros, micros_f64, plain};
@@ -49,7 +49,7 @@ fn quantiles(seen: &Seen, max: &str) -> Option<String> {
     }
 }
 
-/// So many causes are named.
+/// This many causes are named.
 const CAUSES: usize = 6;
 
 /// Which causes make up the tail, as far as that is known.

@@ -9,7 +9,7 @@ use punctual_core::{Fact, MainPart};
 const NAME_WIDTH: usize = 28;
 /// Parts beside the dominant one that are named in a row.
 const NAMED: usize = 2;
-/// Smaller shares are not worth a word.
+/// Smaller shares are not shown.
 const WORTH: f64 = 0.02;
 
 pub fn write(out: &mut Page, summary: &Summary) {

@@ -32,9 +32,9 @@ pub enum CheckVerdict {
     Unknown,
     /// It could be better.
     Advice,
-    /// It may make the system late.
+    /// It may cause latency.
     Warning,
-    /// It makes the system late.
+    /// It causes latency.
     Bad,
 }
 

@@ -1,4 +1,4 @@
-//! Late samples explained: a paragraph each, the parts as a bar with its legend, who is to blame over all of them, and what to do about it.
+//! Explained samples: a paragraph each, the parts as a bar with its legend, the culprits of all, and what to do about them.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -16,10 +16,10 @@ const LEGEND: usize = 8;
 const LISTED: usize = 12;
 /// A culprit with less than this share of the time gets no advice.
 const WORTH_ADVICE: f64 = 0.05;
-/// Names are cut at so many columns.
+/// Names are cut at this many columns.
 const NAME: usize = 60;
 
-/// The samples, the culprits of all of them, and what to do. Of each series the first `shown` samples are told one by one; the ranking is of all.
+/// The samples, the culprits of all of them, and what to do. Of each series the first `shown` samples are shown one by one; the ranking is of all.
 pub fn explanations(all: &Explanations, shown: usize, rules: &Rules, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     for series in all.samples.chunk_by(|one, other| of(one) == of(other)) {
@@ -69,7 +69,7 @@ fn sample(out: &mut Page, shown: &Explained, (number, of): (usize, usize), names
     legend(out, &shown.explanation, &all, names);
 }
 
-/// The letter and the colour of the reason that is `rank`th by time: letters tell what colours do not.
+/// The letter and the colour of the reason that is `rank`th by time: letters replace colours.
 fn letter(rank: usize) -> char {
     if rank < LEGEND { (b'A' + rank as u8) as char } else { '.' }
 }

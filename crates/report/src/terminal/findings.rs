@@ -1,4 +1,4 @@
-//! Findings with their remedies; the same one on many series is said once.
+//! Findings with their remedies; equal ones of several series are merged.
 
 use super::paint::{Page, Tone};
 use crate::format;
@@ -40,7 +40,7 @@ fn write_readiness(out: &mut Page, findings: &[&Finding]) {
     }
 }
 
-/// Findings that say the same of different subjects, in the order of their first.
+/// Equal findings about different subjects, in the order of their first.
 fn groups<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<Vec<&'a Finding>> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in findings {

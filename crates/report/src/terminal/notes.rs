@@ -1,4 +1,4 @@
-//! What measures say beside their samples: whether their claims agree with independent counts, what the clock costs, further figures.
+//! Results of measures besides their samples: counts against independent ones, the cost of the clock, further figures.
 
 use super::paint::{Page, Tone};
 use super::table::{self, Cell, Column};

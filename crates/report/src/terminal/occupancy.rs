@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 const NAME_WIDTH: usize = 24;
 /// Rows of a table; the rest is counted.
 const ROWS: usize = 24;
-/// Of those that had a CPU, so many are named.
+/// Of those that had a CPU, this many are named.
 const NAMED: usize = 3;
 
 /// The whole page; `threads` shows every thread instead of their processes.

@@ -17,7 +17,7 @@ const NAME_WIDTH: usize = 40;
 const ROWS: usize = 40;
 /// Shapes that are drawn.
 const SHAPES: usize = 20;
-/// Of what ran in one of the worst, so many are named.
+/// Of what ran in one of the worst, this many are named.
 const RAN: usize = 5;
 
 /// The whole page; `worst` of each are shown.

@@ -32,7 +32,7 @@ impl Cell {
 const INDENT: usize = 2;
 const BETWEEN: usize = 2;
 
-/// Writes the table and returns the headings that found no room.
+/// Writes the table and returns the headings that found no space.
 pub fn write(out: &mut Page, mut columns: Vec<Column>, mut rows: Vec<Vec<Cell>>) -> Vec<String> {
     let mut left_out = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! The tails of a bundle's series: what they say without a model, and with one.
+//! The tails of a bundle's series: without a model, and with one.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -8,7 +8,7 @@ use punctual_bundle::tail::{Gate, SeriesTail, Tails};
 
 const NAME_WIDTH: usize = 60;
 
-/// All of them; with every gate where `gates` are asked for.
+/// All of them; with every gate where `gates` are requested.
 pub fn tails(tails: &Tails, gates: bool, options: &ShowOptions) -> String {
     let options = &options.in_time(tails.timebase);
     let mut out = Page::new(options);

@@ -36,13 +36,13 @@ pub fn write(out: &mut Page, summary: &Summary) {
 pub fn name(out: &mut Page, summary: &Summary) {
     let name = format::clipped(&summary.experiment, 60, out.options.ascii);
     let name = out.paint(Tone::Strong, &name);
-    // A virtual machine's own clock may say anything.
+    // The clock of a virtual machine may be wrong.
     let begun = summary.target.as_ref().map_or(summary.created, |target| target.started);
     let when = begun.strftime("%Y-%m-%d %H:%M:%S UTC");
     out.line(&format!("{name}  {when}"));
 }
 
-/// Enough of it to tell runs apart, and whether repeats agree.
+/// Enough of it to distinguish runs, and whether repeats agree.
 fn digest_line(summary: &Summary, digest: &str) -> String {
     let repeats = summary.target.as_ref().map_or(&[][..], |target| &target.repeats);
     let agree = match repeats {
@@ -66,7 +66,7 @@ fn how_it_ended(summary: &Summary) -> (Tone, String) {
     (tone, format::plain(&ending.outcome.to_string()))
 }
 
-/// Said where any series was not measured with real-time scheduling, whoever wanted it so.
+/// Shown if any series was measured without real-time scheduling, requested or not.
 fn not_real_time(summary: &Summary) -> Option<(Tone, String)> {
     let all = summary.phases.iter().flat_map(|phase| &phase.series);
     let (count, without) = (all.clone().count(), all.filter(|series| !series.real_time).count());

@@ -1,4 +1,4 @@
-//! What became of each requirement; one that holds everywhere is said once, with the series that came nearest to its bound.
+//! The verdict of each requirement; one that is met everywhere is shown once, with the series that came nearest to its bound.
 
 use super::paint::{Page, Tone};
 use super::table::{self, Cell, Column};
@@ -7,7 +7,7 @@ use punctual_bundle::summary::{RequirementSummary, Summary, VerdictWord};
 use punctual_core::{Comparison, Requirement};
 
 const NAME_WIDTH: usize = 40;
-/// Of those that say the same, so many are listed; the rest is counted.
+/// At most this many equal ones are listed; the rest is counted.
 const LISTED: usize = 8;
 
 /// One requirement of one series.

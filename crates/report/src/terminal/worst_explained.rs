@@ -9,7 +9,7 @@ use punctual_analyze::{Explained, Explanations};
 
 /// Series listed.
 const LISTED: usize = 16;
-/// Names are cut at so many columns.
+/// Names are cut at this many columns.
 const NAME: usize = 40;
 
 /// One line a series; nothing where no sample is explained. The first sample of each series is its worst.

@@ -47,7 +47,7 @@ fn find(cache: &Path) -> Option<PathBuf> {
 /// The rows of an answer.
 pub type Table = Vec<Vec<Option<String>>>;
 
-/// What the trace processor answers to each query: its rows; `None`, and said why, where there is none to be had.
+/// What the trace processor answers to each query: its rows; `None`, with a message, if it is unavailable.
 pub fn ask(trace: &[u8], queries: &[&str]) -> Option<Vec<Table>> {
     let browser = super::browser::path()?;
     let engine = match engine() {

@@ -9,7 +9,7 @@ use punctual_bundle::lab::{CellDocument, CellSeries, CellState, LabDocument, Pub
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
 
-/// Rows of a table; the rest is in lab.json, which is said.
+/// Rows of a table; the rest is in lab.json, with a note.
 const ROWS: usize = 2_000;
 /// Digits of a digest: enough to see that two differ.
 const DIGITS: usize = 16;

@@ -64,7 +64,7 @@ impl Lane {
 const MAX_ROWS: usize = 8;
 
 /// Leaves out the shortest items until at most `limit` are left; gives how many went. In lanes without holes what went is replaced by
-/// one item for each stretch of them, so that nothing looks as if nobody had run.
+/// one item for each segment of them, so that the CPU does not look idle.
 pub fn thin(lanes: &mut [Lane], limit: usize, mixed: usize) -> usize {
     let all: usize = lanes.iter().map(Lane::len).sum();
     let mut least = 0;
@@ -73,7 +73,7 @@ pub fn thin(lanes: &mut [Lane], limit: usize, mixed: usize) -> usize {
         if now <= limit {
             return all - now;
         }
-        // Stretches of short items become items of their own: after a round there may be more than were wanted.
+        // Segments of short items become items of their own: after a round there may be more than were wanted.
         let mut lengths: Vec<i64> = lanes.iter().flat_map(|lane| lane.items.iter().map(|item| item.length)).collect();
         lengths.sort_unstable_by(|a, b| b.cmp(a));
         let next = lengths.get(limit / 2).copied().unwrap_or(i64::MAX);

@@ -55,7 +55,7 @@ pub fn add(build: &mut Build<'_>) {
     }
 }
 
-/// The threads shown, the subject's first, then those that say something of themselves, then those that ran longest.
+/// The threads shown, the focused first, then those with test points or functions, then those that ran longest.
 fn chosen(build: &mut Build<'_>, own: &BTreeMap<Tid, Own>) -> Vec<Tid> {
     let ran = |tid: &Tid| build.material.lanes.threads.get(tid).map_or(Nanos::ZERO, time_running);
     let speaks =

@@ -1,4 +1,4 @@
-//! What is worth a picture: the latest samples, the longest intervals and calls; where there are none, the longest waits for a CPU.
+//! What gets a picture: the worst samples, the longest intervals and calls; where there are none, the longest waits for a CPU.
 
 use super::super::picture::Focus;
 use super::super::text::{name, span};
@@ -8,7 +8,7 @@ use punctual_core::{Event, EventKind, MonotonicNs, Nanos, Tid};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Late samples with a picture.
+/// The worst samples with a picture.
 const SAMPLES: usize = 6;
 /// Intervals, and calls of functions, with a picture each.
 const INTERVALS: usize = 5;
@@ -17,7 +17,7 @@ const WAITS: usize = 4;
 /// What is shown of a recording in which nothing stands out: its beginning.
 const BEGINNING: Nanos = Nanos::from_millis(10);
 
-/// A late sample. Samples are ordered by how late they are.
+/// A sample. Samples are ordered by their latency.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Sample {
     late: Nanos,

@@ -1,14 +1,14 @@
-//! How much happened when: so that a picture shows no more than can be told apart.
+//! The density of events over time: it bounds what a picture shows.
 
 use super::super::picture::Focus;
 use punctual_core::event::Recorded;
 use punctual_core::{Event, MonotonicNs, Nanos};
 
-/// Stretches that are counted apart.
+/// Buckets of time.
 const BUCKETS: usize = 1 << 15;
 /// Events in a window. A window shows about twice as many spans.
 const MAX_EVENTS: u64 = 8_000;
-/// However much happened, so much before the subject's end is shown.
+/// At least this much before the end of the interval is shown.
 const LEAST: Nanos = Nanos(100_000);
 
 /// Counts of events over time.

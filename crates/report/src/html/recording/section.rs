@@ -71,7 +71,7 @@ struct Histogram {
     limit: Option<String>,
 }
 
-/// A curve: when each stretch begins (ns since the recording began), its smallest, mean and largest value.
+/// A curve: when each segment begins (ns since the recording began), its smallest, mean and largest value.
 #[derive(Serialize)]
 struct Values {
     name: String,

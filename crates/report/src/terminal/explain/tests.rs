@@ -41,7 +41,7 @@ fn names() -> Names {
     }
 }
 
-/// A timer's interrupt comes late, and a fork is not preempted; an evil one runs a little.
+/// A timer interrupt is delayed, and a fork is not preempted; an evil one runs a little.
 fn spike() -> Explained {
     let events = vec![
         event(0, 0, 5, EventKind::SyscallEnter { number: 56, args: [0; 2] }),
