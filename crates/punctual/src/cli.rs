@@ -13,7 +13,7 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
-/// Tells whether a Linux system is real-time enough, proves it, and names whoever makes it late
+/// Measure the real-time latency of a Linux system and find what causes it
 #[derive(Parser)]
 #[command(name = "punctual", version = env!("PUNCTUAL_VERSION"), styles = STYLES, after_help = HELP, disable_help_subcommand = true)]
 pub struct Cli {

@@ -68,16 +68,18 @@ pub fn open(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
 
 fn nothing(bundle: &Bundle) -> Failure {
     Failure::refused(format!(
-        "{} holds nothing to explain samples with: no windows and no recording.\nMeasure again with `punctual run --explain` or \
-         `punctual measure --explain` (or an [explain] section), which keep what happened around the worst samples; `--trace` records everything",
+        "{} holds no events to explain samples with: neither windows nor a recording.\nMeasure \
+         again with `punctual run --explain` or `punctual measure --explain` (or an [explain] \
+         section) to keep the events around the worst samples; `--trace` records everything",
         bundle.directory.display()
     ))
 }
 
 fn no_interval(bundle: &Bundle) -> String {
     format!(
-        "{} holds no interval to explain: no test point and no probed function was passed twice while it recorded.\nName any two events with \
-         --pair 'A->B' (`punctual pairs` explains how), or record test points or probed functions",
+        "{} holds no interval to explain: no test point and no probed function occurs twice in \
+         the recording.\nName any two events with --pair 'A->B' (see `punctual pairs --help`), or \
+         record test points or probed functions",
         bundle.directory.display()
     )
 }

@@ -40,7 +40,7 @@ pub trait Watcher {
     fn preparing(&mut self, _what: &str) {}
     /// Shows how things stand.
     fn refresh(&mut self, snapshot: &Snapshot);
-    /// The run is over: leaves the terminal as it was.
+    /// The id of the run is over: leaves the terminal as it was.
     fn end(&mut self) {}
 }
 

@@ -42,7 +42,7 @@ fn on_a_stack(work: fn() -> ExitCode) -> ExitCode {
         Ok(Ok(code)) => code,
         Ok(Err(_)) => ExitCode::from(Exit::Failed as u8),
         Err(why) => {
-            output::complain(&format!("no memory for a stack of {STACK} bytes: {why}"));
+            output::complain(&format!("cannot allocate a stack of {STACK} bytes: {why}"));
             ExitCode::from(Exit::Failed as u8)
         }
     }

@@ -67,7 +67,7 @@ pub fn run(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Result<Fi
     let files = Root::system();
     let interrupts = Interrupts::listen()?;
     open_files(plan)?;
-    watcher.preparing("checking what the experiment needs");
+    watcher.preparing("checking the requirements of the experiment");
     rehearse(plan)?;
     memory::release_setup();
     let mut writer = BundleWriter::create(&plan.output, &plan.name, "run").map_err(Failure::refused)?;
@@ -92,7 +92,7 @@ pub fn run(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Result<Fi
     let plan = &seeded;
     let mut run =
         Run { plan, writer, findings, guard, partition, preparation, recording, flight, accounting, interrupts };
-    watcher.preparing("reading what this system is");
+    watcher.preparing("reading the system configuration");
     check_host(&mut run, &files)?;
     let directory = run.writer.directory().to_owned();
     let start = |record| recording::Recording::start(&directory, recording::Wanted::of(record, &plan.controller_cpus));
@@ -140,9 +140,7 @@ fn open_files(plan: &Plan) -> Result<(), Failure> {
         return Ok(());
     }
     let most = limit.current.unwrap_or(u64::MAX);
-    Err(Failure::refused(format!(
-        "at most {most} files may be open here, and this run needs {needed}: raise the limit (ulimit -n)"
-    )))
+    Err(Failure::refused(format!("this run needs {needed} open files and the limit is {most}: raise it (ulimit -n)")))
 }
 
 /// What a later phase needs is asked for before the first one begins, and given back: nothing is measured for an end that is known. What
@@ -196,8 +194,8 @@ fn check_host(run: &mut Run, files: &Root) -> Result<(), Failure> {
 fn differs_from_what_ships() -> Option<Finding> {
     let differs = option_env!("PUNCTUAL_DIFFERS")?;
     let message = format!(
-        "this punctual is not built as it ships ({differs}): what measures is optimized the same, what collects and shows needs \
-         more memory and CPU time beside it"
+        "this is not a release build of punctual ({differs}): the measuring code is optimized the \
+         same, but collecting and showing the results needs more memory and CPU time"
     );
     Some(Finding::new("not-as-it-ships", Severity::Note, "system", message).remedy("./x build"))
 }
@@ -207,7 +205,8 @@ fn bind_controller(run: &mut Run) {
     if let Err(why) = attributes::set_affinity(0, &run.plan.controller_cpus) {
         let message = format!("the conducting thread could not be bound to CPU {}", run.plan.controller_cpus);
         let finding = Finding::new("conductor-not-bound", Severity::Advice, "system", message);
-        run.findings.push(finding.evidence(why.to_string()).remedy("name CPUs that this process may use: cpus = …"));
+        run.findings
+            .push(finding.evidence(why.to_string()).remedy("set cpus = … to CPUs that this process is allowed to use"));
     }
 }
 

@@ -73,7 +73,7 @@ pub fn run(target: &TargetPlan, args: &Common, asked: &Asked) -> Ending {
     let exit = match target {
         TargetPlan::Vm(plan) => vm::carry_out(plan, &remote)?,
         TargetPlan::Ssh(plan) => ssh::carry_out(plan, &remote)?,
-        TargetPlan::Host => return Err(Failure::refused("the host is no other target")),
+        TargetPlan::Host => return Err(Failure::refused("the host is not a remote target")),
     };
     if !args.plan {
         commands::run::show_returned(args, &remote.output)?;
@@ -85,7 +85,7 @@ pub fn run(target: &TargetPlan, args: &Common, asked: &Asked) -> Ending {
 pub fn check_output(output: &Path) -> Result<(), Failure> {
     let shown = crate::session::request::shown(output);
     if output.symlink_metadata().is_ok() {
-        let message = format!("{shown} exists already: choose another directory with --output, or move it away");
+        let message = format!("{shown} exists already: choose another directory with --output, or move it");
         return Err(Failure::refused(message));
     }
     let parent = parent(output);

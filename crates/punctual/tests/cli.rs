@@ -233,7 +233,7 @@ fn the_report_tells_what_became_of_limits() {
     assert!(html.contains("&lt; 1ns: violated "), "the violation is not told");
     for (bundle, limit, why) in [
         (recorded, "nonsense < 1ms", "`nonsense` is no test point"),
-        (&recorded.replace("recorded", "good"), "a->b < 1ms", "no bundle given has one"),
+        (&recorded.replace("recorded", "good"), "a->b < 1ms", "none of these bundles has one"),
     ] {
         let refused = report(bundle, limit);
         let complaint = String::from_utf8_lossy(&refused.stderr).into_owned();

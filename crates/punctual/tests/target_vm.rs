@@ -221,7 +221,7 @@ fn what_cannot_be_is_refused_before_anything_boots() {
     }
     let here = place.punctual(&["run", "experiment.toml", "--repeat", "2"]);
     assert_eq!(here.status.code(), Some(2), "{}", text(&here));
-    assert!(text(&here).contains("only virtual time repeats"), "{}", text(&here));
+    assert!(text(&here).contains("--repeat needs virtual time"), "{}", text(&here));
     // A plan for a machine has its CPU, not this one's.
     let plan = place.punctual(&["run", "experiment.toml", "--plan", "--target=vm:6.1,memory=512MiB", "--seed=7"]);
     assert!(text(&plan).contains("timer/cpu0  0 "), "{}", text(&plan));

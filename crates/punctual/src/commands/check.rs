@@ -12,37 +12,39 @@ use punctual_host::journal::{Directory, Effect, Journal, RequestedWrite, StepRes
 use punctual_report::format::plain;
 use punctual_report::terminal::{CheckRow, CheckVerdict, check_table};
 
-/// Say whether this system is ready for real time, rule by rule
+/// Check whether this system is configured for real time, rule by rule
 ///
-/// Each rule shows its evidence (file and value), why it matters, and what mends it. With --fix, what can be mended at run time is
-/// mended through a journal; `punctual isolate undo --fixes` takes it back.
+/// Each rule shows its evidence (file and value), why it matters, and how to fix it. --fix applies
+/// the fixes that are possible at run time and records them in a journal; `punctual isolate undo
+/// --fixes` reverts them.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  punctual check\n  punctual check --cpus 2-3 --json | jq '.rules[] | select(.verdict == \"bad\")'\n  \
                         punctual check --fix --dry-run\n  punctual check --explain rt-throttling\n  punctual check --fail-on bad"
 )]
 pub struct Args {
-    /// The CPUs that shall be real-time: a list, or a mask with its `0x` [default: isolated ones; without any, all]
+    /// The real-time CPUs: a list, or a mask starting with `0x` [default: isolated CPUs; if there
+    /// are none, all]
     #[arg(long, value_name = "LIST")]
     cpus: Option<String>,
-    /// Apply what can be mended at run time
+    /// Apply the fixes that are possible at run time
     #[arg(long)]
     fix: bool,
-    /// With --fix: print the exact writes, and change nothing
+    /// With --fix: print the writes without applying them
     #[arg(long, requires = "fix")]
     dry_run: bool,
     /// Print {"rules": [{"id", "verdict", "evidence", "why", "fix", …}]} (docs/json.md)
     #[arg(long, conflicts_with = "fix")]
     json: bool,
-    /// Say what one rule wants, why, and where that is written
+    /// Explain one rule: what it requires, why, and its source
     #[arg(long, value_name = "RULE", exclusive = true)]
     explain: Option<String>,
-    /// End with exit code 3 when a rule is this bad, or worse
+    /// Exit with code 3 if a rule has this verdict or a worse one
     #[arg(long, value_name = "VERDICT", value_parser = ["advice", "warning", "bad"])]
     fail_on: Option<String>,
 }
 
-/// Checks, and mends or shows.
+/// Runs the rules, then applies fixes or prints the results.
 pub fn run(args: Args) -> Ending {
     if let Some(rule) = &args.explain {
         return explain(rule);
@@ -76,13 +78,13 @@ fn cpus(files: &Root, text: Option<&str>) -> Result<Option<CpuSet>, Failure> {
     let Some(text) = text else { return Ok(None) };
     let cpus = parse_cpus(text).map_err(Failure::refused)?;
     if cpus.is_empty() {
-        return Err(Failure::refused("--cpus names no CPU"));
+        return Err(Failure::refused("--cpus is empty"));
     }
     let present =
         files.read_trimmed("/sys/devices/system/cpu/present").ok().and_then(|text| text.parse::<CpuSet>().ok());
     match present {
         Some(present) if !cpus.difference(&present).is_empty() => Err(Failure::refused(format!(
-            "this machine has no CPU {}: its CPUs are {present}",
+            "this machine has no CPU {}; its CPUs are {present}",
             cpus.difference(&present)
         ))),
         _ => Ok(Some(cpus)),
@@ -137,9 +139,7 @@ fn fix(files: &Root, results: &[RuleResult], dry_run: bool) -> Ending {
         .map(|(step, write)| RequestedWrite { step, path: write.path.clone(), value: write.value.clone() })
         .collect();
     if wanted.is_empty() {
-        output::print(
-            "nothing to mend at run time; `punctual check` shows what needs another boot or another machine\n",
-        )?;
+        output::print("nothing to fix at run time; `punctual check` shows what needs a reboot or other hardware\n")?;
         return Ok(Exit::Done);
     }
     if dry_run {
@@ -160,7 +160,7 @@ fn told(applied: &[StepResult]) -> String {
     let line = |one: &StepResult| {
         let what = match &one.effect {
             Effect::Changed { old, now } => format!("`{}` → `{}`", plain(old), plain(now)),
-            Effect::Already => "was so already".to_owned(),
+            Effect::Already => "already set".to_owned(),
             Effect::Ignored { value } => format!("the kernel kept `{}`", plain(value)),
             Effect::Refused { why, .. } | Effect::HalfMade { why } => format!("refused: {}", plain(why)),
         };
@@ -169,7 +169,7 @@ fn told(applied: &[StepResult]) -> String {
     let changed = applied.iter().filter(|one| matches!(one.effect, Effect::Changed { .. })).count();
     let end = match changed {
         0 => "nothing was changed\n".to_owned(),
-        n => format!("{n} settings changed; taken back by: punctual isolate undo --fixes\n"),
+        n => format!("{n} settings changed; to revert them: punctual isolate undo --fixes\n"),
     };
     applied.iter().map(line).collect::<String>() + &end
 }

@@ -1,4 +1,4 @@
-//! `punctual occupancy`: who had the CPUs during a recording, and what the others waited for.
+//! `punctual occupancy`: CPU usage during a recording, and what waiting threads waited for.
 
 use super::pairs::recording;
 use super::show::{open, show_options_of};
@@ -14,10 +14,12 @@ use punctual_core::event::Group;
 use punctual_report::terminal;
 use std::path::PathBuf;
 
-/// Say who had the CPUs during a recording, and what the others waited for
+/// Show CPU usage during a recording, and what waiting threads waited for
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual occupancy BUNDLE\n  punctual occupancy BUNDLE --threads\n  \
-                        punctual occupancy BUNDLE --json | jq '.processes[] | {name, running, ready}'")]
+#[command(after_help = "Examples:\n  punctual occupancy BUNDLE\n  punctual occupancy BUNDLE \
+                        --threads\n  \
+                        punctual occupancy BUNDLE --json | jq '.processes[] | {name, running, \
+                        ready}'")]
 pub struct Args {
     /// The bundle
     #[arg(value_name = "BUNDLE")]
@@ -35,7 +37,7 @@ pub fn run(args: Args) -> Ending {
     let bundle = open(&args.bundle)?;
     let opened = recording(&bundle)?;
     if !opened.recorded.covers(Group::Sched) {
-        let message = "switches were not recorded, so nobody knows who had the CPUs: record with `--events sched`";
+        let message = "context switches were not recorded, so CPU usage is unknown: record with `--events sched`";
         return Err(Failure::refused(message));
     }
     let document = document(&opened);

@@ -1,4 +1,4 @@
-//! `punctual pairs`: how long it takes from any point of a recording to any other.
+//! `punctual pairs`: the time between any two points of a recording.
 
 use super::show::{open, show_options_of};
 use crate::exit::{Ending, Exit, Failure};
@@ -20,18 +20,21 @@ use std::path::PathBuf;
 /// Of each pair so many of the worst are explained by what ran then.
 const EXPLAINED: usize = 3;
 
-/// Measure the time from any point of a recording to any other
+/// Measure the time between any two points of a recording
 ///
-/// A pair is A->B. Each is a test point (NAME, NAME:begin, NAME:end), a probed function (NAME:entry, NAME:exit), or a kernel event with what it is
-/// about (sched_waking:TASK, irq_handler_entry:virtio0, sys_enter:futex). A name alone is a scope from begin to end, or the calls of a function.
-/// Without pairs: all scopes, all points with those that follow them, all probed functions.
+/// A pair is A->B. Each is a test point (NAME, NAME:begin, NAME:end), a probed function
+/// (NAME:entry, NAME:exit), or a kernel event with its object (sched_waking:TASK,
+/// irq_handler_entry:virtio0, sys_enter:futex). A single name is a scope from begin to end, or the
+/// calls of a function. Without pairs: all scopes, all points with the points that follow them, and
+/// all probed functions.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  punctual pairs BUNDLE\n  punctual pairs BUNDLE 'sched_waking:worker->sched_switch'\n  \
-                        punctual pairs BUNDLE --limit 'frame < 2ms' --limit 'request->reply <= 500us'\n  \
-                        punctual pairs BUNDLE 'request->reply' --by value --rule async --json | jq '.pairs[].max'\n\n\
-                        A violated limit ends with exit code 3; one that the recording does not decide, with 4."
-)]
+#[command(after_help = "Examples:\n  punctual pairs BUNDLE\n  punctual pairs BUNDLE \
+                  'sched_waking:worker->sched_switch'\n  \
+                        punctual pairs BUNDLE --limit 'frame < 2ms' --limit 'request->reply <= \
+                        500us'\n  \
+                        punctual pairs BUNDLE 'request->reply' --by value --rule async --json | \
+                        jq '.pairs[].max'\n\n\
+                        Exit codes: 3 a limit is violated; 4 the recording does not decide a limit.")]
 pub struct Args {
     /// The bundle
     #[arg(value_name = "BUNDLE")]
@@ -39,19 +42,20 @@ pub struct Args {
     /// Pairs, scopes or functions: `A->B`, `NAME`
     #[arg(value_name = "PAIR")]
     pairs: Vec<String>,
-    /// What A and B have in common [default: by their kinds]
+    /// What A and B must have in common [default: by their kinds]
     #[arg(long, value_parser = By::ALL.map(|(word, _)| word))]
     by: Option<String>,
-    /// Which A a B belongs to: the latest, the latest still open, or the oldest still open [default: by their kinds]
+    /// Which A matches a B: the latest, the latest still open, or the oldest still open [default:
+    /// by their kinds]
     #[arg(long, value_parser = Rule::ALL.map(|(word, _)| word))]
     rule: Option<String>,
-    /// How long a pair, a scope or a call may take: `A->B < 100us`, `NAME <= 1ms`
+    /// A limit on a pair, a scope or a call: `A->B < 100us`, `NAME <= 1ms`
     #[arg(long, value_name = "LIMIT")]
     limit: Vec<String>,
-    /// Print one line an interval, in the order in which they ended, and no figures
+    /// Print one line per interval in the order of their ends, instead of figures
     #[arg(long)]
     calls: bool,
-    /// Show so many of the worst of each
+    /// How many of the worst intervals of each to show
     #[arg(long, value_name = "N", default_value_t = 1)]
     worst: usize,
     /// Print punctual-pairs/2 instead (docs/pairs.md); with --calls, one document an interval
@@ -114,7 +118,7 @@ pub fn run(args: Args) -> Ending {
 pub fn recording(bundle: &Bundle) -> Result<Opened<'_>, Failure> {
     let none = || {
         let path = bundle.directory.display();
-        Failure::refused(format!("{path} holds no recording of events: `punctual trace` makes one"))
+        Failure::refused(format!("{path} holds no recording of events; `punctual trace` makes one"))
     };
     recorded::open(bundle).ok_or_else(none)
 }
@@ -128,7 +132,9 @@ fn requests(args: &Args, names: &Names) -> Result<Vec<Request>, Failure> {
         match Request::find_limited(text, names, by, rule) {
             Ok(request) => limited.push(request),
             // It was checked before the recording; what it is about did not come.
-            Err(why) if args.aside => output::say(&format!("warning: whether `{text}` holds is not known: {why}\n")),
+            Err(why) if args.aside => {
+                output::say(&format!("warning: cannot determine whether `{text}` holds: {why}\n"))
+            }
             Err(why) => return Err(Failure::refused(why)),
         }
     }

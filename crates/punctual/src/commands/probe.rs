@@ -23,65 +23,66 @@ use punctual_record::symbols::{Function, Spec, resolve};
 use std::path::PathBuf;
 use target::Target;
 
-/// Time functions of unmodified programs, from entry to exit
+/// Measure the duration of functions in unmodified programs
 ///
 /// A function is NAME, FILE:NAME or a pattern: `fopen`, `libc:fopen`, `./netio:netio_task`, `libc:f*open`, `ns::Class::method`. Names are
-/// looked up in the program and its libraries, demangled, and in separate debug files. What probing itself costs on this machine is
-/// measured first and shown beside the result.
+/// looked up in the program and its libraries (demangled) and in separate debug files. The overhead
+/// of probes on this machine is measured first and shown with the result.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  punctual probe libc:fopen libc:fclose -- ls -l\n  punctual probe -p 1234 'control_*' --duration 10s\n  \
+#[command(after_help = "Examples:\n  punctual probe libc:fopen libc:fclose -- ls -l\n  punctual probe \
+                  -p 1234 'control_*' --duration 10s\n  \
                   punctual probe ./netio:netio_task --limit 'netio_task < 1ms' -- ./netio\n  \
                   punctual probe --argument 1 --calls libc:malloc -- ls\n\n\
-                  What punctual says is on standard error; with --json the result is on standard output, and what the command writes \
-                  there goes to standard error.\n\n\
-                  Exit codes: 0 done; 1 failed while recording; 2 the request was wrong, nothing was started; 3 a limit was violated; 4 \
-                  the recording does not decide a limit, or lost too much. A command that fails passes on its own exit code."
-)]
+                  Messages go to standard error. With --json, the result goes to standard output, \
+                  and the command's standard output goes to standard error.\n\n\
+                  Exit codes: 0 done; 1 failed while recording; 2 the request was wrong, nothing \
+                  was started; 3 a limit was violated; 4 the recording does not decide a limit, \
+                  or lost too many events. If the command fails, its exit code is used.")]
 pub struct Args {
     /// Functions: NAME, FILE:NAME, or with `*` and `?`
     #[arg(value_name = "FUNCTION", required = true)]
     functions: Vec<String>,
-    /// Of this running process
+    /// Probe this running process
     #[arg(long, short, value_name = "PID", conflicts_with_all = ["command", "everyone"])]
     pid: Option<u32>,
-    /// Of every process; files are then named by their paths
+    /// Probe every process; files must then be named by their paths
     #[arg(long, conflicts_with_all = ["pid", "children"])]
     everyone: bool,
-    /// Of the processes that it starts, too: other processes that run these functions are slowed meanwhile
+    /// Also probe the processes that it starts; this slows down all other processes that run these
+    /// functions
     #[arg(long)]
     children: bool,
-    /// Keep this argument of each call (1 to 6, integers and pointers)
+    /// Record this argument of each call (1 to 6; integers and pointers)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
     argument: Option<u8>,
-    /// How long a call may take: `NAME < 100us`
+    /// A limit on the duration of calls: `NAME < 100us`
     #[arg(long, value_name = "LIMIT")]
     limit: Vec<String>,
-    /// One line a call instead of figures
+    /// Print one line per call instead of figures
     #[arg(long)]
     calls: bool,
-    /// Show so many of the longest calls of each
+    /// How many of the longest calls of each function to show
     #[arg(long, value_name = "N", default_value_t = 1)]
     worst: usize,
     /// Print punctual-pairs/2 instead (docs/pairs.md)
     #[arg(long)]
     json: bool,
-    /// Kernel events to record beside, which tell what ran meanwhile; `none` for none
+    /// Kernel events to record as well, to show what ran during the calls; `none` for none
     #[arg(long, short, value_name = "GROUPS", value_delimiter = ',', default_value = "sched,irq,softirq")]
     events: Vec<String>,
-    /// End after this time; the command, where it still runs, is sent SIGTERM
+    /// End after this time; a command that still runs is sent SIGTERM
     #[arg(long, short, value_name = "DURATION")]
     duration: Option<Nanos>,
-    /// The bundle's directory; it must not exist [default: punctual-probe-<time>]
+    /// The bundle's directory, which must not exist [default: punctual-probe-<time>]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// How large the recording may get
+    /// Maximum size of the recording
     #[arg(long, value_name = "SIZE", default_value = "4GiB")]
     max_size: ByteSize,
-    /// No live line
+    /// Do not show progress
     #[arg(long, short)]
     quiet: bool,
-    /// The command to run and to probe
+    /// The command to run and probe
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
 }

@@ -13,22 +13,23 @@ use punctual_report::html::recording::{Digest, RecordingSource};
 use punctual_report::html::{self, ReportInput};
 use std::path::{Path, PathBuf};
 
-/// Write one HTML file about one bundle or several
+/// Write one HTML page about one or more bundles
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual report punctual-quickstart-20261103-141500\n  \
-                        punctual report standard/ rt/ -o comparison.html\n  punctual report BUNDLE --limit 'request->reply < 500us'\n\nThe file opens offline, in any browser, and \
-                        asks nothing of any network.")]
+                        punctual report standard/ rt/ -o comparison.html\n  punctual report \
+                        BUNDLE --limit 'request->reply < 500us'\n\nThe page works offline in any \
+                        browser and loads nothing from the network.")]
 pub struct Args {
     /// The bundles
     #[arg(required = true, value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
-    /// The file to write; `-` is standard output [default: report.html in the first bundle]
+    /// The output file; `-` is standard output [default: report.html in the first bundle]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Also this interval of a recording, as `punctual pairs` names it: `A->B`
+    /// Also show this interval of a recording, written as for `punctual pairs`: `A->B`
     #[arg(long, value_name = "PAIR")]
     pair: Vec<String>,
-    /// How long a pair, a scope or a call of a recording may take: `A->B < 100us`; violations are listed
+    /// A limit on a pair, a scope or a call of a recording: `A->B < 100us`; violations are listed
     #[arg(long, value_name = "LIMIT")]
     limit: Vec<String>,
 }
@@ -74,7 +75,7 @@ impl Intervals {
 
 fn render(bundles: &[Bundle], intervals: &Intervals) -> Result<String, Failure> {
     if !intervals.is_empty() && bundles.iter().all(|bundle| bundle.recording.is_none()) {
-        return Err(Failure::refused("--pair and --limit are of recordings, and no bundle given has one"));
+        return Err(Failure::refused("--pair and --limit need a recording, and none of these bundles has one"));
     }
     let summaries: Vec<_> = bundles.iter().map(punctual_analyze::summarize).collect();
     let digests: Vec<Option<Digest>> =

@@ -1,4 +1,4 @@
-//! `punctual run`: measure what an experiment file says.
+//! `punctual run`: runs an experiment file.
 
 pub mod destinations;
 
@@ -18,22 +18,26 @@ use punctual_report::format::plain;
 use punctual_report::terminal;
 use std::path::{Path, PathBuf};
 
-/// Measure what an experiment file says
+/// Run an experiment file
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual run examples/quickstart.toml\n  punctual run --plan experiment.toml\n  \
-                        punctual run stress.cfg --output results/monday\n\nThe experiment file is described in \
-                        punctual-experiment(5).\n\nExit codes: 0 done; 1 failed while running; 2 the request was wrong, \
-                        nothing was started; 3 a stated requirement (require, stop_above) was not met; 4 measured, but the \
-                        evidence cannot be used (too much lost, not real-time where that was required, undecided).")]
+#[command(after_help = "Examples:\n  punctual run examples/quickstart.toml\n  punctual run --plan \
+                        experiment.toml\n  \
+                        punctual run stress.cfg --output results/monday\n\npunctual-experiment(5) \
+                        describes experiment files.\n\nExit codes: 0 done; 1 failed while \
+                        running; 2 the request was wrong, \
+                        nothing was started; 3 a stated requirement (require, stop_above) was not \
+                        met; 4 measured, but the \
+                        evidence cannot be used (too much lost, not real-time where that was \
+                        required, undecided).")]
 pub struct Args {
     /// The experiment: TOML, or a systress .cfg
     file: PathBuf,
     #[command(flatten)]
     common: Common,
-    /// Leave out sections and keys that are not known, with a warning
+    /// Ignore unknown sections and keys, with a warning
     #[arg(long)]
     allow_unknown: bool,
-    /// End when this process ends, which started this one
+    /// End when this process, which started this one, ends
     #[arg(long, hide = true, value_name = "PID")]
     child_of: Option<u32>,
 }
@@ -41,16 +45,16 @@ pub struct Args {
 /// What `run` and `measure` have in common.
 #[derive(clap::Args)]
 pub struct Common {
-    /// Print everything resolved (defaults, CPUs, priorities, estimated time) and start nothing
+    /// Print the resolved plan (defaults, CPUs, priorities, estimated time) and start nothing
     #[arg(long)]
     pub plan: bool,
-    /// The bundle's directory; it must not exist [default: punctual-<experiment>-<time>]
+    /// The bundle's directory, which must not exist [default: punctual-<experiment>-<time>]
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// No live view
+    /// Do not show the live view
     #[arg(long, short)]
     pub quiet: bool,
-    /// Print summary.json's shape (docs/json.md) at the end instead of tables
+    /// Print JSON in the format of summary.json (docs/json.md) at the end instead of tables
     #[arg(long)]
     pub json: bool,
     /// Also write the HTML report to this file
@@ -62,26 +66,28 @@ pub struct Common {
     /// Also write the verdicts as LAVA lines to this file
     #[arg(long, value_name = "FILE")]
     lava: Option<PathBuf>,
-    /// End the run when any latency exceeds this (overrides stop_above of the file)
+    /// End the run if a latency exceeds this (overrides stop_above of the file)
     #[arg(long, value_name = "DURATION")]
     stop_above: Option<Nanos>,
-    /// Also record kernel events of these groups, and test points (`punctual trace --events list` shows the groups)
+    /// Also record test points and these groups of kernel events (`punctual trace --events list`
+    /// shows the groups)
     #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
     trace: Vec<String>,
-    /// Also keep what happened around the worst samples of each series: `punctual explain` then tells who made them late
+    /// Also keep the kernel events around the worst samples of each series, for `punctual explain`
     #[arg(long)]
     explain: bool,
-    /// Run what could make the system unusable
+    /// Allow experiments that could make the system unresponsive
     #[arg(long)]
     pub force: bool,
-    /// Where to run: host, vm:KERNEL (vm:6.1-rt), ssh:[USER@]HOST[:PORT]; keys of [target] may follow, each after a comma
-    /// (overrides [target] of the file)
+    /// Where to run: host, vm:KERNEL (vm:6.1-rt), ssh:[USER@]HOST[:PORT]; keys of [target] can
+    /// follow, separated by commas (overrides [target] of the file)
     #[arg(long, value_name = "TARGET")]
     pub target: Option<String>,
-    /// The seed of what is random: load starts, load seeds, timer phase (overrides seed of the file)
+    /// The random seed: start times and seeds of loads, phase of timers (overrides seed of the
+    /// file)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
-    /// Run it so many times on a target in virtual time and prove that every sample is the same each time
+    /// Run this many times on a target in virtual time and verify that all samples are identical
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
     #[command(flatten)]
@@ -121,14 +127,15 @@ impl Common {
 }
 
 /// Why `--repeat` is refused.
-pub const NO_REPEATS: &str = "only virtual time repeats to the last digit: --repeat is for --target vm:KERNEL with accel = \"virtual-time\"; to \
-                              compare runs elsewhere, see punctual compare";
+pub const NO_REPEATS: &str = "--repeat needs virtual time (--target vm:KERNEL with accel = \
+                              \"virtual-time\"): only there are runs identical; to compare other \
+                              runs, use punctual compare";
 
 /// Reads, plans, measures, shows.
 pub fn run(args: Args) -> Ending {
     if let Some(parent) = args.child_of {
         let told = punctual_host::task::signals::end_with_parent(parent);
-        told.map_err(|why| Failure::failed(format!("cannot be told of the end of process {parent}: {why}")))?;
+        told.map_err(|why| Failure::failed(format!("cannot watch for the end of process {parent}: {why}")))?;
     }
     // What parsing arguments needed is not needed again.
     memory::release_setup();
@@ -149,7 +156,7 @@ fn here(args: &Common, asked: &Asked) -> Ending {
     }
     let (loaded, plan) = asked.resolve()?;
     if plan.phases.is_empty() {
-        return Err(Failure::refused("there is nothing to measure"));
+        return Err(Failure::refused("nothing to measure"));
     }
     let plan = overridden(args, plan, &request::online_cpus()?)?;
     if args.plan {

@@ -22,10 +22,11 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
         let name = &series.meta.name;
         let Some(tid) = series.meta.tid.and_then(|tid| u32::try_from(tid).ok()).map(Tid) else { continue };
         if series.meta.clock != Clock::Monotonic {
-            let message = format!("its samples are on {}, the events of the recording are not", series.meta.clock);
+            let message =
+                format!("its samples are on {}, a different clock than the events of the recording", series.meta.clock);
             findings.push(
                 Finding::new("explain-other-clock", Severity::Note, format!("{phase}/{name}"), message)
-                    .remedy("--explain keeps windows of any clock"),
+                    .remedy("use --explain: it keeps windows for every clock"),
             );
             continue;
         }

@@ -73,10 +73,10 @@ fn worst_without(rule: KeptRule, windows: &[SavedWindow], phase: &str, series: &
         (place + 1).saturating_sub(kept.iter().filter(|kept| **kept >= latency).count())
     };
     let missing = worst.take(rule.worst as usize).enumerate().map(without).max().filter(|missing| *missing > 0)?;
-    let message = format!("of the {} worst samples {missing} have no window", rule.worst);
+    let message = format!("{missing} of the {} worst samples have no window", rule.worst);
     let finding =
         Finding::new("worst-without-window", Severity::Warning, format!("{phase}/{}", series.meta.name), message);
-    Some(finding.remedy("the counts of the series say why: missed_overwritten, missed_room, unseen"))
+    Some(finding.remedy("see the counts of the series: missed_overwritten, missed_room, unseen"))
 }
 
 /// At most so many of each series.
@@ -157,12 +157,12 @@ impl Trouble {
             findings.push(finding("windows-unreadable", Severity::Bad, message).evidence(first.clone()));
         }
         if self.unknown > 0 {
-            let message = format!("{} events are of kinds that this version of punctual does not know", self.unknown);
+            let message = format!("{} events are of kinds that are unknown to this version of punctual", self.unknown);
             let found = finding("windows-unknown-events", Severity::Warning, message);
             findings.push(found.remedy("read them with the version that recorded them"));
         }
         if self.broken > 0 {
-            let message = format!("{} records of windows are damaged and were passed over", self.broken);
+            let message = format!("{} records of windows are damaged and were skipped", self.broken);
             findings.push(finding("windows-damaged-records", Severity::Bad, message));
         }
         findings

@@ -193,7 +193,7 @@ fn where_they_part(opened: &[(RunDocument, Option<Bundle>)], seed: Option<u64>) 
                 Ok(None) => "in nothing that was kept".to_owned(),
                 Err(why) => why.to_string(),
             };
-            Some(format!("run 1 and run {}{of_seed} are not equal: {place}", k + 1))
+            Some(format!("runs 1 and {}{of_seed} differ: {place}", k + 1))
         })
         .collect()
 }

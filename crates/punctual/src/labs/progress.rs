@@ -30,7 +30,7 @@ impl Progress {
             shown: String::new(),
         };
         if over > 0 {
-            progress.say(&format!("there already: {over} of {}", counted(total as u64, "run")));
+            progress.say(&format!("already done: {over} of {}", counted(total as u64, "run")));
         }
         progress
     }

@@ -58,7 +58,7 @@ pub fn checked(lab: &Lab, cells: Vec<Cell>) -> Result<Vec<(Cell, TargetPlan, Opt
     let mut message: String =
         bad.iter().take(SHOWN).map(|failure| failure.message.as_str()).collect::<Vec<_>>().join("\n");
     if more > 0 {
-        message += &format!("\n… and {more} more cells that cannot be run");
+        message += &format!("\n… and {more} more cells with errors");
     }
     Err(Failure { exit: crate::exit::Exit::Refused, message })
 }

@@ -144,7 +144,7 @@ impl Scheduler<'_> {
             Some(cpu) => started_on(*cpu, command),
             None => started(command),
         };
-        let child = child.map_err(|why| Failure::failed(format!("cannot start punctual once more: {why}")))?;
+        let child = child.map_err(|why| Failure::failed(format!("cannot start punctual: {why}")))?;
         Ok(Running { job, child, began: Instant::now(), slot, inputs, ended_by_us: false })
     }
 
@@ -228,7 +228,7 @@ impl Scheduler<'_> {
 
     /// Asks all runs to end, and waits for it.
     fn end_all(&mut self) -> Result<(), Failure> {
-        self.progress.say("interrupted: ending what runs; the same command goes on from here");
+        self.progress.say("interrupted: ending the running jobs; run the same command again to continue");
         let until = Instant::now() + END_TIMEOUT;
         let mut signal = libc::SIGTERM;
         while !self.running.is_empty() {
@@ -305,7 +305,7 @@ fn why(status: ExitStatus, log: &Path) -> String {
     let said = String::from_utf8_lossy(&said[said.len().saturating_sub(64 << 10)..]).into_owned();
     let line =
         said.lines().rev().find(|line| line.contains("error")).or(said.lines().rev().find(|l| !l.trim().is_empty()));
-    let mut line = plain(line.unwrap_or("it said nothing").trim());
+    let mut line = plain(line.unwrap_or("no output").trim());
     if let Some((end, _)) = line.char_indices().nth(LOG_TAIL_BYTES) {
         line.truncate(end);
     }

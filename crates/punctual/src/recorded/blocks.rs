@@ -32,7 +32,7 @@ pub fn unreadable(recording: &Recording) -> Option<Finding> {
         .filter(|encoding| !is_known(**encoding))
         .map(|encoding| encoding.0.to_string())
         .collect();
-    let message = "some of the recording cannot be read by this version of punctual";
+    let message = "parts of the recording cannot be read by this version of punctual";
     let finding = || Finding::new("recording-encoding-unknown", Severity::Bad, "recording", message);
     let evidence = || format!("encoding {}", unknown.join(", "));
     (!unknown.is_empty()).then(|| finding().evidence(evidence()).remedy("read it with the version that recorded it"))

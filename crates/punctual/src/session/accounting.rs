@@ -57,9 +57,10 @@ impl State {
                 State::On(Box::new(Accounting { accountant, cost, overdue: Vec::new() }))
             }
             Err(why) => {
-                let message = "where the time of all samples goes cannot be counted here";
+                let message = "the latency of all samples cannot be accounted by cause here";
                 let finding = Finding::new("account-unavailable", Severity::Warning, "account", message);
-                let remedy = "run as root on a kernel with BPF tracing (CONFIG_BPF_EVENTS=y); `account = false` in [explain] leaves it off";
+                let remedy = "run as root on a kernel with BPF tracing (CONFIG_BPF_EVENTS=y); \
+                              `account = false` in [explain] disables it";
                 findings.push(finding.evidence(why.to_string()).remedy(remedy));
                 State::Unavailable(why.to_string())
             }
@@ -73,7 +74,7 @@ impl State {
             State::NotAsked => return Ok(()),
             State::Unavailable(why) => Fact::Unavailable(why.clone()),
             State::On(_) if timer.method == TimerMethod::Deadline => Fact::Unavailable(
-                "SCHED_DEADLINE wakes its threads without a timer that is due when the sample is".to_owned(),
+                "SCHED_DEADLINE wakes its threads without a timer that expires when the sample is due".to_owned(),
             ),
             State::On(accounting) => {
                 accounting.accountant.watch(tid as u32).map_err(|why| why.to_string())?;

@@ -195,14 +195,14 @@ impl Flight {
     }
 }
 
-const DIED: &str =
-    "the thread of the flight recorder died: this is a bug; windows that were written until then are in the bundle";
+const DIED: &str = "the flight recorder thread died; this is a bug. The windows written until then are in the bundle";
 
 fn start_recorder(request: Request) -> Result<Recorder, Failure> {
     Recorder::start(request).map_err(|why| match why {
         why @ StartError::Request(_) => Failure::refused(why),
         why => Failure::refused(format!(
-            "late samples cannot be explained here: {why}\nleave --explain or [explain] away to measure without"
+            "the worst samples cannot be explained here: {why}\nto measure without explanations, \
+             remove --explain or [explain]"
         )),
     })
 }

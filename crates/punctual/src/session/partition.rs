@@ -40,7 +40,7 @@ impl Held {
             let message = "the kernel refused some settings of the partition";
             let finding = Finding::new("partition-incomplete", Severity::Advice, "system", message);
             findings.push(
-                finding.evidence(refused.join(", ")).remedy("`punctual isolate status` shows who still visits it"),
+                finding.evidence(refused.join(", ")).remedy("`punctual isolate status` shows what still runs in it"),
             );
         }
         let held = Held { note: made.note, standing: true };
@@ -106,7 +106,7 @@ impl Held {
         let kind = status.kind.known().filter(|kind| !["root", "isolated"].contains(&kind.as_str()));
         let kind = kind.map(|kind| format!("cpuset.cpus.partition is {kind}"));
         let changed = status.in_force.iter().filter(|setting| !setting.in_force).map(|setting| {
-            let holds = setting.holds.known().map_or("nothing that can be read", String::as_str);
+            let holds = setting.holds.known().map_or("an unreadable value", String::as_str);
             format!("{} was set to {} and holds {holds}", setting.path, setting.set_to)
         });
         Ok(kind.into_iter().chain(changed).collect())
@@ -123,12 +123,16 @@ impl Held {
         }
         let why = match isolate::undo(&Directory::system(), &Root::system(), IfChanged::Report) {
             Ok(report) if report.is_complete() => return None,
-            Ok(_) => "something changed hands while the experiment ran".to_owned(),
+            Ok(_) => "another program changed settings while the experiment ran".to_owned(),
             Err(why) => why.to_string(),
         };
-        let finding =
-            Finding::new("partition-not-undone", Severity::Bad, "system", "the partition could not be undone whole");
-        Some(finding.evidence(why).remedy("`punctual isolate undo` shows what is left, and undoes it"))
+        let finding = Finding::new(
+            "partition-not-undone",
+            Severity::Bad,
+            "system",
+            "the partition could not be undone completely",
+        );
+        Some(finding.evidence(why).remedy("`punctual isolate undo` shows the remaining changes and reverts them"))
     }
 }
 

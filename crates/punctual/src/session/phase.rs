@@ -427,7 +427,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         let until = clock::monotonic() + STOP_TIMEOUT;
         while !current.measures.iter().all(MeasureRun::is_finished) {
             if clock::monotonic() > until {
-                return Err("a measuring thread did not stop: is its CPU taken by another real-time task?".to_owned());
+                return Err("a measuring thread did not stop: does another real-time task occupy its CPU?".to_owned());
             }
             current.measures.iter().for_each(MeasureRun::wake);
             std::thread::sleep(Duration::from_millis(5));
@@ -468,7 +468,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         current.meta.cpu_load = match (&self.times, now) {
             (Some((first, _)), Ok(now)) => match mapping::cpu_load(first, &now) {
                 Some(load) => Fact::Known(load),
-                None => Fact::Unavailable("the phase was shorter than a tick of the kernel's CPU times".to_owned()),
+                None => Fact::Unavailable("the phase was shorter than one tick of the kernel's CPU times".to_owned()),
             },
             (None, _) => Fact::NotAsked,
             (_, Err(why)) => Fact::Unavailable(why.to_string()),
@@ -482,7 +482,10 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             let message = "the bundle is incomplete: not everything could be written";
             Finding::new("bundle-incomplete", Severity::Bad, &*self.phase.name, message)
                 .evidence(trouble.to_string())
-                .remedy("the figures shown at the end are whole; run again with --output on a file system with room")
+                .remedy(
+                    "the figures shown at the end are complete; run again with --output on a \
+                         file system with free space",
+                )
         }));
     }
 }

@@ -99,7 +99,7 @@ impl Recording {
     }
 }
 
-const DIED: &str = "the recording thread died: this is a bug; what it wrote until then is in the bundle";
+const DIED: &str = "the recording thread died; this is a bug. What it wrote until then is in the bundle";
 
 /// Puts the calling thread, one that takes what recorders hold, where it disturbs least and is soonest.
 pub fn settle_thread(cpus: &CpuSet) {

@@ -149,7 +149,7 @@ fn memory(files: &dyn Files) -> Result<u64, Failure> {
     let text = files.read("/proc/meminfo").map_err(Failure::failed)?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kib: Option<u64> = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
-    kib.map(|kib| kib * 1024).ok_or_else(|| Failure::failed("/proc/meminfo does not say MemTotal"))
+    kib.map(|kib| kib * 1024).ok_or_else(|| Failure::failed("/proc/meminfo has no MemTotal"))
 }
 
 /// Finds a program as execvp(3) does: a name with a slash is a path, any other is looked for in $PATH.

@@ -178,8 +178,9 @@ pub fn findings(subject: &str, thread: &ThreadPlan, prepared: &PreparedThread) -
             format!("{} was refused; it ran as {}", mapping::scheduling(thread.scheduling), prepared.scheduling);
         let finding = Finding::new("scheduling-refused", Severity::Bad, subject, message);
         findings.push(finding.evidence(format!("sched_setattr: {why}")).remedy(
-            "grant CAP_SYS_NICE or a real-time priority limit (ulimit -r, /etc/security/limits.conf), or run as root; in a \
-             cgroup, give it real-time bandwidth; SCHED_DEADLINE wants an affinity of a whole root domain",
+            "grant CAP_SYS_NICE or a real-time priority limit (ulimit -r, \
+             /etc/security/limits.conf), or run as root; in a cgroup, assign real-time bandwidth; \
+             SCHED_DEADLINE requires the affinity of a whole root domain",
         ));
     }
     if let Some(why) = &prepared.unlocked {

@@ -35,8 +35,8 @@ fn offset() -> Option<i64> {
 
 /// What is told of a step.
 pub fn finding(phase: &str, step: Nanos) -> Finding {
-    let message =
-        "the wall clock was set while latencies were measured on it: some of them, and periods missed, are its doing";
+    let message = "the wall clock was set while latencies were measured on it: some latencies and missed \
+         periods result from that";
     Finding::new("clock-set", Severity::Bad, phase, message)
         .evidence(format!("CLOCK_REALTIME moved by {step} against CLOCK_MONOTONIC"))
         .remedy("stop time services (chronyd, systemd-timesyncd) while measuring, or measure on CLOCK_MONOTONIC")

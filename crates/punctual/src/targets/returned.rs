@@ -56,10 +56,10 @@ pub fn without_bundle(
 }
 
 fn incomplete(target: &RanOn, why: &str) -> Finding {
-    let message = format!("the run on {} did not come to its end: {why}", target.name);
+    let message = format!("the run on {} did not complete: {why}", target.name);
     Finding::new("target-failed", Severity::Bad, "system", message)
         .evidence("console.log in the bundle, where the target has a console")
-        .remedy("what was measured until then is in the bundle as far as it came back; mend the cause and run again")
+        .remedy("the bundle holds what came back of the results; fix the cause and run again")
 }
 
 /// The exit code of the command there, as this one's.

@@ -24,13 +24,15 @@ const KEEP: Duration = Duration::from_secs(24 * 3600);
 #[derive(clap::Args)]
 #[command(next_help_heading = "Options for ssh targets")]
 pub struct Options {
-    /// Follow the run of this id that was left there, instead of starting one (`punctual ssh list` shows them)
+    /// Follow the run with this id, which was left there, instead of starting one (`punctual ssh
+    /// list` shows the ids)
     #[arg(long, value_name = "ID")]
     pub resume: Option<String>,
-    /// How long a lost connection is tried again; the run goes on meanwhile [default: 10min]
+    /// How long to retry a lost connection; the run continues meanwhile [default: 10min]
     #[arg(long, value_name = "DURATION")]
     pub reconnect_for: Option<Nanos>,
-    /// How long the run goes on and its bundle waits there with nobody connected; then it is ended, and all of it removed [default: 24h]
+    /// How long the run continues and its bundle is kept while no client is connected; then the run
+    /// is ended and removed [default: 24h]
     #[arg(long, value_name = "DURATION")]
     pub keep_for: Option<Nanos>,
 }
@@ -98,7 +100,7 @@ pub fn conclude(
     let (exit, trouble) = ended(result);
     if !result.bundle {
         let how = trouble.unwrap_or_else(|| format!("exit code {}", exit as u8));
-        let message = format!("the run on {to} left no bundle ({how}); its own words stand above");
+        let message = format!("the run on {to} left no bundle ({how}); its output is shown above");
         return Err(Failure { exit, ..Failure::failed(message) });
     }
     let bundle = Bundle::open(output).map_err(Failure::failed)?;
@@ -132,7 +134,7 @@ fn facts(result: &RemoteResult) -> Vec<(String, String)> {
 }
 
 fn findings(result: &RemoteResult) -> Vec<Finding> {
-    let message = "the connection was lost while it ran, and made again; the run went on meanwhile";
+    let message = "the connection was lost during the run and restored; the run continued meanwhile";
     let lost = Finding::new("connection-lost", Severity::Note, "system", message);
     let times = format!("{} times", result.lost);
     (result.lost > 0).then(|| lost.evidence(times)).into_iter().collect()

@@ -36,8 +36,7 @@ pub fn carry_out(vm: &VmPlan, remote: &RemoteRun) -> Result<Exit, Failure> {
     progress.say("preparing");
     // What comes back lies beside its place until it is whole: one file system, one name when it is there.
     let place = tempfile::Builder::new().prefix(".punctual-vm-").tempdir_in(parent(&remote.output));
-    let place =
-        place.map_err(|why| Failure::failed(format!("cannot create a directory for what comes back: {why}")))?;
+    let place = place.map_err(|why| Failure::failed(format!("cannot create a directory for the results: {why}")))?;
     let machine = Machine::of(vm, &plan, remote, place.path())?;
     let started = jiff::Timestamp::now();
     let runs = repeats::run(&machine, remote.args.repeat, place.path(), &progress, &interrupts)?;
@@ -109,7 +108,7 @@ impl Run<'_> {
                 | Outcome::QemuFailed(_),
                 Acceleration::Kvm,
             ) => {
-                format!("{why}; no kernel boots by this system's /dev/kvm: use accel = \"virtual-time\" or \"tcg\"")
+                format!("{why}; /dev/kvm of this system boots no kernel: use accel = \"virtual-time\" or \"tcg\"")
             }
             _ => why,
         }
@@ -120,7 +119,7 @@ impl Run<'_> {
         let said = String::from_utf8_lossy(&result.stderr);
         let status = result.exit_status.map_or("none".to_owned(), |status| status.to_string());
         let said = match said.trim().trim_start_matches("error: ") {
-            "" => format!("nothing was measured, and nothing was said (exit status {status})"),
+            "" => format!("nothing was measured, and there is no error message (exit status {status})"),
             said => said.to_owned(),
         };
         let message = format!("in the virtual machine: {said}");

@@ -12,22 +12,22 @@ use punctual_report::format::{counted, plain};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// What is in force, and who visits the partition all the same
+/// Show which settings are in force and what still runs in the partition
 ///
-/// Interrupts and context switches are counted over the interval; tasks are seen by looking at them again and again: one that
-/// comes and goes between two looks is not seen.
+/// Interrupts and context switches are counted over the interval. Tasks are polled: a task that
+/// starts and ends between two polls is missed.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  punctual isolate status --interval 10s\n  punctual isolate status --cpus 3 --json"
 )]
 pub struct Args {
-    /// How long to count visits; 0 for not at all
+    /// How long to observe the CPUs; 0 to skip it
     #[arg(long, default_value = "2s", value_name = "DURATION")]
     interval: Nanos,
-    /// How often to look at the tasks
+    /// How often to poll the tasks
     #[arg(long, default_value = "50ms", value_name = "DURATION")]
     period: Nanos,
-    /// Count visits to these CPUs instead of the partition's
+    /// Observe these CPUs instead of the partition's
     #[arg(long, value_name = "CPUS")]
     cpus: Option<String>,
     /// Print it as JSON
@@ -75,7 +75,7 @@ fn told(answer: &Answer, cpus: &CpuSet) -> String {
     match &answer.partition {
         Fact::Known(Some(status)) => print_partition(&mut text, status),
         Fact::Unavailable(why) => drop(writeln!(text, "partition: unavailable: {}", plain(why))),
-        Fact::Known(None) | Fact::NotAsked => text += "no partition that punctual made\n",
+        Fact::Known(None) | Fact::NotAsked => text += "no partition created by punctual\n",
     }
     if let Some(visits) = answer.visits.known() {
         print_visits(&mut text, visits, cpus);
@@ -93,9 +93,9 @@ fn print_partition(text: &mut String, status: &Status) {
     );
     let standing = match status.journal.standing {
         Standing::InForce => None,
-        Standing::HalfMade => Some("it was never finished: its maker was killed"),
-        Standing::HalfUndone => Some("it was undone half way only"),
-        Standing::Abandoned => Some("the experiment that it was made for was killed"),
+        Standing::HalfMade => Some("incomplete: the process that created it was killed"),
+        Standing::HalfUndone => Some("it was only partly undone"),
+        Standing::Abandoned => Some("the experiment that created it was killed"),
     };
     section(text, "run `punctual isolate undo`", standing.into_iter().map(str::to_owned));
     let in_force = status.in_force.iter().filter(|one| one.in_force).count();
@@ -111,7 +111,7 @@ fn print_partition(text: &mut String, status: &Status) {
     section(text, "changed since", changed);
     let budgets = status.without_rt_budget.iter();
     let budgets = budgets.map(|(cgroup, tasks)| format!("{}/cpu.rt_runtime_us is 0: {tasks} tasks", plain(cgroup)));
-    section(text, "cgroups without a real-time budget: SCHED_FIFO and SCHED_RR are refused there", budgets);
+    section(text, "cgroups without a real-time budget: SCHED_FIFO and SCHED_RR are refused in them", budgets);
 }
 
 fn print_visits(text: &mut String, visits: &Activity, cpus: &CpuSet) {
@@ -122,7 +122,7 @@ fn print_visits(text: &mut String, visits: &Activity, cpus: &CpuSet) {
     match &visits.tasks {
         Fact::Known(tasks) => {
             let of_others = tasks.iter().filter(|task| !task.member).map(visit);
-            section(text, &format!("  tasks seen in {} looks", visits.samples), of_others);
+            section(text, &format!("  tasks seen in {} polls", visits.samples), of_others);
             let members = tasks.iter().filter(|task| task.member).count();
             let _ = writeln!(text, "  {members} tasks of the partition ran");
         }
@@ -132,7 +132,7 @@ fn print_visits(text: &mut String, visits: &Activity, cpus: &CpuSet) {
         Fact::NotAsked => {}
     }
     if visits.tasks_left_out > 0 {
-        let _ = writeln!(text, "  {} more visits by tasks beyond those kept", visits.tasks_left_out);
+        let _ = writeln!(text, "  {} more tasks are not listed", visits.tasks_left_out);
     }
 }
 

@@ -1,4 +1,4 @@
-//! `punctual lab report`: what a lab has found, as one page.
+//! `punctual lab report`: the results of a lab as one page.
 
 use super::exit;
 use crate::commands::show::show_options;
@@ -11,7 +11,7 @@ use punctual_bundle::{Bundle, Member};
 use punctual_report::{export, html, terminal};
 use std::path::{Path, PathBuf};
 
-/// Write the report on a lab, finished or not
+/// Write the report of a lab, finished or not
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  punctual lab report punctual-lab-p2\n  punctual lab report punctual-lab-p2 -o p2.html --junit p2.xml\n\n\
@@ -21,7 +21,7 @@ pub struct Args {
     /// The lab's directory
     #[arg(value_name = "LAB")]
     directory: PathBuf,
-    /// The file to write [default: report.html in the lab's directory]
+    /// The output file [default: report.html in the lab's directory]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Also write the verdicts as JUnit XML to this file

@@ -37,7 +37,7 @@ impl Target {
             (None, Some(program)) => Ok(Target::Command { program, line: line.to_vec() }),
             (None, None) if everyone => Ok(Target::Everyone),
             (None, None) => {
-                Err(Failure::refused("whose functions? Give a command after `--`, a process with -p, or --everyone"))
+                Err(Failure::refused("no target: give a command after `--`, a process with -p, or --everyone"))
             }
         }
     }

@@ -84,8 +84,8 @@ fn sum_up(bundle: &Bundle) {
     }
     let directory = shown(&bundle.directory);
     let next = [
-        ("pairs", "how long it took from any point to any other"),
-        ("occupancy", "who had the CPUs, and who waited for them"),
+        ("pairs", "the time between any two points"),
+        ("occupancy", "CPU usage, and what waiting threads waited for"),
         ("report", "one HTML file with the timeline"),
         ("show", "this again"),
     ];

@@ -123,7 +123,7 @@ fn whole(files: &Root, pid: i32) -> Fact<LoadProgress> {
         all.processes += 1;
     }
     match all.processes {
-        0 => Fact::Unavailable("/proc does not show its processes to this user".to_owned()),
+        0 => Fact::Unavailable("/proc hides its processes from this user".to_owned()),
         _ => Fact::Known(all),
     }
 }

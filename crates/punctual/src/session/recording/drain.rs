@@ -178,11 +178,11 @@ fn kernel_recorder(wanted: &Wanted) -> Result<(Option<Recorder>, Option<Finding>
             None => why.to_string(),
         })),
         Err(why) => {
-            let message = "kernel events cannot be recorded here: only test points are";
+            let message = "kernel events cannot be recorded here; only test points are recorded";
             let finding = Finding::new("no-kernel-events", Severity::Warning, "recording", message);
             Ok((
                 None,
-                Some(finding.evidence(why.to_string()).remedy("`punctual trace --events list` says what is missing")),
+                Some(finding.evidence(why.to_string()).remedy("`punctual trace --events list` shows what is missing")),
             ))
         }
     }

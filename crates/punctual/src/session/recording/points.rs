@@ -32,7 +32,7 @@ impl Points {
             Err(why) => {
                 let message = "test points are not recorded";
                 let finding = Finding::new("no-test-points", Severity::Warning, "recording", message);
-                Ok((None, Some(finding.evidence(why.to_string()).remedy("--no-points does not ask for them"))))
+                Ok((None, Some(finding.evidence(why.to_string()).remedy("use --no-points to record without them"))))
             }
         }
     }

@@ -122,17 +122,17 @@ impl Sink {
         match &self.cause {
             None => (None, None),
             Some(Cause::Bound { .. }) => {
-                let message = "recording ended when it reached its bound; what happened later is not in it";
+                let message = "the recording ended when it reached its maximum size; later events are missing";
                 let finding = Finding::new("recording-full", Severity::Warning, "recording", message);
                 let evidence = format!("{} bytes", self.lane.bytes());
-                let remedy = "allow more (--max-size), ask for fewer events, or keep the newest (--keep newest)";
+                let remedy = "allow more (--max-size), record fewer events, or keep the newest (--keep newest)";
                 (Some(finding.evidence(evidence).remedy(remedy)), None)
             }
             Some(Cause::Trouble { why, .. }) => {
                 let message =
-                    format!("recording ended early: {} events more could not be written", self.sources.unwritten());
+                    format!("the recording ended early: {} more events could not be written", self.sources.unwritten());
                 let finding = Finding::new("recording-not-written", Severity::Bad, "recording", message);
-                let remedy = "record to a file system with room, or ask for fewer events";
+                let remedy = "record to a file system with free space, or record fewer events";
                 (Some(finding.evidence(why.to_string()).remedy(remedy)), Some(why.to_string()))
             }
         }

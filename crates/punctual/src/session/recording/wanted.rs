@@ -107,6 +107,6 @@ fn unknown_group(word: &str) -> Failure {
     let near = nearest(word, Group::ALL.iter().map(|group| group.word()));
     let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
     Failure::refused(format!(
-        "`{word}` is not a group of kernel events{near} (`punctual trace --events list` shows all)"
+        "`{word}` is not a group of kernel events{near} (`punctual trace --events list` shows all groups)"
     ))
 }

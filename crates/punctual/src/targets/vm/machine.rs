@@ -118,7 +118,7 @@ impl Machine {
     ) -> RanOn {
         let version =
             self.guest.kernel.version.as_ref().map(|version| format!(", package {version}")).unwrap_or_default();
-        let release = result.release.clone().unwrap_or_else(|| "not told: it did not come so far".to_owned());
+        let release = result.release.clone().unwrap_or_else(|| "unknown: it ended before it reported this".to_owned());
         let mut facts = vec![("kernel".to_owned(), format!("{release}{version}"))];
         let preemption = environment.and_then(|environment| environment.kernel.preemption.known());
         facts
@@ -184,7 +184,8 @@ fn script(remote: &RemoteRun, path: &[String], devices: &str) -> String {
     words.push(format!("{EXPERIMENT}/{}", remote.file_name()));
     let path = path.iter().map(|dir| format!("{}:", shell_words::quote(dir))).collect::<String>();
     format!(
-        "export PATH={path}$PATH\n{devices}mkdir -p /results/files && cd /results/files || exit 1\nexec {}\n",
+        "export PATH={path}$PATH\n{devices}mkdir -p /results/files && cd /results/files || exit \
+         1\nexec {}\n",
         shell_words::join(&words)
     )
 }

@@ -30,8 +30,9 @@ pub fn punctual(vm: &VmPlan) -> Result<PathBuf, Failure> {
         above.chain([PathBuf::from(&target)]).find(|path| path.is_file()).and_then(|path| path.canonicalize().ok());
     found.ok_or_else(|| {
         Failure::refused(format!(
-            "there is no punctual for {there}: this one is for {here}\nbuild it with `./x build --arch {there}` in punctual's sources \
-             (it comes to {target}), and name it with `binary = …` in [target] if it is elsewhere"
+            "there is no punctual for {there}; this one is for {here}\nbuild it with `./x build \
+             --arch {there}` in punctual's sources (the result is {target}), or name it with \
+             `binary = …` in [target]"
         ))
     })
 }

@@ -77,7 +77,7 @@ impl Progress {
     }
 
     fn step(&self, state: &State) -> String {
-        let planned = self.planned.map(|time| format!(" (about {time} of its own time)")).unwrap_or_default();
+        let planned = self.planned.map(|time| format!(" (about {time} of guest time)")).unwrap_or_default();
         let word = |phase: Phase| match phase {
             Phase::Results => "sending the results".to_owned(),
             _ if state.asked.is_some() => "ending".to_owned(),
@@ -91,7 +91,7 @@ impl Progress {
                 let steps = [Phase::Booting, Phase::Job, Phase::Results].map(|phase| (count(phase), phase));
                 let steps = steps.into_iter().filter(|(count, _)| *count > 0);
                 let steps = steps.map(|(count, phase)| format!("{count} {}", word(phase))).collect::<Vec<_>>();
-                format!("{} of {all} repeats over, {}", state.over, steps.join(", "))
+                format!("{} of {all} repeats done, {}", state.over, steps.join(", "))
             }
         }
     }

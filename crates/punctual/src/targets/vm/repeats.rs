@@ -77,7 +77,7 @@ pub fn compare(remote: &RemoteRun, runs: &[Repeat], exit: Exit) -> Result<Exit, 
         };
         let kept = other.is_ok().then(|| keep(remote, number, &came)).transpose()?;
         let kept = kept.map(|path| format!(" (its bundle: {})", shown(&path))).unwrap_or_default();
-        differences.push(format!("repeat {number} parts from the first: {why}{kept}"));
+        differences.push(format!("repeat {number} differs from the first: {why}{kept}"));
     }
     tell(remote, first, digests, &differences)?;
     match differences.as_slice() {
@@ -101,9 +101,12 @@ fn keep(remote: &RemoteRun, number: usize, came: &Path) -> Result<PathBuf, Failu
 
 fn tell(remote: &RemoteRun, first: Bundle, digests: Vec<String>, differences: &[String]) -> Result<(), Failure> {
     let finding = |difference: &String| {
-        Finding::new("repeats-differ", Severity::Bad, "system", "repeats in virtual time are not the same")
+        Finding::new("repeats-differ", Severity::Bad, "system", "repeats in virtual time differ")
             .evidence(difference.clone())
-            .remedy("something that is not counted in instructions entered the machine; docs/guests.md says what is known to")
+            .remedy(
+                "something that is not counted in instructions influenced the machine; \
+                     docs/guests.md lists known causes",
+            )
     };
     let findings: Vec<Finding> = differences.iter().map(finding).collect();
     let Some(target) = first.manifest.target.clone() else { return Ok(()) };
