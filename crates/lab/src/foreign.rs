@@ -48,12 +48,12 @@ fn owner(path: &Path) -> Option<String> {
         Err(_) => Path::new("/usr").join(path.strip_prefix("/").ok()?),
     };
     let asked = |path: &PathBuf| tools::run(&query, [Path::new("-S"), path], Path::new("/")).ok();
-    [path.to_owned(), other].iter().filter_map(asked).find_map(|said| of_answer(&said))
+    [path.to_owned(), other].iter().filter_map(asked).find_map(|output| of_answer(&output))
 }
 
 /// From the lines `package: path` and `package:arch, other: path`, between which may be some about diversions (dpkg-query(1)).
-fn of_answer(said: &str) -> Option<String> {
-    let line = said.lines().find(|line| !line.starts_with("diversion by "))?;
+fn of_answer(output: &str) -> Option<String> {
+    let line = output.lines().find(|line| !line.starts_with("diversion by "))?;
     let (packages, _) = line.split_once(": ")?;
     let first = packages.split(',').next()?;
     Some(first.split(':').next()?.trim().to_owned())

@@ -267,8 +267,8 @@ pub fn run(
     watch: &mut dyn FnMut(Progress) -> Control,
 ) -> Result<Ended, LabError> {
     let qemu = Emulator::find(machine.arch)?;
-    let said = dir.join(QEMU_STDERR);
-    let stderr = fs::File::create(&said).map_err(LabError::io("create", &said))?;
+    let stderr_path = dir.join(QEMU_STDERR);
+    let stderr = fs::File::create(&stderr_path).map_err(LabError::io("create", &stderr_path))?;
     let mut words = wrappers(machine)?.into_iter().chain(qemu.command).chain(machine.args()?);
     let first = words.next().unwrap_or_default();
     let mut control = ControlPipe::open(dir)?;
@@ -309,11 +309,11 @@ pub fn run(
 
 /// How far the guest has come, as it told so far.
 fn phase(board: Board, dir: &Path) -> Phase {
-    let told = match board {
+    let status = match board {
         Board::Usual => fs::read_to_string(dir.join("status")).unwrap_or_default(),
         Board::Raspi3b => card::status(dir),
     };
-    Status::parse(&told).phase()
+    Status::parse(&status).phase()
 }
 
 /// Whether a kernel stopped that panicked before it knew how to reset its board (machine_restart in arch/arm64/kernel/process.c): QEMU
@@ -327,7 +327,7 @@ fn is_halted(dir: &Path) -> bool {
 struct ControlPipe {
     path: PathBuf,
     pipe: fs::File,
-    told: bool,
+    status: bool,
 }
 
 impl ControlPipe {
@@ -341,13 +341,13 @@ impl ControlPipe {
             Err(errno) => return Err(LabError::io("make the pipe", &path)(errno.into())),
         }
         let pipe = fs::OpenOptions::new().read(true).write(true).open(&path).map_err(LabError::io("open", &path))?;
-        Ok(ControlPipe { path, pipe, told: false })
+        Ok(ControlPipe { path, pipe, status: false })
     }
 
     /// Tells it, once.
     fn end(&mut self) -> Result<(), LabError> {
-        if !self.told {
-            self.told = true;
+        if !self.status {
+            self.status = true;
             self.pipe.write_all(b"end\n").map_err(LabError::io("write", &self.path))?;
         }
         Ok(())

@@ -54,8 +54,8 @@ pub fn open(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
     let mut explanations = match wanted.pairs.is_empty() {
         true if has_samples => windows::explain(bundle, wanted)
             .or_else(|| recording::explain(bundle, wanted))
-            .ok_or_else(|| nothing(bundle))?,
-        true if bundle.recording.is_none() => return Err(nothing(bundle)),
+            .ok_or_else(|| no_events(bundle))?,
+        true if bundle.recording.is_none() => return Err(no_events(bundle)),
         _ => intervals::explain(bundle, wanted)?,
     };
     if explanations.samples.is_empty() && !has_samples && wanted.pairs.is_empty() {
@@ -66,7 +66,7 @@ pub fn open(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
     Ok(explanations)
 }
 
-fn nothing(bundle: &Bundle) -> Failure {
+fn no_events(bundle: &Bundle) -> Failure {
     Failure::refused(format!(
         "{} holds no events to explain samples with: neither windows nor a recording.\nMeasure \
          again with `punctual run --explain` or `punctual measure --explain` (or an [explain] \

@@ -3,7 +3,7 @@
 mod plain;
 mod terminal;
 
-use crate::session::{LoadTally, PhaseRun};
+use crate::session::{LoadCounts, PhaseRun};
 use punctual_bundle::load::CpuLoad;
 use punctual_core::{Finding, Nanos};
 use std::io::{self, IsTerminal};
@@ -25,7 +25,7 @@ pub struct Snapshot<'a> {
     /// Since the last refresh.
     pub cpu_load: Option<&'a CpuLoad>,
     /// The loads so far.
-    pub loads: &'a [LoadTally],
+    pub loads: &'a [LoadCounts],
     /// What was found so far.
     pub findings: &'a [Finding],
 }

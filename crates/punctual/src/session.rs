@@ -16,7 +16,7 @@ mod series;
 mod wall_clock;
 
 pub use ending::{FinishedRun, exit_of};
-pub use phase::{LoadTally, PhaseRun};
+pub use phase::{LoadCounts, PhaseRun};
 pub use series::SeriesRun;
 
 use crate::exit::Failure;

@@ -73,11 +73,11 @@ fn killed_it_is_there_up_to_the_last_second() {
     let place = Place::with(&experiment("[explain]\nworst = 0", "duration = \"60s\""));
     let mut child = place.start();
     let path = place.bundle().join("phases/000/0000.account.json");
-    let told = || std::fs::read_to_string(&path).unwrap_or_default();
-    eventually("an account of a second", || told().contains("unavailable") || told().contains("\"count\""));
+    let described = || std::fs::read_to_string(&path).unwrap_or_default();
+    eventually("an account of a second", || described().contains("unavailable") || described().contains("\"count\""));
     kill(child.id(), "KILL");
     child.wait().expect("it was killed");
     let Some(account) = account(&place) else { return };
     assert!(account["samples"].as_u64() > Some(100), "{account}");
-    assert!(told().contains("\"complete\":false"));
+    assert!(described().contains("\"complete\":false"));
 }

@@ -77,20 +77,20 @@ fn what_is_mended_is_taken_back() {
     }
 
     let fixed = punctual().args(check).arg("--fix").output().unwrap();
-    let told = text(&fixed);
+    let report = text(&fixed);
     let mended: Vec<&str> = planned.lines().filter_map(|line| line.split_whitespace().next()).collect();
     for rule in &mended {
-        assert!(told.contains(&format!("{rule} ")), "{rule} is missing in {told}");
+        assert!(report.contains(&format!("{rule} ")), "{rule} is missing in {report}");
     }
     // The kernel may refuse some, and then says so.
     assert_eq!(
         fixed.status.code(),
-        Some(i32::from(told.contains("refused: ") || told.contains("the kernel kept"))),
-        "{told}"
+        Some(i32::from(report.contains("refused: ") || report.contains("the kernel kept"))),
+        "{report}"
     );
     let now = verdicts(&check[1..]);
-    let worse = mended.iter().filter(|rule| !told.contains("refused") && now[**rule] != "ok").collect::<Vec<_>>();
-    assert!(worse.is_empty(), "mended and not content: {worse:?}\n{told}");
+    let worse = mended.iter().filter(|rule| !report.contains("refused") && now[**rule] != "ok").collect::<Vec<_>>();
+    assert!(worse.is_empty(), "mended and not content: {worse:?}\n{report}");
     // The fixes stand: nobody is told to take them back, and a partition's undo leaves them.
     assert_eq!(expect(0, &["check"]).stderr, b"");
     assert!(text(&expect(0, &["isolate", "undo"])).contains("nothing to undo"));

@@ -186,10 +186,10 @@ fn every_fixture_with_a_recording_tells_its_intervals_and_its_occupancy() {
     for bundle in fixtures() {
         let name = bundle.display().to_string();
         for line in ["pairs", "pairs --json", "pairs --calls", "occupancy", "occupancy --json"] {
-            let told = ask(line, &name);
-            let none = told.status.code() == Some(2) && text(&told).contains("no recording");
-            assert!(none || told.status.code() == Some(0), "{line} {name}: {}", text(&told));
-            assert_eq!(harmful(&text(&told)), None, "{line} {name}");
+            let described = ask(line, &name);
+            let none = described.status.code() == Some(2) && text(&described).contains("no recording");
+            assert!(none || described.status.code() == Some(0), "{line} {name}: {}", text(&described));
+            assert_eq!(harmful(&text(&described)), None, "{line} {name}");
         }
     }
 }
@@ -214,9 +214,9 @@ fn every_fixture_is_compared_with_every_other() {
 fn the_tail_of_every_fixture_is_told() {
     for bundle in fixtures() {
         for line in ["tail --gates", "tail --json"] {
-            let told = ask(line, &bundle.display().to_string());
-            assert_eq!(told.status.code(), Some(0), "{}: {}", bundle.display(), text(&told));
-            assert_eq!(harmful(&text(&told)), None, "{}", bundle.display());
+            let described = ask(line, &bundle.display().to_string());
+            assert_eq!(described.status.code(), Some(0), "{}: {}", bundle.display(), text(&described));
+            assert_eq!(harmful(&text(&described)), None, "{}", bundle.display());
         }
     }
 }

@@ -6,7 +6,7 @@ use irq::{figure, notes, series, whole_and_counted};
 use punctual_lab::{GuestFile, GuestResult, Job, Outcome, testing};
 use serde_json::Value;
 
-fn told<'r>(result: &'r GuestResult, name: &str) -> &'r str {
+fn report<'r>(result: &'r GuestResult, name: &str) -> &'r str {
     let bytes = result.results.get(name).unwrap_or_else(|| panic!("no {name}: {}", testing::story(result)));
     std::str::from_utf8(bytes).unwrap().trim()
 }
@@ -32,9 +32,9 @@ fn a_device_interrupts(kernel: &str) {
     let Some(result) = testing::or_skip(guest.run()) else { return };
     let finished = result.outcome == Outcome::Finished && result.problems.is_empty();
     assert!(finished && result.exit_status == Some(0), "{}", testing::story(&result));
-    let unbound = told(&result, "unbound").split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(unbound.contains("is not bound to a UIO driver") && told(&result, "unbound-status") == "2", "{unbound}");
-    let summary = |name: &str| -> Value { serde_json::from_str(told(&result, name)).unwrap() };
+    let unbound = report(&result, "unbound").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(unbound.contains("is not bound to a UIO driver") && report(&result, "unbound-status") == "2", "{unbound}");
+    let summary = |name: &str| -> Value { serde_json::from_str(report(&result, name)).unwrap() };
     for (source, hops) in [
         ("timer", &["/to-handler", "/handler-to-expiry", "/expiry-to-thread"][..]),
         ("self-ipi", &["/to-handler", "/handler-to-thread"]),
@@ -67,8 +67,8 @@ fn a_device_interrupts(kernel: &str) {
     };
     // It raises the next as soon as it may, which can be before the thread has woken.
     let measured = series(&uio, "/handler-to-thread")["count"].as_f64().unwrap();
-    let told_apart = figure(&uio, "mixed") + figure(&uio, "unstamped");
-    assert_eq!((measured + told_apart, named("to-handler"), named("whole")), (200.0, 0, 0));
+    let distinguished = figure(&uio, "mixed") + figure(&uio, "unstamped");
+    assert_eq!((measured + distinguished, named("to-handler"), named("whole")), (200.0, 0, 0));
     assert!(measured >= 100.0, "{uio}");
     assert!(series(&uio, "/handler-to-thread")["min"].as_i64().unwrap() > 0);
     let validation = &notes(&uio)["validations"][0];
@@ -78,7 +78,7 @@ fn a_device_interrupts(kernel: &str) {
         "{validation}"
     );
     // Counted from outside of punctual, too: those measured, those of warming up, and the one of the trial.
-    let counted = row(told(&result, "after-edu"), "uio_pci_generic");
+    let counted = row(report(&result, "after-edu"), "uio_pci_generic");
     assert!((200..300).contains(&counted), "{counted}");
     let edu = summary("edu");
     let threaded = edu["findings"].to_string().contains("irq-threaded");
@@ -106,10 +106,10 @@ fn a_gpio_loop_is_followed() {
     let finished = result.outcome == Outcome::Finished && result.problems.is_empty();
     assert!(finished && result.exit_status == Some(0), "{}", testing::story(&result));
     for (name, expected) in [("unwired", "are the two lines wired together?"), ("beyond", "there is no in_line 8")] {
-        let said = format!("{} {}", told(&result, name), told(&result, &format!("said-{name}")));
-        assert!(told(&result, &format!("status-{name}")) == "2" && said.contains(expected), "{said}");
+        let said = format!("{} {}", report(&result, name), report(&result, &format!("said-{name}")));
+        assert!(report(&result, &format!("status-{name}")) == "2" && said.contains(expected), "{said}");
     }
-    let summary: Value = serde_json::from_str(told(&result, "gpio")).unwrap();
+    let summary: Value = serde_json::from_str(report(&result, "gpio")).unwrap();
     whole_and_counted(&summary, &["/to-handler", "/handler-to-thread"], 10);
     assert!(notes(&summary)["absent"].as_array().is_none_or(Vec::is_empty), "the kernel stamps the edge: {summary:#}");
 }

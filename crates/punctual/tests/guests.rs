@@ -67,7 +67,7 @@ fn experiment() -> String {
     measures + &load("work", work) + &phase("first") + &phase("second")
 }
 
-fn told<'r>(result: &'r GuestResult, name: &str) -> &'r str {
+fn shown<'r>(result: &'r GuestResult, name: &str) -> &'r str {
     let bytes = result.results.get(name).unwrap_or_else(|| panic!("no {name}: {}", testing::story(result)));
     std::str::from_utf8(bytes).unwrap().trim()
 }
@@ -78,11 +78,11 @@ fn strings(result: &GuestResult) -> BTreeMap<&str, String> {
 }
 
 fn isolates_a_cpu_and_takes_it_back(result: &GuestResult) {
-    assert_eq!((told(result, "partition"), told(result, "remaining")), ("isolated", "0"));
-    assert!(told(result, "sleeper").ends_with("\t0"), "{}", told(result, "sleeper"));
-    assert!(told(result, "inside").ends_with("\t1"), "{}", told(result, "inside"));
-    assert_eq!(told(result, "difference-create"), "");
-    assert!(told(result, "offline").contains("CPU 1 is offline (online: 0)"), "{}", told(result, "offline"));
+    assert_eq!((shown(result, "partition"), shown(result, "remaining")), ("isolated", "0"));
+    assert!(shown(result, "sleeper").ends_with("\t0"), "{}", shown(result, "sleeper"));
+    assert!(shown(result, "inside").ends_with("\t1"), "{}", shown(result, "inside"));
+    assert_eq!(shown(result, "difference-create"), "");
+    assert!(shown(result, "offline").contains("CPU 1 is offline (online: 0)"), "{}", shown(result, "offline"));
 }
 
 #[test]
@@ -99,17 +99,17 @@ fn a_6_12_rt_kernel_gives_a_cpu_to_real_time_and_back() {
 
 /// The threads of one process are on both sides of the partition, the loads outside; the kernel calls it isolated.
 fn measures_in_and_out(result: &GuestResult) {
-    assert_eq!(told(result, "experiment-partition"), "isolated");
-    if result.results.contains_key("isolated") && !told(result, "isolated").is_empty() {
-        assert_eq!(told(result, "isolated"), "1");
+    assert_eq!(shown(result, "experiment-partition"), "isolated");
+    if result.results.contains_key("isolated") && !shown(result, "isolated").is_empty() {
+        assert_eq!(shown(result, "isolated"), "1");
     }
-    let all = told(result, "threads").lines();
+    let all = shown(result, "threads").lines();
     let (inside, outside): (Vec<&str>, Vec<&str>) = all.partition(|line| line.ends_with(" /rt"));
     assert_eq!(inside, ["measure 1 /rt"]);
     assert!(outside.contains(&"measure 0 /rt-housekeeping") && outside.contains(&"punctual 0 /rt-housekeeping"));
     // The guard of the loads, and loads.
     assert!(outside.len() > 3 && outside.iter().all(|line| line.ends_with(" 0 /rt-housekeeping")), "{outside:#?}");
-    assert_eq!(told(result, "difference-experiment"), "");
+    assert_eq!(shown(result, "difference-experiment"), "");
 
     // The bundle came back whole: this machine shows the same figures.
     let place = Place::with("");
@@ -118,7 +118,7 @@ fn measures_in_and_out(result: &GuestResult) {
         place.write(name, bytes);
     }
     let summary = place.summary();
-    assert_eq!(summary, serde_json::from_str::<serde_json::Value>(told(result, "bundle/summary.json")).unwrap());
+    assert_eq!(summary, serde_json::from_str::<serde_json::Value>(shown(result, "bundle/summary.json")).unwrap());
     assert_eq!(summary["ending"]["outcome"], "completed", "{summary}");
     for phase in 0..2 {
         for (series, name, cpu) in [(0, "inside/cpu1", "1"), (1, "outside/cpu0", "0")] {
@@ -126,7 +126,7 @@ fn measures_in_and_out(result: &GuestResult) {
             assert_eq!((series["name"].as_str(), series["cpus"].as_str()), (Some(name), Some(cpu)));
             // One that is late at the end may miss some periods more.
             assert!(series["count"].as_u64() > Some(0) && series["expected"].as_u64() >= Some(200), "{series}");
-            assert!(told(result, "report.html").contains(name));
+            assert!(shown(result, "report.html").contains(name));
         }
     }
 }
@@ -148,8 +148,8 @@ fn an_experiment_on_a_real_time_kernel_measures_in_and_out_of_its_partition() {
 fn an_experiment_killed_in_version_2_is_told_of_and_undone() {
     let test = "an_experiment_killed_in_version_2_is_told_of_and_undone";
     for result in [of(&PLAIN, test), of(&REAL_TIME, test)].into_iter().flatten() {
-        assert!(told(result, "note").contains("left by an experiment that was killed"), "{}", told(result, "note"));
-        assert_eq!(told(result, "difference-killed"), "");
+        assert!(shown(result, "note").contains("left by an experiment that was killed"), "{}", shown(result, "note"));
+        assert_eq!(shown(result, "difference-killed"), "");
     }
 }
 
@@ -188,7 +188,7 @@ fn isolation_at_boot_changes_exactly_the_rules_about_it() {
         "workqueues: advice -> ok",            // the mask starts without isolcpus= and nohz_full= (kernel/workqueue.c)
         "soft-watchdog: advice -> ok",         // so does this one, without nohz_full= (kernel/watchdog.c)
     ];
-    assert_eq!(differences(told(plain, "check-named"), told(isolated, "check-named")), expected);
+    assert_eq!(differences(shown(plain, "check-named"), shown(isolated, "check-named")), expected);
 }
 
 /// With nobody named, the isolated CPU is judged, or else all: rules about a CPU set apart then do not apply, and are content.
@@ -205,7 +205,7 @@ fn without_isolation_rules_about_it_do_not_apply() {
         "hung-task-detector: ok -> advice",
         "vm-statistics: ok -> advice",
     ];
-    assert_eq!(differences(told(plain, "check-all"), told(isolated, "check-all")), expected);
+    assert_eq!(differences(shown(plain, "check-all"), shown(isolated, "check-all")), expected);
 }
 
 /// What the bundle of a guest says of its kernel is that kernel's.
@@ -213,7 +213,7 @@ fn without_isolation_rules_about_it_do_not_apply() {
 fn a_guest_reports_its_own_kernel() {
     for boot in [&PLAIN, &REAL_TIME] {
         let Some(result) = of(boot, "a_guest_reports_its_own_kernel") else { continue };
-        let environment = told(result, "bundle/environment.json");
+        let environment = shown(result, "bundle/environment.json");
         assert!(environment.contains(result.release.as_deref().unwrap()), "{environment}");
     }
 }

@@ -82,8 +82,8 @@ fn cells_are_run_once_and_the_rest_when_asked_for() {
         text(&strict)
     );
     assert!(std::fs::read_to_string(place.path().join("lab.xml")).unwrap().contains("failures=\"2\""));
-    let told = place.punctual(&["lab", "report", "small", "-o", "page.html"]);
-    assert_eq!(told.status.code(), Some(3), "{}", text(&told));
+    let shown = place.punctual(&["lab", "report", "small", "-o", "page.html"]);
+    assert_eq!(shown.status.code(), Some(3), "{}", text(&shown));
     assert!(place.path().join("page.html").exists());
 
     // Once more, with a request that is wrong first.

@@ -90,12 +90,12 @@ fn a_lab_that_was_killed_ends_with_the_same_digests() {
     while !(cells.join("1ms/r1/lab-run.json").exists() && cells.join("500us/r1.log").exists()) {
         assert!(Instant::now() < until, "the second cell never began");
         if let Some(status) = killed.try_wait().unwrap() {
-            let told = |name: &str| std::fs::read_to_string(place.path().join(name)).unwrap_or_default();
+            let report = |name: &str| std::fs::read_to_string(place.path().join(name)).unwrap_or_default();
             let log = |cell: &str| std::fs::read_to_string(cells.join(cell).join("r1.log")).unwrap_or_default();
             panic!(
                 "the lab ended by itself, {status}: {}{}{}{}",
-                told("said"),
-                told("erred"),
+                report("said"),
+                report("erred"),
                 log("1ms"),
                 log("500us")
             );

@@ -66,13 +66,16 @@ pub struct Accountant {
 }
 
 impl Accountant {
-    /// Starts on the CPUs where threads will measure; `wander` where a thread may run on several of them. Nothing is divided before
+    /// Starts on the CPUs where threads will measure; `several_cpus` where a thread may run on several of them. Nothing is divided before
     /// [`Accountant::watch`]. With [`Backend::Auto`] by the kernel's types, or without them where it does not tell them.
-    pub fn start(cpus: &CpuSet, wander: bool, backend: Backend) -> Result<Accountant, StartError> {
-        let typed =
-            || Accountant::load(cpus, wander, Programs::typed).map_err(|why| StartError::of(programs::TYPED, &why));
-        let untyped =
-            || Accountant::load(cpus, wander, Programs::untyped).map_err(|why| StartError::of(programs::UNTYPED, &why));
+    pub fn start(cpus: &CpuSet, several_cpus: bool, backend: Backend) -> Result<Accountant, StartError> {
+        let typed = || {
+            Accountant::load(cpus, several_cpus, Programs::typed).map_err(|why| StartError::of(programs::TYPED, &why))
+        };
+        let untyped = || {
+            Accountant::load(cpus, several_cpus, Programs::untyped)
+                .map_err(|why| StartError::of(programs::UNTYPED, &why))
+        };
         match backend {
             Backend::Auto => typed().or_else(|first| match untyped() {
                 Ok(mut accountant) => {
@@ -93,11 +96,12 @@ impl Accountant {
 
     fn load(
         cpus: &CpuSet,
-        wander: bool,
+        several_cpus: bool,
         prepare: impl FnOnce(&[(&str, &[u8])], u32, Shape) -> Result<(Object, Programs), LoadError>,
     ) -> Result<Accountant, LoadError> {
         let shape = Shape::of(BUFFER, false);
-        let mut constants = vec![("mask", shape.mask().to_ne_bytes().to_vec()), ("wander", vec![u8::from(wander)])];
+        let mut constants =
+            vec![("mask", shape.mask().to_ne_bytes().to_vec()), ("several_cpus", vec![u8::from(several_cpus)])];
         constants.extend(slots(cpus));
         let count = cpus.len() as u32;
         let (object, programs) = prepare(&borrowed(&constants), count, shape)?;
@@ -113,7 +117,7 @@ impl Accountant {
             scratch: Vec::new(),
             findings: Vec::new(),
         };
-        accountant.attach(wander)?;
+        accountant.attach(several_cpus)?;
         accountant.programs.set_clocks(&accountant.object)?;
         Ok(accountant)
     }
@@ -124,17 +128,17 @@ impl Accountant {
     }
 
     /// Interrupts first: a switch must not find one that began unseen.
-    fn attach(&mut self, wander: bool) -> Result<(), LoadError> {
+    fn attach(&mut self, several_cpus: bool) -> Result<(), LoadError> {
         for (name, (entry, exit)) in SERVED {
             let both = self.one(&format!("{name}_exit"), exit);
             let both = both.and_then(|exit| Ok([exit, self.one(&format!("{name}_entry"), entry)?]));
             match both {
                 Ok(both) => self.attached.extend(both),
                 Err(LoadError::NoTracepoint(_)) if !EVERYWHERE.contains(&name) => {}
-                Err(why) => self.findings.push(not_told(name, &why)),
+                Err(why) => self.findings.push(describe_missing(name, &why)),
             }
         }
-        let moves: &[(&str, &str)] = if wander { &[MOVES] } else { &[] };
+        let moves: &[(&str, &str)] = if several_cpus { &[MOVES] } else { &[] };
         for (tracepoint, programs) in NEEDED.iter().chain(self.programs.more()).chain(moves) {
             let attach = self.one(tracepoint, programs)?;
             self.attached.push(attach);
@@ -198,13 +202,13 @@ impl Accountant {
 }
 
 fn without_types(why: &StartError) -> Finding {
-    let message = "where the time of all samples goes is counted without the kernel's types: docs/account.md says what that misses";
+    let message = "the accounting works without BTF: docs/account.md describes what it then misses";
     Finding::new("account-untyped", Severity::Note, "account", message).evidence(why.to_string())
 }
 
-fn not_told(name: &str, why: &LoadError) -> Finding {
-    let message = format!("the accounting does not tell {name} apart: its time counts as of what it interrupted");
+fn describe_missing(name: &str, why: &LoadError) -> Finding {
+    let message = format!("the accounting cannot separate {name}: its time counts for what it interrupted");
     Finding::new("account-incomplete", Severity::Warning, "account", message)
         .evidence(why.to_string())
-        .remedy("a kernel with these tracepoints (irq:softirq_entry, irq:irq_handler_entry) divides further")
+        .remedy("use a kernel with these tracepoints (irq:softirq_entry, irq:irq_handler_entry)")
 }

@@ -186,7 +186,7 @@ impl Stamps {
         let doorbell = self.doorbell.as_ref().ok_or(io::Error::from_raw_os_error(libc::ENOSYS))?;
         match sys::run(&doorbell.program)? {
             0 => Ok(()),
-            _ => Err(io::Error::other("the ring that wakes is full")),
+            _ => Err(io::Error::other("the doorbell's ring is full")),
         }
     }
 

@@ -12,7 +12,7 @@ mod request;
 mod seen;
 mod tracefs;
 
-pub use flight::{Pace, Window};
+pub use flight::{BufferProgress, Window};
 pub use request::{Backend, Mode, Request, StartError};
 
 use crate::names::{Collector, kernel_symbols};

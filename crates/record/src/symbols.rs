@@ -38,7 +38,7 @@ pub enum SymbolError {
         why: String,
     },
     /// The words on the command line are not a function's name.
-    #[error("`{spec}` names no function: {why}")]
+    #[error("`{spec}` is not a function name: {why}")]
     Spec {
         /// As given.
         spec: String,
@@ -66,7 +66,10 @@ pub enum SymbolError {
         hint: String,
     },
     /// The pattern fits more than is sensible.
-    #[error("`{spec}` fits {found} functions, more than the {FUNCTIONS_MAX} that can be timed at once: narrow it down")]
+    #[error(
+        "`{spec}` matches {found} functions, more than the {FUNCTIONS_MAX} that can be probed \
+             at once: narrow it down"
+    )]
     TooMany {
         /// As given.
         spec: String,
@@ -142,8 +145,7 @@ fn resolve_one(spec: &Spec, objects: &[(PathBuf, Object)]) -> Result<Vec<Functio
 /// Why it may not be there: a slip, an import, a resolver, a stripped file.
 fn hint(spec: &Spec, searched: &[&(PathBuf, Object)]) -> String {
     if searched.iter().any(|(_, object)| object.indirect.iter().any(|name| spec.fits_name(name))) {
-        return "; that symbol is a resolver (IFUNC): the program runs one of several variants of it, name the variant"
-            .to_owned();
+        return "; that symbol is a resolver (IFUNC) for several variants: name the variant".to_owned();
     }
     let names = searched.iter().flat_map(|(_, object)| object.functions.iter()).map(|f| f.bare.as_str());
     if let Some(near) = words::nearest(&spec.function, names) {
@@ -158,7 +160,7 @@ fn hint(spec: &Spec, searched: &[&(PathBuf, Object)]) -> String {
     }
     match searched.iter().find(|(_, object)| !object.has_symbol_table) {
         Some((path, object)) => format!(
-            "; {} is stripped: only what it exports is known. Install its debug symbols (build id {})",
+            "; {} is stripped: only exported functions are known. Install its debug symbols (build id {})",
             short(path),
             object.build_id.as_deref().unwrap_or("none")
         ),

@@ -48,7 +48,7 @@ pub fn serve(mut arguments: impl Iterator<Item = OsString>) -> u8 {
         Some("attach") => attach::attach(&directory, more.to_str().and_then(|more| more.parse().ok()).unwrap_or(0)),
         Some("status") => directory.status(),
         Some("remove") => remove::remove(&directory),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it was asked for something that it does not know")),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "unknown request")),
     };
     match done {
         Ok(()) => 0,
@@ -159,11 +159,11 @@ impl RunDirectory {
     /// One line for those who list what is there.
     fn status(&self) -> io::Result<()> {
         let state = match (self.ended(), self.supervisor()?.is_some(), self.file("run.pid").exists()) {
-            (Some(ended), true, _) => format!("ended ({ended}), its bundle waits"),
-            (Some(ended), false, _) => format!("ended ({ended}), and its supervisor is gone"),
+            (Some(ended), true, _) => format!("ended ({ended}), its bundle can be fetched"),
+            (Some(ended), false, _) => format!("ended ({ended}), its supervisor is gone"),
             (None, true, true) => "running".to_owned(),
-            (None, true, false) => "about to begin".to_owned(),
-            (None, false, _) => "cut off: its supervisor was killed, or the system was started anew".to_owned(),
+            (None, true, false) => "starting".to_owned(),
+            (None, false, _) => "lost: its supervisor was killed, or the system was restarted".to_owned(),
         };
         let of = RunRequest::read(&self.file("order")).map_or_else(|_| "?".to_owned(), |request| request.file);
         writeln!(io::stdout(), "{of}\t{state}\t{}", self.disconnected_for().as_secs())

@@ -24,7 +24,8 @@ const STDERR_MAX: usize = 64 << 10;
 const BEGIN: &str = "punctual-here";
 const END: &str = "punctual-end";
 /// Asks who is there, then stays until this end goes away. In single quotes for any login shell, csh and fish too.
-const PROBE: &str = "sh -c 'echo; echo punctual-here; uname -s; uname -m; uname -r; uname -n; id -un || id -u; id -u; \
+const PROBE: &str = "sh -c 'echo; echo punctual-here; uname -s; uname -m; uname -r; uname -n; id \
+                     -un || id -u; id -u; \
                      echo \"${TMPDIR:-}\"; echo punctual-end; exec cat >/dev/null'";
 
 /// What the other system says of itself.
@@ -87,7 +88,7 @@ impl Connection {
                     Ended::Silent => SshError::new(
                         Trouble::Remote,
                         format!(
-                            "{to} lets in, but its shell does not answer; `{} uname` must print a word",
+                            "{to} accepts the login, but its shell does not answer; `{} uname` must print a word",
                             to.by_hand()
                         ),
                     ),
@@ -238,10 +239,10 @@ fn ask(master: &mut Child) -> Result<Result<System, SshError>, Ended> {
 fn system(answer: &[String]) -> Result<System, SshError> {
     let odd = |why: String| Err(SshError::new(Trouble::Remote, why));
     let [kernel, machine, release, node, user, uid, temporary] = answer else {
-        return odd(format!("the other system gives no clear answer to uname and id: {answer:?}"));
+        return odd(format!("unexpected answer of the remote system to uname and id: {answer:?}"));
     };
     if kernel != "Linux" {
-        return odd(format!("the other system is {kernel:?}; punctual measures Linux"));
+        return odd(format!("the remote system runs {kernel:?}; punctual measures Linux"));
     }
     let system = System {
         machine: machine.clone(),

@@ -102,7 +102,7 @@ pub fn run(job: &Job, watch: &mut dyn Watch) -> Result<RemoteResult, SshError> {
     ));
     let directory = staging::make(&connection, &binary)?;
     watch.note(&format!(
-        "the run is {0}; should this end be lost: punctual ssh fetch {1} {0}",
+        "the run is {0}; if this process ends: punctual ssh fetch {1} {0}",
         directory.id(),
         job.to.spelled()
     ));
@@ -155,13 +155,13 @@ impl RemoteRun<'_> {
                 return Err(self.with_what_is_left(why));
             }
             watch.note(&format!(
-                "{why}; the run goes on there, connecting again for {} s",
+                "{why}; the run continues there, reconnecting for up to {} s",
                 self.reconnect_timeout.as_secs()
             ));
             drop(connection);
             connection = self.connect_again(watch).map_err(|why| self.with_what_is_left(why))?;
             lost += 1;
-            watch.note(&format!("connected to {} again", self.to));
+            watch.note(&format!("reconnected to {}", self.to));
         }
     }
 
@@ -196,8 +196,8 @@ impl RemoteRun<'_> {
         }
         let (to, id) = (self.to.spelled(), self.directory.id());
         let message = format!(
-            "{why}\nthe run {id} is left there, to its end and then until it is fetched: punctual ssh fetch {to} {id}; to end and \
-             remove it: punctual ssh clean {to} {id}"
+            "{why}\nthe run {id} continues there; to fetch it: punctual ssh fetch {to} {id}; to \
+             end and remove it: punctual ssh clean {to} {id}"
         );
         SshError { message, ..why }
     }

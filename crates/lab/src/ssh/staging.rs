@@ -59,7 +59,7 @@ fn bases(connection: &Connection) -> Result<Vec<String>, SshError> {
         Some(path) => Err(SshError::new(
             Trouble::Remote,
             format!(
-                "$TMPDIR on {} is {path:?}: give it an absolute path of letters, digits and / . _ + = @ -",
+                "$TMPDIR on {} is {path:?}: set it to an absolute path of letters, digits and / . _ + = @ -",
                 connection.to()
             ),
         )),
@@ -80,20 +80,21 @@ pub(crate) fn make(connection: &Connection, binary: &Binary) -> Result<RemoteDir
         }
         let stderr = last_lines(&output.stderr);
         let why = match output.status.code() {
-            Some(61) => format!("no directory can be made in {base}: {stderr}"),
+            Some(61) => format!("cannot create a directory in {base}: {stderr}"),
             Some(62) => {
                 format!("punctual ({} MiB) cannot be written to {base}: {stderr}", binary.bytes.len().div_ceil(1 << 20))
             }
             Some(63) => format!("there is no sha256sum to verify it with: {stderr}"),
-            Some(64) => "it does not arrive as it was sent: the disk is full, or the connection was cut".to_owned(),
+            Some(64) => "punctual did not arrive completely: the disk is full, or the connection was lost".to_owned(),
             Some(66) => format!("{} does not run in {base}: {stderr}", binary.path.display()),
-            Some(67) => format!("it does not start in {base}: {stderr}"),
+            Some(67) => format!("punctual does not start in {base}: {stderr}"),
             _ => format!("its shell ended with {} in {base}: {stderr}", output.status),
         };
         refused.push(why);
     }
     let why = format!(
-        "{} cannot take punctual: {}. Mend that, or name another directory there in $TMPDIR (`SetEnv` in ~/.ssh/config, or \
+        "cannot install punctual on {}: {}. Fix that, or set $TMPDIR there to another directory \
+         (`SetEnv` in ~/.ssh/config, or \
          ~/.ssh/environment there)",
         connection.to(),
         refused.join("; ")
@@ -106,8 +107,7 @@ pub(crate) fn version(connection: &Connection, directory: &RemoteDirectory) -> R
     let output = run_command(connection, &format!("{}/punctual --version", directory.path), &[])?;
     let answer = String::from_utf8_lossy(&output.stdout);
     let line = answer.lines().rev().find(|line| line.starts_with("punctual "));
-    Ok(line
-        .map_or_else(|| "a punctual that does not say its version".to_owned(), |line| line.chars().take(100).collect()))
+    Ok(line.map_or_else(|| "a punctual of unknown version".to_owned(), |line| line.chars().take(100).collect()))
 }
 
 /// Whatever of it fails, the trap removes the directory; in the end the supervisor answers for it.
@@ -137,7 +137,7 @@ fn run_command(connection: &Connection, command: &str, input: &[u8]) -> Result<O
     match output.status.code() {
         Some(255) | None => Err(connection.lost()),
         _ if output.stdout.len() > ANSWER_MAX => {
-            Err(SshError::new(Trouble::Remote, format!("{} answers more than can be true", connection.to())))
+            Err(SshError::new(Trouble::Remote, format!("the answer of {} is too long", connection.to())))
         }
         _ => Ok(output),
     }
@@ -189,7 +189,7 @@ pub fn leftovers(connection: &Connection) -> Result<Vec<Leftover>, SshError> {
 fn leftover(directory: RemoteDirectory, status: &str) -> Leftover {
     let mut parts = status.split('\t').map(str::to_owned);
     let experiment = parts.next().filter(|text| !text.is_empty()).unwrap_or_else(|| "?".to_owned());
-    let state = parts.next().unwrap_or_else(|| "incomplete: its program was not sent to the end".to_owned());
+    let state = parts.next().unwrap_or_else(|| "incomplete: the program was not sent completely".to_owned());
     let disconnected_for = parts.next().and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
     Leftover { id: directory.id().to_owned(), experiment, state, disconnected_for, directory }
 }

@@ -15,9 +15,11 @@ pub fn judge(to: &Destination, log: &str) -> SshError {
         (
             Trouble::HostKey,
             format!(
-                "{to} shows {offered}, which is another than the known one ({known}): the system was installed anew, or \
-                 somebody stands between. Find out which; compare with `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` \
-                 typed at the system itself; if it is right, remove the old one with `ssh-keygen -R` and connect once by \
+                "{to} shows {offered}, which differs from the known one ({known}): the system was \
+                 reinstalled, or the connection is intercepted. Find out which; compare with \
+                 `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` \
+                 typed at the system itself; if it is right, remove the old one with `ssh-keygen \
+                 -R` and connect once by \
                  hand: {}",
                 to.by_hand()
             ),
@@ -26,8 +28,10 @@ pub fn judge(to: &Destination, log: &str) -> SshError {
         (
             Trouble::HostKey,
             format!(
-                "{to} shows {offered}, and no key of this host is known{}. Compare it with what `ssh-keygen -lf \
-                 /etc/ssh/ssh_host_ed25519_key.pub` says at the system itself; if it is right, connect once by hand and \
+                "{to} shows {offered}, and no key of this host is known{}. Compare it with what \
+                 `ssh-keygen -lf \
+                 /etc/ssh/ssh_host_ed25519_key.pub` says at the system itself; if it is right, \
+                 connect once by hand and \
                  accept it: {}",
                 to.known_hosts.as_ref().map(|path| format!(" in {}", path.display())).unwrap_or_default(),
                 to.by_hand()
@@ -37,8 +41,9 @@ pub fn judge(to: &Destination, log: &str) -> SshError {
         (
             Trouble::Denied,
             format!(
-                "{to} does not let this user in without a password: {}. Give a key (`identity`, ssh-agent, ssh-copy-id); \
-                 `{}` must work without asking anything",
+                "{to} does not accept this user without a password: {}. Provide a key \
+                 (`identity`, ssh-agent, ssh-copy-id); \
+                 `{}` must work without any prompt",
                 last_messages(log),
                 to.by_hand()
             ),
@@ -57,7 +62,7 @@ pub fn last_messages(log: &str) -> String {
     });
     let lines: Vec<&str> = lines.collect();
     match lines[lines.len().saturating_sub(2)..].join("; ") {
-        nothing if nothing.is_empty() => "ssh ended without a word".to_owned(),
+        nothing if nothing.is_empty() => "ssh ended without a message".to_owned(),
         words => words.chars().take(400).collect(),
     }
 }
@@ -73,7 +78,8 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_shown() {
-        let log = "debug1: Server host key: ssh-ed25519 SHA256:abc\r\nNo ED25519 host key is known for board and you have \
+        let log = "debug1: Server host key: ssh-ed25519 SHA256:abc\r\nNo ED25519 host key is \
+                   known for board and you have \
                     requested strict checking.\r\nHost key verification failed.\r\n";
         let error = judged(log);
         assert_eq!(error.trouble, Trouble::HostKey);
@@ -82,7 +88,8 @@ mod tests {
 
     #[test]
     fn a_changed_key_is_another_matter() {
-        let log = "debug1: Server host key: ssh-ed25519 SHA256:abc\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\n\
+        let log = "debug1: Server host key: ssh-ed25519 SHA256:abc\n@ WARNING: REMOTE HOST \
+                   IDENTIFICATION HAS CHANGED! @\n\
                     Offending ED25519 key in /k:3\nHost key verification failed.\n";
         let error = judged(log);
         assert_eq!(error.trouble, Trouble::HostKey);
@@ -96,6 +103,6 @@ mod tests {
         insta::assert_snapshot!(error, @"no connection to board:22: ssh: connect to host board port 22: Connection refused");
         assert!(error.is_passing());
         assert_eq!(judged("root@board: Permission denied (publickey).").trouble, Trouble::Denied);
-        assert!(judged("").message.contains("without a word"));
+        assert!(judged("").message.contains("without a message"));
     }
 }

@@ -151,7 +151,7 @@ fn fix(files: &Root, results: &[RuleResult], dry_run: bool) -> Ending {
     }
     check_rights(files).map_err(Failure::refused)?;
     let applied = Journal::apply_writes(&Directory::system(), files, &wanted).map_err(Failure::failed)?;
-    output::print(&told(&applied))?;
+    output::print(&format_applied(&applied))?;
     let all = applied.iter().all(|one| one.effect.is_as_wanted());
     Ok(if all { Exit::Done } else { Exit::Failed })
 }

@@ -44,7 +44,7 @@ pub fn run(args: Args) -> Ending {
     let asked = Asked::of_text(Path::new("quickstart.toml"), text.into_bytes(), &common);
     let bundle = common.output.get_or_insert_with(|| PathBuf::from(format!("punctual-demo-{}", asked.stamp)));
     let page = common.report.get_or_insert_with(|| page_beside(bundle)).clone();
-    let exit = run::measured(&common, &asked)?;
+    let exit = run::run_experiment(&common, &asked)?;
     if !common.plan && !common.json {
         output::print(&format!(
             "page    {}\n\nnext: `punctual new` writes an experiment of your own; `punctual \

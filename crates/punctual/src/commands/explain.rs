@@ -56,7 +56,7 @@ pub struct Args {
 
 /// Number of samples of each series that are shown one by one by default; the culprits are those of
 /// all samples.
-const TOLD: usize = 5;
+const SHOWN_BY_DEFAULT: usize = 5;
 
 /// Opens, explains, shows.
 pub fn run(args: Args) -> Ending {
@@ -75,10 +75,10 @@ pub fn run(args: Args) -> Ending {
         output::print_figures(&explanations.document(), bundle.timebase())?;
     } else {
         let checks: Option<serde_json::Value> = bundle.document("check").unwrap_or_default();
-        let told = args.worst.unwrap_or(TOLD);
+        let shown = args.worst.unwrap_or(SHOWN_BY_DEFAULT);
         output::print(&terminal::explanations(
             &explanations,
-            told,
+            shown,
             &Rules::of(checks.as_ref()),
             &show_options_of(&bundle),
         ))?;

@@ -78,7 +78,7 @@ pub fn run(args: Args) -> Ending {
     memory::release_setup();
     let text = experiment(&args);
     let name = format!("{}.toml", args.kind.word());
-    run::measured(&args.common, &Asked::of_text(Path::new(&name), text.into_bytes(), &args.common))
+    run::run_experiment(&args.common, &Asked::of_text(Path::new(&name), text.into_bytes(), &args.common))
 }
 
 /// The experiment in TOML: what is wrong with it is then told as of any other.

@@ -159,8 +159,8 @@ fn look(
     gaps: punctual_analyze::gaps::Gaps,
     windows: &[(punctual_core::MonotonicNs, punctual_core::MonotonicNs)],
 ) -> Vec<Lanes> {
-    let tells = [Group::Sched, Group::Irq, Group::Softirq, Group::Vectors];
-    if windows.is_empty() || !tells.iter().any(|group| opened.recorded.covers(*group)) {
+    let groups = [Group::Sched, Group::Irq, Group::Softirq, Group::Vectors];
+    if windows.is_empty() || !groups.iter().any(|group| opened.recorded.covers(*group)) {
         return Vec::new();
     }
     let coverage = Coverage::of(&opened.recorded, opened.names());

@@ -134,23 +134,23 @@ pub const NO_REPEATS: &str = "--repeat needs virtual time (--target vm:KERNEL wi
 /// Reads, plans, measures, shows.
 pub fn run(args: Args) -> Ending {
     if let Some(parent) = args.child_of {
-        let told = punctual_host::task::signals::end_with_parent(parent);
-        told.map_err(|why| Failure::failed(format!("cannot watch for the end of process {parent}: {why}")))?;
+        let watched = punctual_host::task::signals::end_with_parent(parent);
+        watched.map_err(|why| Failure::failed(format!("cannot watch for the end of process {parent}: {why}")))?;
     }
     // What parsing arguments needed is not needed again.
     memory::release_setup();
-    measured(&args.common, &Asked::of_file(&args.file, args.allow_unknown, &args.common)?)
+    run_experiment(&args.common, &Asked::of_file(&args.file, args.allow_unknown, &args.common)?)
 }
 
 /// Does what an experiment says, wherever it is to run.
-pub fn measured(args: &Common, asked: &Asked) -> Ending {
+pub fn run_experiment(args: &Common, asked: &Asked) -> Ending {
     match asked.target()? {
-        TargetPlan::Host => here(args, asked),
+        TargetPlan::Host => run_locally(args, asked),
         elsewhere => targets::run(&elsewhere, args, asked),
     }
 }
 
-fn here(args: &Common, asked: &Asked) -> Ending {
+fn run_locally(args: &Common, asked: &Asked) -> Ending {
     if args.repeat > 1 {
         return Err(Failure::refused(NO_REPEATS));
     }

@@ -118,9 +118,9 @@ pub fn run(args: Args) -> Ending {
         }
     };
     let outcome = wait(args.duration, args.quiet, &recording, command.as_mut(), &interrupts, &|| true);
-    let told = recording.findings.clone();
+    let shown = recording.findings.clone();
     let done = recording.stop()?;
-    let news: Vec<Finding> = done.recorded.findings.iter().filter(|found| !told.contains(found)).cloned().collect();
+    let news: Vec<Finding> = done.recorded.findings.iter().filter(|found| !shown.contains(found)).cloned().collect();
     watch::report_findings(&news);
     ending::end(writer, done, outcome, command.and_then(Command::ended), &args.limit, args.quiet)
 }

@@ -301,10 +301,13 @@ fn failed_outcome(bundle: &Path) -> Option<String> {
 
 /// Why a run left no whole bundle: what it said last.
 fn why(status: ExitStatus, log: &Path) -> String {
-    let said = fs::read(log).unwrap_or_default();
-    let said = String::from_utf8_lossy(&said[said.len().saturating_sub(64 << 10)..]).into_owned();
-    let line =
-        said.lines().rev().find(|line| line.contains("error")).or(said.lines().rev().find(|l| !l.trim().is_empty()));
+    let messages = fs::read(log).unwrap_or_default();
+    let messages = String::from_utf8_lossy(&messages[messages.len().saturating_sub(64 << 10)..]).into_owned();
+    let line = messages
+        .lines()
+        .rev()
+        .find(|line| line.contains("error"))
+        .or(messages.lines().rev().find(|l| !l.trim().is_empty()));
     let mut line = plain(line.unwrap_or("no output").trim());
     if let Some((end, _)) = line.char_indices().nth(LOG_TAIL_BYTES) {
         line.truncate(end);

@@ -101,7 +101,7 @@ impl Flight {
             super::recording::settle_thread(&thread_cpus);
             match start_recorder(request) {
                 Ok(recorder) => {
-                    let _ = ready.send(Ok((recorder.recorded(), recorder.names(), recorder.pace())));
+                    let _ = ready.send(Ok((recorder.recorded(), recorder.names(), recorder.buffer_progress())));
                     Some(Watch::new(recorder, rule, its_pending).run(&received))
                 }
                 Err(why) => {
@@ -112,11 +112,11 @@ impl Flight {
         };
         let thread = std::thread::Builder::new().name("punctual-flight".to_owned()).spawn(body);
         let thread = thread.map_err(|why| Failure::failed(format!("cannot start a thread: {why}")))?;
-        let (recorded, mut names, pace) = started.recv().unwrap_or_else(|_| Err(Failure::failed(DIED)))?;
+        let (recorded, mut names, buffer_progress) = started.recv().unwrap_or_else(|_| Err(Failure::failed(DIED)))?;
         names.tasks.clear();
         let document = WindowsDocument::new(rule, recorded, names);
         let writer = WindowsWriter::create(bundle, &document).map_err(Failure::failed)?;
-        let pacer = pace.map(Pacer::new);
+        let pacer = buffer_progress.map(Pacer::new);
         Ok(Flight { thread, commands, pending, pacer, writer, document, named: 0, trouble: None })
     }
 

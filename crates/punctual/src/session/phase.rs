@@ -55,7 +55,7 @@ impl PhaseRun {
 
 /// What became of a load so far.
 #[derive(Clone, Debug, Default)]
-pub struct LoadTally {
+pub struct LoadCounts {
     /// Its name.
     pub name: String,
     /// How often it was started.
@@ -125,7 +125,7 @@ struct Controller<'r, 'p, 'w> {
     stop: Arc<Stop>,
     /// What shows that it is measured as asked.
     evidence: Collecting,
-    tallies: Vec<LoadTally>,
+    tallies: Vec<LoadCounts>,
     files: Root,
     /// At the begin of the phase, and at the last refresh.
     times: Option<(CpuTimes, CpuTimes)>,
@@ -142,7 +142,7 @@ type Step = Result<Option<Outcome>, PhaseError>;
 
 impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
     fn new(run: &'r mut Run<'p>, index: usize, phase: &'p PhasePlan, watcher: &'w mut dyn Watcher) -> Self {
-        let name = |load: &punctual_plan::LoadPlan| LoadTally { name: load.name.clone(), ..LoadTally::default() };
+        let name = |load: &punctual_plan::LoadPlan| LoadCounts { name: load.name.clone(), ..LoadCounts::default() };
         let tallies = phase.loads.iter().map(name).collect();
         let stop = Arc::default();
         let evidence = Collecting::new(run.plan, phase);

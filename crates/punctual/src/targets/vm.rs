@@ -116,13 +116,13 @@ impl Run<'_> {
 
     /// The command there said no before it began: what it said is what is wrong.
     fn not_started(&self, result: &GuestResult) -> Failure {
-        let said = String::from_utf8_lossy(&result.stderr);
+        let messages = String::from_utf8_lossy(&result.stderr);
         let status = result.exit_status.map_or("none".to_owned(), |status| status.to_string());
-        let said = match said.trim().trim_start_matches("error: ") {
+        let messages = match messages.trim().trim_start_matches("error: ") {
             "" => format!("nothing was measured, and there is no error message (exit status {status})"),
-            said => said.to_owned(),
+            messages => messages.to_owned(),
         };
-        let message = format!("in the virtual machine: {said}");
+        let message = format!("in the virtual machine: {messages}");
         match result.exit_status {
             Some(2) => Failure::refused(message),
             _ => Failure::failed(message),

@@ -200,7 +200,7 @@ impl Collector {
     pub fn finish(mut self, sink: &mut Sink) -> Collected {
         self.scan();
         self.switch_off();
-        let patience = Instant::now() + LAST_POINTS;
+        let deadline = Instant::now() + LAST_POINTS;
         let mut torn = Torn::Wait;
         loop {
             // Whoever saw that recording is on writes its point within this time, unless it is preempted just there.
@@ -210,7 +210,7 @@ impl Collector {
             if self.round(torn, sink).1 || torn == Torn::Count {
                 break;
             }
-            if Instant::now() > patience {
+            if Instant::now() > deadline {
                 torn = Torn::Count;
             }
         }

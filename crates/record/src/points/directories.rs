@@ -42,7 +42,7 @@ pub struct Directory {
 pub enum Closed {
     #[error("another collector is recording there")]
     Busy,
-    #[error("it belongs to user {0} and is open to others: applications do not use it")]
+    #[error("it belongs to user {0} and is accessible to others: applications do not use it")]
     NotPrivate(u32),
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -100,7 +100,7 @@ impl Directory {
         let foreign = self.owner != geteuid().as_raw() && fs::fstatfs(&file)?.f_type as u64 == FUSE;
         if !metadata.is_file() || metadata.uid() != self.owner || metadata.nlink() != 1 || foreign {
             return Err(io::Error::other(
-                "it is not a plain file of its directory's owner, under one name, on a file system of the kernel's",
+                "it is not a regular file with a single name, of its directory's owner, on a kernel file system",
             ));
         }
         Ok(file)

@@ -317,7 +317,8 @@ fn broken(header: &Header, why: &str) -> Finding {
         "points-broken",
         Severity::Warning,
         subject,
-        "A thread's test points could not be read further: the process or another of its user overwrote them.",
+        "The rest of a thread's test points could not be read: this process or another one of its \
+         user overwrote them.",
     )
     .evidence(why)
 }

@@ -121,7 +121,7 @@ impl RingReader {
     ) -> Result<bool, String> {
         if u64::from(state.slots) != self.slots || state.head < self.position || state.head > FARTHEST {
             return Err(format!(
-                "its ring says {} points of {} slots after {} were read",
+                "its ring claims {} points of {} slots after {} were read",
                 state.head, state.slots, self.position
             ));
         }

@@ -81,8 +81,7 @@ pub(super) fn place(empty: &Empty) -> Result<Function, StartError> {
         let offset = u64::from_str_radix(words.nth(1)?, 16).ok()?;
         (from..to).contains(&address).then(|| offset + (address - from))
     });
-    let offset =
-        offset.ok_or_else(|| StartError::Request("this program does not find itself in its memory map".into()))?;
+    let offset = offset.ok_or_else(|| StartError::Request("this program is not in its own memory map".into()))?;
     Ok(Function {
         name: format!("an empty function ({})", empty.site),
         bare: String::new(),

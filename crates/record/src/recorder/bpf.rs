@@ -78,7 +78,7 @@ impl BpfRecorder {
     fn attach(&mut self, programs: &mut Programs<'_>, request: &Request, backend: Backend) -> Result<(), LoadError> {
         let (mut first, mut missing) = (None, Missing::default());
         let is_wanted = |tracepoint: &&Tracepoint| {
-            request.mode != Mode::Flight || tracepoints::explains_lateness(tracepoint, request, backend)
+            request.mode != Mode::Flight || tracepoints::explains_latency(tracepoint, request, backend)
         };
         for group in Group::ALL.iter().filter(|group| request.groups.contains(group)) {
             let mut any = false;

@@ -88,7 +88,7 @@ impl Request {
             Request { pids, .. } if pids.len() > MAX_PIDS => wrong(format!("more than {MAX_PIDS} processes")),
             // Its programs do not look at tasks.
             Request { mode: Mode::Flight, pids, comms, .. } if !pids.is_empty() || !comms.is_empty() => {
-                wrong("a flight recorder keeps the events of all tasks".to_owned())
+                wrong("a flight recorder cannot be limited to some tasks".to_owned())
             }
             Request { comms, syscalls, .. } => {
                 if let Some(comm) = comms.iter().find(|comm| comm.is_empty() || comm.len() > 15) {
@@ -138,7 +138,7 @@ impl StartError {
     pub(crate) fn of(backend: &'static str, why: &LoadError) -> StartError {
         use std::io::ErrorKind::PermissionDenied;
         let (why, remedy) = match why {
-            LoadError::NoBtf(_) => (why.to_string(), Some("a kernel with CONFIG_DEBUG_INFO_BTF=y has it".to_owned())),
+            LoadError::NoBtf(_) => (why.to_string(), Some("use a kernel with CONFIG_DEBUG_INFO_BTF=y".to_owned())),
             // The verifier says the same (EACCES) of programs, with its reasons.
             LoadError::Refused { log, .. } if !log.is_empty() => (why.to_string(), None),
             LoadError::Map { why, .. } | LoadError::Refused { why, .. } if why.kind() == PermissionDenied => lacking(),

@@ -83,7 +83,7 @@ impl TracefsRecorder {
     fn filter(&mut self, request: &Request) -> Result<(), String> {
         // Its language has no way to write them.
         if let Some(comm) = request.comms.iter().find(|comm| comm.contains(['"', '\\'])) {
-            return Err(format!("tracefs cannot look for the task name `{}`", comm.escape_debug()));
+            return Err(format!("tracefs cannot filter by the task name `{}`", comm.escape_debug()));
         }
         self.instance.set("tracing_cpumask", &request.cpus.to_mask())?;
         if !request.pids.is_empty() {
@@ -152,7 +152,7 @@ impl TracefsRecorder {
     pub(super) fn take_names(&mut self, to: &mut Vec<u8>) -> bool {
         let mut whole = true;
         // A birth and the new name that follows it may stand in the buffers of two CPUs.
-        let mut told: Vec<(u64, Vec<u8>)> = Vec::new();
+        let mut names_by_time: Vec<(u64, Vec<u8>)> = Vec::new();
         for pipe in 0..self.naming.pipes() {
             while self.naming.read(pipe, &mut self.page) {
                 let translator = &mut self.translator;
@@ -161,14 +161,14 @@ impl TracefsRecorder {
                     Item::Record(at, record) => {
                         let mut name = Vec::new();
                         translate(translator, MonotonicNs(at as i64), 0, record, &mut Vec::new(), &mut name);
-                        told.push((at, name));
+                        names_by_time.push((at, name));
                     }
                 });
                 whole &= read.is_some();
             }
         }
-        told.sort_by_key(|(at, _)| *at);
-        told.iter().for_each(|(_, name)| to.extend_from_slice(name));
+        names_by_time.sort_by_key(|(at, _)| *at);
+        names_by_time.iter().for_each(|(_, name)| to.extend_from_slice(name));
         whole
     }
 

@@ -167,7 +167,7 @@ fn read(path: &Path) -> Result<Vec<u8>, SymbolError> {
     // A FIFO would be waited for for ever.
     let meta = std::fs::metadata(path).map_err(io)?;
     if !meta.is_file() || meta.len() > FILE_MAX {
-        return Err(SymbolError::Malformed { path: path.to_owned(), why: "no regular file of sensible size".into() });
+        return Err(SymbolError::Malformed { path: path.to_owned(), why: "not a regular file, or too large".into() });
     }
     std::fs::read(path).map_err(io)
 }

@@ -46,12 +46,12 @@ fn every_sample_is_divided_and_the_parts_add_up() {
         Err(why) => return println!("SKIPPED: {why}"),
     };
     println!("{:?} {:?}", accountant.cost(), accountant.findings);
-    let (told, tid) = sync_channel(1);
+    let (report, tid) = sync_channel(1);
     let (go, begin) = sync_channel::<()>(1);
     let sleeper = std::thread::spawn(move || {
         bind(CPU);
         // SAFETY: takes nothing, cannot fail.
-        told.send(unsafe { libc::gettid() } as u32).unwrap();
+        report.send(unsafe { libc::gettid() } as u32).unwrap();
         begin.recv().unwrap();
         sleep_through(SAMPLES, 500_000)
     });

@@ -60,13 +60,13 @@ fn together(
     let mut records = vec![Records::new(); accountants.len()];
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let (told, tid) = sync_channel(1);
+        let (report, tid) = sync_channel(1);
         let (go, begin) = sync_channel::<()>(1);
         let sleeper = scope.spawn(move || {
             bind(cpu());
             fifo(80);
             // SAFETY: takes nothing, cannot fail.
-            told.send(unsafe { libc::gettid() } as u32).unwrap();
+            report.send(unsafe { libc::gettid() } as u32).unwrap();
             begin.recv().unwrap();
             sleep()
         });
@@ -128,16 +128,16 @@ fn without_the_kernels_types_the_same_is_told() {
             blamed += usize::from(is_blamed || excuse.covers((latency - split.of(MainPart::Preempted)).ns()));
         }
     }
-    let told = format!(
+    let report = format!(
         "{both} of {SAMPLES} samples are told by both and {hidden} may be told by none, {alone:?} by one alone; {alike} are told alike; without types {blamed} of the hog's {hit} are laid at \
          its door; {} ms of {} ms of steal are no excuse",
         excuse.left() / 1_000_000,
         stolen / 1_000_000
     );
-    println!("{told}");
-    assert!((both + hidden) * 100 >= SAMPLES * 90, "{told}");
-    assert!(alike * 100 >= both * 90, "{told}");
-    assert!(hit >= 10 && blamed * 10 >= hit * 9, "{told}");
+    println!("{report}");
+    assert!((both + hidden) * 100 >= SAMPLES * 90, "{report}");
+    assert!(alike * 100 >= both * 90, "{report}");
+    assert!(hit >= 10 && blamed * 10 >= hit * 9, "{report}");
 }
 
 /// Sleeps of 1 ms until instants of CLOCK_REALTIME.

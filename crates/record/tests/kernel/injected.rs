@@ -56,14 +56,14 @@ pub fn measured(samples: usize, disturb: impl FnOnce(&AtomicBool) + Send) -> Opt
     let stop = AtomicBool::new(false);
     let mut records: HashMap<i64, AccountRecord> = HashMap::new();
     let taken = std::thread::scope(|scope| {
-        let (told, tid) = sync_channel(1);
+        let (shown, tid) = sync_channel(1);
         let (go, begin) = sync_channel::<()>(1);
         let sleeper = scope.spawn(move || {
             bind(cpu());
             let priority = libc::sched_param { sched_priority: 80 };
             // SAFETY: the parameters live through the call; the other takes nothing.
             let (fifo, tid) = unsafe { (libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority), libc::gettid()) };
-            told.send((tid as u32, fifo == 0)).unwrap();
+            shown.send((tid as u32, fifo == 0)).unwrap();
             begin.recv().unwrap();
             sleep_through(samples, period().ns())
         });
@@ -100,14 +100,14 @@ pub fn measured(samples: usize, disturb: impl FnOnce(&AtomicBool) + Send) -> Opt
     };
     let all: Vec<Divided> = taken.iter().filter_map(divided).collect();
     let (hidden, excuse) = (hidden.samples(period().ns()), steal.excuse());
-    let told = format!(
+    let shown = format!(
         "{} of {} samples have a record, {hidden} may be without; {} ms of steal",
         all.len(),
         taken.len(),
         excuse.left() / 1_000_000
     );
-    println!("{told}");
-    assert!((all.len() + hidden) * 100 >= taken.len() * 90, "{told}");
+    println!("{shown}");
+    assert!((all.len() + hidden) * 100 >= taken.len() * 90, "{shown}");
     Some((all, excuse))
 }
 
@@ -138,14 +138,14 @@ fn laid_at(late: &[Divided], parts: &[MainPart], foreign: &[MainPart], mut excus
     println!(
         "{right} of {} late samples, {both} of them with less than 5 % unknown, {others_made} late by others: {}",
         late.len(),
-        told(late)
+        shown(late)
     );
     let counted = late.len() - others_made;
     both * 10 >= counted * 9 && counted * 2 >= late.len()
 }
 
 /// Mean ns of each part.
-pub fn told(samples: &[Divided]) -> String {
+pub fn shown(samples: &[Divided]) -> String {
     let mean =
         |part: &MainPart| samples.iter().map(|one| one.split.of(*part).ns()).sum::<i64>() / samples.len().max(1) as i64;
     let named: Vec<String> = MainPart::ALL.iter().map(|part| format!("{} {}", part.id(), mean(part))).collect();
@@ -280,8 +280,8 @@ fn a_section_without_preemption_is_told_and_not_there_with_preempt_rt() {
     if std::fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1") {
         let not_switched = late.iter().map(|one| one.split.of(MainPart::NonPreemptible).ns()).sum::<i64>();
         let all = late.iter().map(|one| one.split.sum().ns()).sum::<i64>();
-        println!("preemptible: {}", told(&late));
-        assert!(not_switched * 2 < all, "{not_switched} of {all} ns with PREEMPT_RT: {}", told(&late));
+        println!("preemptible: {}", shown(&late));
+        assert!(not_switched * 2 < all, "{not_switched} of {all} ns with PREEMPT_RT: {}", shown(&late));
     } else {
         // A part of that list is written with interrupts off: the timer of a sample that was due then is late by the same section.
         assert_laid_at(&late, &[MainPart::NonPreemptible, MainPart::TimerIrqDelay], excuse);

@@ -171,17 +171,17 @@ fn a_stalled_reader_loses_a_known_number(backend: Backend) {
     call(10);
     let stopped = recorder.stop(&mut |_, more| bytes.extend_from_slice(more));
     let events: Vec<Event> = punctual_record::wire::decode(&bytes).map(Result::unwrap).collect();
-    let told: u64 = events
+    let report: u64 = events
         .iter()
         .filter_map(|event| if let EventKind::Lost { count, .. } = event.what { Some(count) } else { None })
         .sum();
-    assert!(told > 0 && told >= lost_before);
-    assert_eq!(told, stopped.recorded.lost());
+    assert!(report > 0 && report >= lost_before);
+    assert_eq!(report, stopped.recorded.lost());
     let calls = events
         .iter()
         .filter(|event| matches!(event.what, EventKind::SyscallEnter { .. } | EventKind::SyscallExit { .. }))
         .count();
-    assert_eq!(calls as u64 + told, 2 * (CALLS as u64 + 10), "told {told}");
+    assert_eq!(calls as u64 + report, 2 * (CALLS as u64 + 10), "told {report}");
     // The place of the losses is in the order of the CPU's events.
     assert!(events.windows(2).all(|pair| pair[0].at <= pair[1].at || matches!(pair[1].what, EventKind::Lost { .. })));
 }

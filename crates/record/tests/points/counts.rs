@@ -57,9 +57,9 @@ fn a_signal_handler_that_interrupts_a_point_records_its_own() {
     let (collected, kept) = collect(collector, &mut programs, Duration::from_millis(1));
     let all = |name: &str| kept.values(&collected, name).concat();
     let (counted, written) = (all("counted"), all("written"));
-    let (handled, told) = (all("in the handler"), all("handled"));
+    let (handled, report) = (all("in the handler"), all("handled"));
     assert_eq!(counted.len() as i64, written[0][0], "the program counted what it wrote");
-    assert_eq!(handled.len() as i64, told[0][0], "the handler counted how often it ran");
+    assert_eq!(handled.len() as i64, report[0][0], "the handler counted how often it ran");
     println!("{} points, interrupted {} times", counted.len(), handled.len());
     assert!(counted.iter().chain(&handled).all(|[n, check]| *check == witness(*n)));
     assert!(

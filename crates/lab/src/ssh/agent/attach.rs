@@ -64,7 +64,7 @@ impl<W: Write> End<'_, W> {
             Kind::RunRequest => self.request = Some(RunRequest::decode(&frame.payload)?),
             Kind::Experiment => self.begin(&frame.payload)?,
             Kind::Interrupt => self.interrupt = true,
-            _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame that belongs to the other direction")),
+            _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame of the other direction")),
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ pub fn remove(directory: &RunDirectory) -> io::Result<()> {
     }
     if !ended {
         return Err(io::Error::other(format!(
-            "its run does not end within {} s of being told to",
+            "the run did not end within {} s after the request",
             CLEAN_END.as_secs()
         )));
     }

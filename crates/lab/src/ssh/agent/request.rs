@@ -27,7 +27,7 @@ impl RunRequest {
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> io::Result<RunRequest> {
-        let wrong = || io::Error::new(io::ErrorKind::InvalidData, "an order that cannot be read");
+        let wrong = || io::Error::new(io::ErrorKind::InvalidData, "an invalid run request");
         let text = std::str::from_utf8(bytes).ok().and_then(|text| text.strip_suffix('\0')).ok_or_else(wrong)?;
         let mut texts = text.split('\0').map(str::to_owned).take(TEXTS_MAX);
         let mut next = || texts.next().ok_or_else(wrong);

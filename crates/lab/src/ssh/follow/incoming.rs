@@ -26,7 +26,7 @@ impl Incoming {
 
     /// The next frame; true with the last one.
     pub fn take(&mut self, frame: &Frame) -> Result<bool, SshError> {
-        let wrong = |why| SshError::new(Trouble::Local, format!("the bundle cannot be taken in: {why}"));
+        let wrong = |why| SshError::new(Trouble::Local, format!("the bundle cannot be received: {why}"));
         self.receiver.take(frame).map_err(wrong)
     }
 

@@ -44,7 +44,8 @@ impl<'a> Session<'a> {
         // The bundle is in its place: all that is left is to tell the other end.
         let left = self.remove(connection).err().map(|why| {
             format!(
-                "the run {} is still on {} ({why}); it removes itself, or: punctual ssh clean {} {}",
+                "the run {} is still on {} ({why}); it removes itself later; to remove it now: \
+                 punctual ssh clean {} {}",
                 self.directory.id(),
                 connection.to(),
                 connection.to(),
@@ -203,7 +204,7 @@ impl<'a> Line<'a> {
         }
         if matches!(code, Some(126 | 127)) {
             let message = format!(
-                "the run is not on {} any more: the system was started anew, or somebody removed it",
+                "the run is no longer on {}: the system was restarted, or the run was removed",
                 self.connection.to()
             );
             return SshError::new(Trouble::Gone, message);

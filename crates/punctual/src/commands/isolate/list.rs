@@ -30,7 +30,7 @@ pub fn run(args: Args) -> Ending {
         return Ok(Exit::Done);
     }
     let mut text = String::new();
-    views.iter().for_each(|view| tell(&mut text, view, args.quiet));
+    views.iter().for_each(|view| format_partition(&mut text, view, args.quiet));
     if views.is_empty() {
         text += "no cgroup has exclusive CPUs\n";
     }
@@ -38,7 +38,7 @@ pub fn run(args: Args) -> Ending {
     Ok(Exit::Done)
 }
 
-fn tell(text: &mut String, view: &PartitionView, quiet: bool) {
+fn format_partition(text: &mut String, view: &PartitionView, quiet: bool) {
     let claim = view.claim.as_ref().map(|claim| format!(", {}", plain(claim))).unwrap_or_default();
     let own = match view.half {
         Some("rt") => ", made by punctual for real time",

@@ -65,12 +65,12 @@ pub fn run(args: Args) -> Ending {
     if args.json {
         output::print_json(&answer)?
     } else {
-        output::print(&told(&answer, &cpus))?
+        output::print(&format_answer(&answer, &cpus))?
     }
     Ok(Exit::Done)
 }
 
-fn told(answer: &Answer, cpus: &CpuSet) -> String {
+fn format_answer(answer: &Answer, cpus: &CpuSet) -> String {
     let mut text = String::new();
     match &answer.partition {
         Fact::Known(Some(status)) => print_partition(&mut text, status),

@@ -52,23 +52,23 @@ pub fn run(args: Args) -> Ending {
     if args.json {
         output::print_json(&report)?
     } else {
-        output::print(&told(&report))?
+        output::print(&format_report(&report))?
     }
     Ok(if report.is_complete() { Exit::Done } else { Exit::Failed })
 }
 
-fn told(report: &UndoReport) -> String {
+fn format_report(report: &UndoReport) -> String {
     let mut text = String::new();
     let aside = report.put_aside.iter().map(|name| format!("{name}: from an earlier boot; its changes are gone"));
     section(&mut text, "moved aside", aside);
     if report.journals.is_empty() {
         text += "nothing to undo\n";
     }
-    report.journals.iter().for_each(|journal| tell(&mut text, journal));
+    report.journals.iter().for_each(|journal| format_journal(&mut text, journal));
     text
 }
 
-fn tell(text: &mut String, journal: &JournalReport) {
+fn format_journal(text: &mut String, journal: &JournalReport) {
     let restored = counted(journal.restored.len() as u64, "setting");
     let returned = counted(journal.tasks_returned as u64, "task");
     let _ = writeln!(text, "{}: {restored} restored, {returned} moved back", journal.name);

@@ -60,7 +60,7 @@ pub fn run(args: Args) -> Ending {
     let status = replayed(experiment.path(), &output, args.plain)?;
     let bundle =
         Bundle::open(&output).map_err(|why| Failure::failed(format!("the run left no bundle ({status}): {why}")))?;
-    tell(&args, cell, seed, &bundle)
+    compare_with_lab(&args, cell, seed, &bundle)
 }
 
 /// The seed asked for, or the worst.
@@ -104,7 +104,7 @@ fn replayed(experiment: &Path, output: &Path, plain: bool) -> Result<ExitStatus,
 }
 
 /// Whether the timeline is the same, and what is to be seen of it.
-fn tell(args: &Args, cell: &CellDocument, seed: &SeedDocument, replay: &Bundle) -> Ending {
+fn compare_with_lab(args: &Args, cell: &CellDocument, seed: &SeedDocument, replay: &Bundle) -> Ending {
     let recorded = seed.runs.first().and_then(|run| run.digest.as_deref());
     let same = recorded.is_some() && recorded == punctual_analyze::summarize(replay).digest.as_deref();
     let exact = cell.timebase() == Timebase::Virtual;

@@ -124,7 +124,8 @@ fn described(planned: &Planned) -> String {
     }
     let together = planned.parallel.clamp(1, (cells * runs).max(1) as usize);
     let total = alone + Nanos(side_by_side.ns() / together as i64);
-    let estimate = if known { format!("about {}", roughly(total)) } else { "unknown: a cell has no duration".to_owned() };
+    let estimate =
+        if known { format!("about {}", roughly(total)) } else { "unknown: a cell has no duration".to_owned() };
     text += &format!("\nestimated time  {estimate}");
     if side_by_side > Nanos::ZERO {
         text += &format!(", {} side by side", counted(together as u64, "run"));

@@ -61,8 +61,8 @@ pub fn report_findings(findings: &[Finding]) {
     for finding in findings {
         let evidence = finding.evidence.as_ref().map_or(String::new(), |evidence| format!(" ({evidence})"));
         let remedy = finding.remedy.as_ref().map_or(String::new(), |remedy| format!("; {remedy}"));
-        let said = format::plain(&format!("{}{evidence}{remedy}", finding.message));
-        output::say(&format!("{}: {said}\n", finding.severity));
+        let messages = format::plain(&format!("{}{evidence}{remedy}", finding.message));
+        output::say(&format!("{}: {messages}\n", finding.severity));
     }
 }
 

@@ -3,7 +3,7 @@
 //! A thread that wakes fifty times a second adds a microsecond to the median wake-up of another, idle CPU (docs/explain.md, what is kept). So whoever
 //! is awake anyway looks how far the buffers are, and the thread that looks at samples sleeps as long as it can.
 
-use punctual_record::Pace;
+use punctual_record::BufferProgress;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
@@ -16,16 +16,16 @@ const POLL_INTERVAL_RANGE: RangeInclusive<Duration> = Duration::from_millis(20).
 
 /// What was written since the last look.
 pub struct Pacer {
-    pace: Pace,
+    buffer_progress: BufferProgress,
     polled_at: Instant,
     laps: Vec<f64>,
 }
 
 impl Pacer {
     /// As if this were a look.
-    pub fn new(pace: Pace) -> Pacer {
-        let laps = pace.laps().collect();
-        Pacer { pace, polled_at: Instant::now(), laps }
+    pub fn new(buffer_progress: BufferProgress) -> Pacer {
+        let laps = buffer_progress.laps().collect();
+        Pacer { buffer_progress, polled_at: Instant::now(), laps }
     }
 
     /// Whether it is time for a look; if so, it is taken for done.
@@ -47,12 +47,12 @@ impl Pacer {
     fn restart(&mut self) {
         self.polled_at = Instant::now();
         self.laps.clear();
-        self.laps.extend(self.pace.laps());
+        self.laps.extend(self.buffer_progress.laps());
     }
 
     /// The part of a buffer, of the one that was written most.
     fn written(&self) -> f64 {
-        self.pace.laps().zip(&self.laps).map(|(now, then)| now - then).fold(0.0, f64::max)
+        self.buffer_progress.laps().zip(&self.laps).map(|(now, then)| now - then).fold(0.0, f64::max)
     }
 }
 

@@ -53,7 +53,7 @@ impl Watch {
     /// Nothing watched yet.
     pub fn new(recorder: Recorder, rule: KeptRule, pending: Arc<Mutex<PendingWindows>>) -> Watch {
         let cpus = recorder.recorded().cpus;
-        let pacer = recorder.pace().map(Pacer::new);
+        let pacer = recorder.buffer_progress().map(Pacer::new);
         let (watched, ended, steal) = (Vec::new(), Vec::new(), StealClock::new());
         Watch { recorder, cpus, rule, pending, watched, ended, next: 0, bytes: 0, pacer, steal }
     }

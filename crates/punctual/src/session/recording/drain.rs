@@ -34,7 +34,7 @@ pub struct Drain {
     writer: RecordingWriter,
     renewed: MonotonicNs,
     /// Names and sources of test points that the document has.
-    told: usize,
+    known: usize,
 }
 
 impl Drain {
@@ -42,7 +42,7 @@ impl Drain {
     pub fn start(bundle: &Path, wanted: Wanted, progress: Arc<Progress>) -> Result<Drain, Failure> {
         let (points, pointless) = Points::start(&wanted)?;
         let (kernel, refused) = kernel_recorder(&wanted)?;
-        let mut recorded = kernel.as_ref().map_or_else(|| nothing(&wanted), Recorder::recorded);
+        let mut recorded = kernel.as_ref().map_or_else(|| record_no_kernel_events(&wanted), Recorder::recorded);
         recorded.findings.extend(refused.into_iter().chain(pointless));
         let mut names = kernel.as_ref().map_or_else(Names::default, Recorder::names);
         if let Some(probes) = &wanted.probes {
@@ -54,7 +54,7 @@ impl Drain {
         let renewed = clock::monotonic();
         let probing =
             wanted.probes.as_ref().map(|probes| Probing::start(probes, &wanted.online, &mut sink)).transpose()?;
-        Ok(Drain { kernel, points, probing, sink, document, writer, renewed, told: 0 })
+        Ok(Drain { kernel, points, probing, sink, document, writer, renewed, known: 0 })
     }
 
     /// What of the request cannot be had.
@@ -67,12 +67,12 @@ impl Drain {
         while !stop.load(Ordering::Relaxed) && self.sink.goes_on() {
             self.take();
             let known = self.points.as_ref().map_or(0, Points::known);
-            if clock::monotonic() - self.renewed > RENEWAL || known > self.told {
-                self.told = known;
+            if clock::monotonic() - self.renewed > RENEWAL || known > self.known {
+                self.known = known;
                 self.renew();
             }
             if self.fill() < HURRY {
-                let tick = if self.told > 0 { POINTS_TICK } else { TICK };
+                let tick = if self.known > 0 { POINTS_TICK } else { TICK };
                 std::thread::park_timeout(tick);
             }
         }
@@ -189,7 +189,7 @@ fn kernel_recorder(wanted: &Wanted) -> Result<(Option<Recorder>, Option<Finding>
 }
 
 /// A recording of test points alone.
-fn nothing(wanted: &Wanted) -> Recorded {
+fn record_no_kernel_events(wanted: &Wanted) -> Recorded {
     let recorded = Recorded::nothing("none", clock::monotonic());
     Recorded { pids: wanted.pids.clone(), comms: wanted.comms.clone(), ..recorded }
 }

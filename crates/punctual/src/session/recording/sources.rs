@@ -13,17 +13,17 @@ const BLOCK: usize = 256 << 10;
 /// The sources of a recording, as numbered in its document.
 #[derive(Debug, Default)]
 pub struct Sources {
-    all: Vec<Tally>,
+    all: Vec<SourceCounts>,
 }
 
 #[derive(Clone, Debug)]
-struct Tally {
+struct SourceCounts {
     source: Source,
     written: u64,
     unwritten: u64,
 }
 
-impl Tally {
+impl SourceCounts {
     fn block(&self, number: u32, encoding: Encoding, survey: &Survey) -> Block {
         Block {
             source: number,
@@ -40,7 +40,7 @@ impl Tally {
 impl Sources {
     /// Adds one and says its number.
     pub fn add(&mut self, source: Source) -> u32 {
-        self.all.push(Tally { source, written: 0, unwritten: 0 });
+        self.all.push(SourceCounts { source, written: 0, unwritten: 0 });
         (self.all.len() - 1) as u32
     }
 
@@ -111,7 +111,7 @@ impl Sources {
 
     /// As the document lists them.
     pub fn listed(&self) -> Vec<Source> {
-        let listed = |tally: &Tally| {
+        let listed = |tally: &SourceCounts| {
             let lost = tally.source.lost + tally.unwritten;
             Source { recorded: tally.written, lost, ..tally.source.clone() }
         };

@@ -164,15 +164,15 @@ fn kernel(vm: &VmPlan, arch: Arch) -> Result<(Kernel, String), LabError> {
     let (kernel, name) = match &vm.kernel {
         KernelChoice::Named(name) => (Kernel::by_name(name, arch)?, name.clone()),
         KernelChoice::Image { image, modules } => {
-            there(image, image.is_file(), "kernel image")?;
-            modules.iter().try_for_each(|dir| there(dir, dir.is_dir(), "directory of kernel modules"))?;
+            require_exists(image, image.is_file(), "kernel image")?;
+            modules.iter().try_for_each(|dir| require_exists(dir, dir.is_dir(), "directory of kernel modules"))?;
             (Kernel::at(image, modules.clone(), arch), image.to_string_lossy().into_owned())
         }
     };
     Ok((kernel, format!("the kernel {name}, {}", timebase(vm.accel).name())))
 }
 
-fn there(path: &Path, is: bool, what: &str) -> Result<(), LabError> {
+fn require_exists(path: &Path, is: bool, what: &str) -> Result<(), LabError> {
     let missing = || LabError::Request(format!("there is no {what} at {}", path.display()));
     is.then_some(()).ok_or_else(missing)
 }

@@ -79,7 +79,7 @@ pub fn compare(remote: &RemoteRun, runs: &[Repeat], exit: Exit) -> Result<Exit, 
         let kept = kept.map(|path| format!(" (its bundle: {})", shown(&path))).unwrap_or_default();
         differences.push(format!("repeat {number} differs from the first: {why}{kept}"));
     }
-    tell(remote, first, digests, &differences)?;
+    add_findings(remote, first, digests, &differences)?;
     match differences.as_slice() {
         [] => Ok(exit),
         some => {
@@ -99,7 +99,12 @@ fn keep(remote: &RemoteRun, number: usize, came: &Path) -> Result<PathBuf, Failu
     Ok(path)
 }
 
-fn tell(remote: &RemoteRun, first: Bundle, digests: Vec<String>, differences: &[String]) -> Result<(), Failure> {
+fn add_findings(
+    remote: &RemoteRun,
+    first: Bundle,
+    digests: Vec<String>,
+    differences: &[String],
+) -> Result<(), Failure> {
     let finding = |difference: &String| {
         Finding::new("repeats-differ", Severity::Bad, "system", "repeats in virtual time differ")
             .evidence(difference.clone())
