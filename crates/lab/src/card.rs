@@ -1,5 +1,5 @@
 //! The memory card by which results come back from a board without virtio: an image that the guest's init writes and this machine
-//! reads. Its layout is told in `way_card.sh`; everything on it is the guest's word.
+//! reads. `way_card.sh` describes its layout; its content is untrusted.
 
 use crate::LabError;
 use sha2::{Digest, Sha256};
@@ -23,7 +23,7 @@ pub fn insert(dir: &Path) -> Result<(), LabError> {
     file.set_len(CARD_BYTES).map_err(LabError::io("write", &path))
 }
 
-/// What has been told so far; nothing where there is no card yet.
+/// What has been reported so far; empty if there is no card yet.
 pub fn status(dir: &Path) -> String {
     fs::File::open(dir.join(CARD)).and_then(|card| text(card, 0)).unwrap_or_default()
 }

@@ -32,7 +32,8 @@ impl Emulator {
     /// The QEMU for an architecture: this machine's if it is new enough, else the fetched one.
     ///
     /// # Errors
-    /// [`LabError::Missing`] where there is neither, with what this machine has and why the other is not to be had.
+    /// [`LabError::Missing`] where there is neither, with what this machine has and why the other
+    /// is unavailable.
     pub fn find(arch: Arch) -> Result<Emulator, LabError> {
         static FOUND: LazyLock<Mutex<BTreeMap<&str, Emulator>>> = LazyLock::new(Mutex::default);
         let mut found = FOUND.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -15,7 +15,7 @@ const PLACES: [&str; 4] = ["usr/bin", "bin", "usr/sbin", "sbin"];
 /// linker looks for them. `None` where this machine's dpkg knows no package that it is of.
 ///
 /// # Errors
-/// [`LabError::Missing`] where the package or the program in it is not to be had for `arch`.
+/// [`LabError::Missing`] where the package or the program in it is unavailable for `arch`.
 pub fn program(path: &Path, arch: Arch) -> Result<Option<Vec<GuestFile>>, LabError> {
     let real = path.canonicalize().map_err(LabError::io("find", path))?;
     let Some(package) = owner(path).or_else(|| owner(&real)) else { return Ok(None) };
@@ -31,7 +31,8 @@ pub fn program(path: &Path, arch: Arch) -> Result<Option<Vec<GuestFile>>, LabErr
     })?;
     let mut files = vec![GuestFile::copy(&program, path.to_string_lossy())?];
     for library in Libraries::of_tree(&tree, arch).closure(&program)? {
-        // The dynamic linker is told by its path in the guest, a library by where it was found.
+        // The dynamic linker is found by its path in the guest, a library by where it was found
+        // here.
         files.push(match library.strip_prefix(&tree) {
             Ok(inside) => GuestFile::copy(&library, Path::new("/").join(inside).to_string_lossy())?,
             Err(_) => GuestFile::copy(tree.join(arch.loader()), library.to_string_lossy())?,

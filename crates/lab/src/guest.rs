@@ -101,7 +101,7 @@ impl GuestFile {
     }
 }
 
-/// What somebody who looks on sees of a guest.
+/// The progress of a guest, for those who watch it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
     /// How far it has come.
@@ -110,7 +110,7 @@ pub struct Progress {
     pub elapsed: Duration,
 }
 
-/// What somebody who looks on wishes of a guest.
+/// What a watcher requests of a guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Control {
     /// That it goes on.
@@ -166,7 +166,7 @@ impl Guest {
         self.run_watched(&mut |_| Control::GoOn)
     }
 
-    /// The same, with somebody who looks on some times a second and may wish it to end.
+    /// The same, with a watcher that is called some times a second and may end it.
     pub fn run_watched(&self, watch: &mut dyn FnMut(Progress) -> Control) -> Result<GuestResult, LabError> {
         if self.accel == Accel::VirtualTime {
             self.check_virtual_time()?;

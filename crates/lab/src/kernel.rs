@@ -97,7 +97,8 @@ impl Kernel {
     /// by apt into the cache. The prefix may be left out.
     ///
     /// # Errors
-    /// [`LabError::Missing`] where apt, the mirror or the series is not to be had, [`LabError::Request`] for other names.
+    /// [`LabError::Missing`] where apt, the mirror or the series is unavailable,
+    /// [`LabError::Request`] for other names.
     pub fn by_name(name: &str, arch: Arch) -> Result<Kernel, LabError> {
         let debian = DebianName::parse(name)?;
         let cache = Cache::open()?;

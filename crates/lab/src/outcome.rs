@@ -37,7 +37,7 @@ pub enum Outcome {
         /// How long nothing had come.
         after: Duration,
     },
-    /// It was ended because the user wished it at once.
+    /// The user ended it at once.
     Killed(Phase),
     /// It wrote more than is allowed and was ended.
     TooMuchOutput {

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// What the init of the guest has told so far.
+/// What the init of the guest has reported so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// `uname -r`.

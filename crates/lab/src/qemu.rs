@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// The virtio ports, all from the guest to this machine; each is a file of its name in the run's directory.
 pub const PORTS: [&str; 4] = ["status", "stdout", "stderr", "results"];
-/// The pipe through which the guest is told to end, also the port's name.
+/// The pipe that carries the request to end into the guest, also the port's name.
 const CONTROL: &str = "control";
 /// The file of the guest's console.
 pub const CONSOLE: &str = "console";
@@ -30,7 +30,7 @@ pub const INITRAMFS: &str = "initramfs";
 
 /// All output of a guest together; its memory bounds the results, but nothing else bounds the console.
 const OUTPUT_BYTES_MAX: u64 = 1 << 30;
-/// How often the guest is looked after, and how often its limits are.
+/// How often the guest is polled, and how often its limits are checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const CHECK_EVERY: Duration = Duration::from_millis(200);
 
@@ -63,7 +63,7 @@ pub enum How {
     TimedOut { after: Duration },
     /// It was killed because nothing had come from a kernel that boots.
     Silent { after: Duration },
-    /// It was killed because whoever looked on wished it.
+    /// The watcher requested to kill it.
     Killed,
     /// It was killed for writing too much.
     TooMuchOutput { limit: u64 },
@@ -259,7 +259,8 @@ fn next_cpu() -> Option<usize> {
     allowed.get(TURN.fetch_add(1, Ordering::Relaxed) % allowed.len().max(1)).copied()
 }
 
-/// Runs QEMU in the run's directory until it ends, reaches a limit, has written too much, or whoever looks on wishes it.
+/// Runs QEMU in the run's directory until it ends, reaches a limit, has written too much, or the
+/// watcher ends it.
 pub fn run(
     machine: &Machine,
     dir: &Path,
@@ -307,7 +308,7 @@ pub fn run(
     Ok(Ended { how, elapsed: began.elapsed(), emulator: qemu.version })
 }
 
-/// How far the guest has come, as it told so far.
+/// How far the guest has come, by its status so far.
 fn phase(board: Board, dir: &Path) -> Phase {
     let status = match board {
         Board::Usual => fs::read_to_string(dir.join("status")).unwrap_or_default(),
@@ -323,7 +324,7 @@ fn is_halted(dir: &Path) -> bool {
     console.trim_ascii_end().ends_with(b"Reboot failed -- System halted")
 }
 
-/// The pipe through which the guest is told to end.
+/// The pipe that carries the request to end into the guest.
 struct ControlPipe {
     path: PathBuf,
     pipe: fs::File,
@@ -344,7 +345,7 @@ impl ControlPipe {
         Ok(ControlPipe { path, pipe, status: false })
     }
 
-    /// Tells it, once.
+    /// Sends the request, once.
     fn end(&mut self) -> Result<(), LabError> {
         if !self.status {
             self.status = true;

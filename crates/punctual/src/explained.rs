@@ -1,5 +1,5 @@
-//! The late samples of a bundle with what happened around them, explained: out of the windows that the flight recorder kept, or out of
-//! a recording of the whole run.
+//! Explains the worst samples of a bundle with the events around them: from the windows that the
+//! flight recorder kept, or from a recording of the whole run.
 
 mod intervals;
 mod recording;
@@ -84,7 +84,8 @@ fn no_interval(bundle: &Bundle) -> String {
     )
 }
 
-/// One sample, explained by the events around it, which come in the order of time. `gaps`: what of the record is missing where the events do not tell.
+/// One sample, explained by the events around it, which come in the order of time. `gaps`: what is
+/// missing of the recording.
 fn explained(
     phase: &str,
     series: &str,

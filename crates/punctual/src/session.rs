@@ -50,7 +50,7 @@ pub struct Run<'a> {
     pub partition: Option<partition::Held>,
     /// Memory locks and idle states, from the first measurement to the last.
     pub preparation: Option<Preparation>,
-    /// Kernel events and test points, where the plan wants them recorded.
+    /// Kernel events and test points, if the plan records them.
     pub recording: Option<recording::Recording>,
     /// What happens around the worst samples, where the plan wants them explained.
     pub flight: Option<flight::Flight>,
@@ -200,10 +200,10 @@ fn differs_from_what_ships() -> Option<Finding> {
     Some(Finding::new("not-as-it-ships", Severity::Note, "system", message).remedy("./x build"))
 }
 
-/// Keeps the conducting thread away from what is measured, as far as there is elsewhere to go.
+/// Keeps the controller thread off the measured CPUs if there are others.
 fn bind_controller(run: &mut Run) {
     if let Err(why) = attributes::set_affinity(0, &run.plan.controller_cpus) {
-        let message = format!("the conducting thread could not be bound to CPU {}", run.plan.controller_cpus);
+        let message = format!("the controller thread could not be bound to CPU {}", run.plan.controller_cpus);
         let finding = Finding::new("conductor-not-bound", Severity::Advice, "system", message);
         run.findings
             .push(finding.evidence(why.to_string()).remedy("set cpus = … to CPUs that this process is allowed to use"));

@@ -39,7 +39,8 @@ const NEEDED: [(&str, &str); 5] = [
 /// Where a thread may run on several CPUs.
 const MOVES: (&str, &str) = ("sched_migrate_task", "account_moved");
 const ENTRY_AND_EXIT: (&str, &str) = ("account_irq_entry", "account_irq_exit");
-/// Where one of these is missing, what it would tell counts as whatever the interrupt interrupted. The names lack `_entry` and `_exit`.
+/// If one of these is missing, its time counts for what the interrupt interrupted. The names lack
+/// `_entry` and `_exit`.
 const SERVED: [(&str, (&str, &str)); 8] = [
     ("softirq", ("account_soft_entry", "account_soft_exit")),
     ("irq_handler", ENTRY_AND_EXIT),
@@ -61,7 +62,7 @@ pub struct Accountant {
     buffers: Buffers,
     cpus: CpuSet,
     scratch: Vec<u8>,
-    /// What is not told apart here, and why.
+    /// What is not distinguished here, and why.
     pub findings: Vec<Finding>,
 }
 
@@ -171,7 +172,8 @@ impl Accountant {
 
     /// Hands over what has come, of each CPU in the order of time.
     pub fn drain(&mut self, take: &mut dyn FnMut(AccountRecord)) {
-        // A clock may have been set meanwhile. Where it cannot be told, samples of that clock have no record.
+        // A clock may have been set meanwhile. If that is unknown, samples of that clock have no
+        // record.
         let _ = self.programs.set_clocks(&self.object);
         for slot in 0..self.cpus.len() as u32 {
             self.scratch.clear();

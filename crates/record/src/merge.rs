@@ -80,7 +80,7 @@ impl<B: Batches> Merge<B> {
         merge
     }
 
-    /// The sources, for what they have to tell when all was read.
+    /// The sources, for their counts when all was read.
     pub fn into_sources(self) -> impl Iterator<Item = B> {
         self.sources.into_iter().map(|source| source.batches)
     }

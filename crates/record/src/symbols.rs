@@ -81,7 +81,7 @@ pub enum SymbolError {
 /// Finds every function that the specs name among these files: the program first, then its libraries.
 ///
 /// A spec without a file is looked for in all of them and found in the first that defines it. Functions at one place
-/// (aliases) are one function. All that cannot be found is told at once.
+/// (aliases) are one function. All that cannot be found is reported at once.
 pub fn resolve(specs: &[Spec], files: &[PathBuf]) -> Result<Vec<Function>, Vec<SymbolError>> {
     let mut objects: Vec<(PathBuf, Object)> = Vec::new();
     let mut errors = Vec::new();

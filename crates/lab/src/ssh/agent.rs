@@ -6,7 +6,7 @@
 //! order               what to run (see [`request::RunRequest`])
 //! work/               where it runs, with the experiment's file
 //! run.pid             the process of the run while it runs
-//! interrupted         the run was told to end
+//! interrupted         the run was interrupted
 //! contact             when somebody was last connected (CLOCK_BOOTTIME, seconds)
 //! messages, answer    what the run wrote to standard error and standard output
 //! bundle/             the results
@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 
 /// The first argument by which the program knows that it is the other end.
 pub const ARGUMENT: &str = "__remote";
-/// A supervisor starts, and one that is told to end ends, within this, on a busy or slow system too.
+/// A supervisor starts, or ends when requested, within this time, even on a busy or slow system.
 const SUPERVISOR_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Does what the other arguments say: a word, the directory, and more. Errors go to standard error, which the connection brings back.
@@ -121,7 +121,8 @@ impl RunDirectory {
         fs::read_to_string(self.file(name)).ok()?.trim().parse().ok().and_then(Pid::from_raw)
     }
 
-    /// Ends the run as Ctrl-C does, once: a second signal would end it at once and unclean. False while there is no run to tell.
+    /// Ends the run as Ctrl-C does, once: a second signal would end it at once without cleanup.
+    /// False while there is no run.
     fn interrupt(&self) -> io::Result<bool> {
         if self.file("interrupted").exists() {
             return Ok(true);

@@ -164,7 +164,8 @@ fn lay_out(to: &Destination, directory: &Path) -> Result<(), SshError> {
     Ok(())
 }
 
-/// What every ssh of this connection is told; what comes first counts, so no configuration weakens it.
+/// The options of every ssh of this connection; the first value counts, so no configuration weakens
+/// them.
 fn ssh(to: &Destination, directory: &Path) -> Command {
     let mut command = Command::new("ssh");
     command.current_dir(directory).env("LC_ALL", "C");

@@ -44,7 +44,7 @@ pub struct Timeouts {
     pub keep_for: Duration,
 }
 
-/// Who looks on.
+/// Watches the run.
 pub trait Watch {
     /// What the run over there wrote to standard error: bytes of another system.
     fn message(&mut self, bytes: &[u8]);

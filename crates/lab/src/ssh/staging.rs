@@ -159,7 +159,7 @@ pub struct Leftover {
     pub experiment: String,
     /// How it stands, in words.
     pub state: String,
-    /// How long ago somebody was connected; `None` where nobody can tell.
+    /// How long ago a client was connected; `None` if unknown.
     pub disconnected_for: Option<Duration>,
     pub(crate) directory: RemoteDirectory,
 }

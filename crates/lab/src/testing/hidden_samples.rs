@@ -1,7 +1,8 @@
-//! What a machine may keep from BPF programs, and so from tests that count what they tell.
+//! What a machine may hide from BPF programs, and so from tests that count their records.
 
-/// Samples that may be untold although nothing is wrong: on some machines no BPF program runs while a thread of the first process does, not even for what
-/// interrupts it (trace buffers have those events).
+/// Samples that may have no record although nothing is wrong: on some machines no BPF program runs
+/// while a thread of the first process does, not even for what interrupts it (trace buffers have
+/// those events).
 pub struct HiddenSamples {
     ran: i64,
 }
@@ -12,7 +13,8 @@ impl HiddenSamples {
         HiddenSamples { ran: ran_of_first() }
     }
 
-    /// Until now: so many samples at most with this period, of ns. How the stretches of that process lie among the samples is chance, hence twice its time.
+    /// Until now: the maximum number of such samples with this period in ns. How the run times of
+    /// that process are distributed among the samples is random, hence twice its time.
     pub fn samples(&self, period: i64) -> usize {
         ((ran_of_first() - self.ran).max(0) * 2 / period) as usize
     }

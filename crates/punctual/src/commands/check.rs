@@ -156,7 +156,7 @@ fn fix(files: &Root, results: &[RuleResult], dry_run: bool) -> Ending {
     Ok(if all { Exit::Done } else { Exit::Failed })
 }
 
-fn told(applied: &[StepResult]) -> String {
+fn format_applied(applied: &[StepResult]) -> String {
     let line = |one: &StepResult| {
         let what = match &one.effect {
             Effect::Changed { old, now } => format!("`{}` → `{}`", plain(old), plain(now)),

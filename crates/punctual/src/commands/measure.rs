@@ -81,7 +81,7 @@ pub fn run(args: Args) -> Ending {
     run::run_experiment(&args.common, &Asked::of_text(Path::new(&name), text.into_bytes(), &args.common))
 }
 
-/// The experiment in TOML: what is wrong with it is then told as of any other.
+/// The experiment in TOML: errors in it are reported as in any other.
 fn experiment(args: &Args) -> String {
     let mut text = format!("[[measure]]\nkind = \"{}\"\n", args.kind.word());
     let default = (args.duration.is_none() && args.count.is_none()).then(|| DURATION.to_owned());

@@ -17,7 +17,7 @@ use punctual_report::terminal;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-/// Of each pair so many of the worst are explained by what ran then.
+/// How many of the worst intervals of each pair are explained by what ran during them.
 const EXPLAINED: usize = 3;
 
 /// Measure the time between any two points of a recording
@@ -153,7 +153,7 @@ fn keep_wanted(results: &mut Results, requests: &[Request], everything: bool) {
     results.functions.retain(|id, _| everything || asked(id));
 }
 
-/// What ran in these stretches of time; nothing where the recording does not tell.
+/// What ran in these intervals; empty if the recording does not show it.
 fn look(
     opened: &Opened,
     gaps: punctual_analyze::gaps::Gaps,

@@ -87,7 +87,7 @@ pub struct Args {
     command: Vec<String>,
 }
 
-/// Finds the functions, puts the probes in, waits, tells.
+/// Finds the functions, attaches the probes, waits, prints.
 pub fn run(args: Args) -> Ending {
     let online = request::online_cpus()?;
     let target = Target::of(args.pid, args.everyone, &args.command)?;

@@ -61,7 +61,7 @@ struct Intervals {
 }
 
 impl Intervals {
-    /// As requests of a recording; names that it does not know are refused, as nothing would be told of them.
+    /// As requests of a recording; unknown names are refused.
     fn requests(&self, names: &Names) -> Result<Vec<Request>, Failure> {
         let limited = self.limits.iter().map(|text| Request::find_limited(text, names, None, None));
         let plain = self.pairs.iter().map(|text| Request::find(text, names, None, None));

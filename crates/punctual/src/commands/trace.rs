@@ -89,7 +89,7 @@ pub struct Args {
     command: Vec<String>,
 }
 
-/// How often the live line is renewed and the command looked at.
+/// How often the progress line is updated and the command polled.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Records, runs the command, sums up.

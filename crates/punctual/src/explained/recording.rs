@@ -56,7 +56,8 @@ fn interval_of(sample: &Sample, series: &Series, tid: Tid) -> LatencyInterval {
 pub(super) struct Around<'o, 'b> {
     opened: &'o Opened<'b>,
     coverage: Coverage,
-    /// Where events are missing. A recorder tells of that when it has room again: after the interval, perhaps.
+    /// Where events are missing. A recorder reports that when it has room again: possibly after the
+    /// interval.
     losses: Vec<Event>,
 }
 
@@ -77,8 +78,8 @@ impl<'o, 'b> Around<'o, 'b> {
     pub(super) fn explain(&self, phase: &str, series: &str, late: LatencyInterval) -> punctual_analyze::Explained {
         let (from, to) = (late.due.min(late.woke) + Nanos(-BEFORE.ns()), late.woke.max(late.due));
         let mut events: Vec<Event> = self.opened.window(from, to).collect();
-        let told_later = self.losses.iter().filter(|event| event.at > to);
-        let within = told_later.filter(|event| matches!(event.what, EventKind::Lost { since, .. } if since < to));
+        let reported_later = self.losses.iter().filter(|event| event.at > to);
+        let within = reported_later.filter(|event| matches!(event.what, EventKind::Lost { since, .. } if since < to));
         events.extend(within.map(|event| Event { at: to, ..*event }));
         explained(phase, series, late, events, CpuSet::new(), &self.coverage)
     }

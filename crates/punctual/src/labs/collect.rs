@@ -190,7 +190,7 @@ fn where_they_part(opened: &[(RunDocument, Option<Bundle>)], seed: Option<u64>) 
         .filter_map(|(k, (_, other))| {
             let place = match first_divergence(bundle, other.as_ref()?) {
                 Ok(Some(divergence)) => divergence.to_string(),
-                Ok(None) => "in nothing that was kept".to_owned(),
+                Ok(None) => "in data that was not kept".to_owned(),
                 Err(why) => why.to_string(),
             };
             Some(format!("runs 1 and {}{of_seed} differ: {place}", k + 1))

@@ -59,7 +59,8 @@ impl Blocks<'_> {
         self.source.and_then(|source| source.cpu).unwrap_or(Event::NO_CPU)
     }
 
-    /// A mark where blocks of this source are missing before this one. What the source lost itself is told in its records.
+    /// A mark where blocks of this source are missing before this one. What the source itself lost
+    /// is in its records.
     fn gap(&mut self, place: &BlockPlace) -> Option<Event> {
         let block = &place.block;
         let end = (block.last, block.before.saturating_add(block.count.into()));

@@ -27,7 +27,7 @@ struct Samples<'b> {
 
 impl Batches for Samples<'_> {
     fn next_batch(&mut self, events: &mut Vec<Event>) -> bool {
-        // What cannot be read is told by who shows the samples themselves.
+        // What cannot be read is reported by those who show the samples.
         let Some((series, log)) = self.series.take().and_then(|series| Some((series, series.log().ok()?))) else {
             return false;
         };

@@ -1,7 +1,7 @@
 //! Every sample of the timers divided into main parts: the kernel's records brought together with the samples that they are of.
 //!
-//! Nothing of it happens in a measuring thread. The kernel tells of a sample when the next one begins, so a sample is settled one
-//! round of draining later.
+//! Nothing of it happens in a measuring thread. The kernel emits the record of a sample when the
+//! next one begins, so a sample is settled one round of draining later.
 
 mod joining;
 
@@ -15,9 +15,11 @@ use punctual_plan::{Plan, TimerMethod, Workload};
 use punctual_record::Backend;
 use punctual_record::account::Accountant;
 
-/// A sample is settled when it is so old: by then the records of other CPUs are in, which tell whether the whole machine stood still.
+/// A sample is settled when it is so old: by then the records of other CPUs are in, which show
+/// whether all CPUs were stopped.
 const SETTLED: Nanos = Nanos::from_millis(150);
-/// So much of what was overdue is remembered: samples may be settled late, where the conducting thread was kept from it.
+/// At most this many overdue timers are remembered: samples may be settled late if the controller
+/// thread was delayed.
 const REMEMBERED: usize = 1_024;
 
 /// The accounting of a run.
@@ -85,7 +87,8 @@ impl State {
         Ok(())
     }
 
-    /// Takes what the kernel told, and settles what can be: everything where the threads have ended.
+    /// Takes the kernel's records and settles the samples that can be: all of them once the threads
+    /// have ended.
     pub fn settle(&mut self, series: &mut [SeriesRun], ended: bool) {
         let State::On(accounting) = self else { return };
         accounting.take(series, ended);

@@ -114,7 +114,7 @@ impl Collecting {
         self.others.poll(files);
     }
 
-    /// Whether all threads came to their own end; before they are told to stop.
+    /// Whether all threads came to their own end; called before they are stopped.
     pub fn before_stop(&mut self, files: &Root, measures: &[MeasureRun]) {
         self.poll(files, measures);
         self.threads.iter_mut().for_each(|thread| thread.before_stop(measures));

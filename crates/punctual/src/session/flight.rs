@@ -1,8 +1,9 @@
 //! The flight recorder beside a run: of the worst samples, what happened around them goes into the bundle.
 //!
-//! Kernel events overwrite one another in buffers of the kernel. A thread of its own looks at new samples (`watch`), and when one is among the
-//! worst so far it copies what lies around it (`capture`) before that is overwritten. The conducting thread writes what was copied
-//! ([`Flight::save`]): a disk that is slow holds nobody up. Which samples are worth it, `worst_set` knows.
+//! Kernel events overwrite one another in buffers of the kernel. A thread of its own polls new
+//! samples (`watch`), and when one is among the worst so far it copies what lies around it
+//! (`capture`) before that is overwritten. The controller thread writes what was copied
+//! ([`Flight::save`]), so a slow disk delays nobody. `worst_set` decides which samples are kept.
 
 mod capture;
 mod pacer;
@@ -29,7 +30,7 @@ use watch::{Watch, WatchCommand};
 
 /// What all windows of a run may take in the bundle.
 const ROOM: Bytes = Bytes::mib(256);
-/// How long the conducting thread waits for the last look of a phase.
+/// How long the controller thread waits for the last poll of a phase.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Whose time a sample is.
@@ -41,7 +42,7 @@ pub enum Whose {
     RunsAtEnd,
 }
 
-/// A series whose samples are looked at.
+/// A series whose samples are polled.
 pub struct Watched {
     /// Its phase.
     pub phase: String,
@@ -120,27 +121,27 @@ impl Flight {
         Ok(Flight { thread, commands, pending, pacer, writer, document, named: 0, trouble: None })
     }
 
-    /// These series are looked at from now on, until [`Flight::settle`].
+    /// Polls these series from now on, until [`Flight::settle`].
     pub fn watch(&self, series: Vec<Watched>) {
         let _ = self.commands.send(WatchCommand::Watch(series));
     }
 
-    /// Late samples of series number `place` of those that are watched, where it has no peeker.
+    /// The worst samples of watched series number `place`, if it has no snapshot reader.
     pub fn add_worst(&self, place: usize, samples: Vec<Sample>) {
         if !samples.is_empty() {
             let _ = self.commands.send(WatchCommand::WorstSamples(place, samples));
         }
     }
 
-    /// There may be new samples: they are looked at if it is time. The thread that does does so by itself too, but the fewer threads wake at instants
-    /// of their own, the less is disturbed.
+    /// Polls new samples if it is time. The flight thread also wakes by itself, but the fewer
+    /// threads wake at their own times, the smaller the disturbance.
     pub fn poll(&mut self) {
         if self.pacer.as_mut().is_none_or(Pacer::is_time) {
             let _ = self.commands.send(WatchCommand::Poll);
         }
     }
 
-    /// All samples are there: returns when each was looked at, and ends looking.
+    /// All samples are there: returns when each was polled, and ends polling.
     pub fn settle(&self) {
         let (done, settled) = mpsc::sync_channel(1);
         if self.commands.send(WatchCommand::Settle(done)).is_ok() {

@@ -109,7 +109,8 @@ impl MeasureRun {
         }
     }
 
-    /// Waits for its threads, which must have been told to stop or be at their end. What it has to say goes into `meta`.
+    /// Waits for its threads, which must have been stopped or be at their end. What it has to say
+    /// goes into `meta`.
     pub fn finish(&mut self, phase: &str, meta: &mut MeasureMeta) -> MeasureEnd {
         let State::Running(running) = std::mem::replace(&mut self.state, State::Ended) else {
             return MeasureEnd { usages: Vec::new(), after: Vec::new(), errors: Vec::new(), findings: Vec::new() };

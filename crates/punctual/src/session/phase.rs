@@ -369,7 +369,8 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         flight.watch(watched.into_iter().map(|(_, of)| of).collect());
     }
 
-    /// Tells the flight recorder of late samples that it cannot see itself.
+    /// Passes the worst samples of counted series to the flight recorder, which cannot see them
+    /// itself.
     fn report_worst(&mut self, current: &mut PhaseRun) {
         let Some(flight) = &self.run.flight else { return };
         for (number, place) in self.counted.iter().enumerate() {

@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often rings are looked at: they hold two seconds, and the rest of that is what this thread may be kept off the CPUs. While the
-/// controller thread empties them ten times a second there is nothing to do; who wakes more often disturbs (docs/explain.md, what is kept).
+/// How often rings are polled: they hold two seconds, and the rest of that is what this thread may
+/// be kept off the CPUs. While the controller thread empties them ten times a second there is
+/// nothing to do; who wakes more often disturbs (docs/explain.md, what is kept).
 const INTERVAL: Duration = Duration::from_millis(400);
 /// It calls next to nothing.
 const STACK: usize = 64 << 10;
@@ -24,7 +25,8 @@ pub struct Reliever {
 }
 
 impl Reliever {
-    /// Relieves these rings from now on, on these CPUs. Where no thread can be had, the rings hold what they hold.
+    /// Relieves these rings from now on, on these CPUs. If no thread can be started, the rings hold
+    /// what they hold.
     pub fn start(rings: Vec<BackupDrain>, cpus: &CpuSet) -> Reliever {
         let stop = Arc::<AtomicBool>::default();
         let (its_stop, cpus) = (Arc::clone(&stop), cpus.clone());

@@ -20,7 +20,7 @@ pub struct SeriesRun {
     pub meta: SeriesMeta,
     /// Its statistics so far, as in the bundle.
     pub state: State,
-    /// What came in since the last look.
+    /// What came in since the last poll.
     pub recent: Option<Recent>,
     collector: Option<Collector>,
     writer: SeriesWriter,
@@ -61,7 +61,8 @@ impl SeriesRun {
         }
     }
 
-    /// As the flight recorder watches it, `phase` being its phase; before its first sample. `None` where nothing tells whose samples they are.
+    /// As the flight recorder watches it, in this phase; before its first sample. `None` if the
+    /// thread is unknown.
     pub fn watched(&mut self, phase: &str, source: &SampleSource) -> Option<Watched> {
         let own = Tid(self.meta.tid.and_then(|tid| u32::try_from(tid).ok())?);
         Some(Watched {

@@ -33,7 +33,7 @@ fn offset() -> Option<i64> {
     (after - before < CLOSE).then_some(wall - before)
 }
 
-/// What is told of a step.
+/// The finding about a step.
 pub fn finding(phase: &str, step: Nanos) -> Finding {
     let message = "the wall clock was set while latencies were measured on it: some latencies and missed \
          periods result from that";

@@ -31,7 +31,8 @@ pub fn close(
     })
 }
 
-/// No bundle came back: leaves one at the errand's output with the experiment, the plan, and what happened. The exit code is 1.
+/// No bundle came back: writes one at the run's output with the experiment, the plan, and what
+/// happened. The exit code is 1.
 pub fn without_bundle(
     remote: &RemoteRun,
     plan: Option<&str>,

@@ -166,7 +166,7 @@ fn print_lines(bytes: &[u8]) -> Result<(), Failure> {
     text.lines().try_for_each(|line| output::print(&format!("{}\n", plain(line))))
 }
 
-/// Tells on standard error how things go.
+/// Shows progress on standard error.
 pub struct Watch {
     quiet: bool,
     interrupts: Interrupts,
@@ -183,7 +183,7 @@ impl Watch {
     }
 
     fn line(&self, bytes: &[u8]) {
-        // When nobody reads any more, the run goes on all the same.
+        // The run continues when nobody reads any more.
         let _ = writeln!(io::stderr(), "{}", plain(&String::from_utf8_lossy(bytes)));
     }
 

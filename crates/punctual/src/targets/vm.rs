@@ -46,7 +46,7 @@ pub fn carry_out(vm: &VmPlan, remote: &RemoteRun) -> Result<Exit, Failure> {
     if runs.len() > 1 { repeats::compare(remote, &runs, exit) } else { Ok(exit) }
 }
 
-/// What the lab refuses was asked for wrongly, or cannot be had here; nothing was started.
+/// What the lab refuses was requested wrongly, or is unavailable here; nothing was started.
 fn refused(why: &LabError) -> Failure {
     match why {
         LabError::Missing(_) | LabError::Request(_) => Failure::refused(why),

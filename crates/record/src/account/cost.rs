@@ -22,7 +22,8 @@ impl Accountant {
             let (sent, tid) = std::sync::mpsc::sync_channel(1);
             let (go, begin) = std::sync::mpsc::sync_channel::<()>(1);
             let sleeper = std::thread::Builder::new().name("account-cost".to_owned()).spawn_scoped(scope, move || {
-                // Elsewhere the programs do not watch, and the cost comes out too small: that is told.
+                // Elsewhere the programs do not watch, and the cost comes out too small: that is
+                // reported.
                 let bound = bind(cpu);
                 let _ = sent.send(own_tid());
                 let _ = begin.recv();

@@ -108,9 +108,9 @@ mod tests {
             &[(wire::PART_TIMER_LATE, 10), (wire::PART_HARDIRQ, 5), (wire::PART_ITSELF, 20), (wire::PART_SOFTIRQ, 500)],
         );
         let split = record.split(MonotonicNs(90), MonotonicNs(125));
-        let told: Vec<_> =
+        let pieces: Vec<_> =
             MainPart::ALL.iter().map(|part| (part.id(), split.of(*part).ns())).filter(|p| p.1 > 0).collect();
-        assert_eq!(told, [("timer-irq-delay", 10), ("irq", 5), ("self", 20)]);
+        assert_eq!(pieces, [("timer-irq-delay", 10), ("irq", 5), ("self", 20)]);
         assert_eq!((split.sum(), record.overdue()), (Nanos(35), Nanos(10)));
         assert_eq!(record.split(MonotonicNs(100), MonotonicNs(1_000)).of(MainPart::Unknown), Nanos(365));
     }

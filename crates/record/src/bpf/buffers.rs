@@ -62,8 +62,8 @@ unsafe impl Send for Buffers {}
 // SAFETY: words are atomics; records are copied by the one thread that has the recorder, and copying writes nothing but its own tail.
 unsafe impl Sync for Buffers {}
 
-/// How often a reader looks again for an instant without a writer at work. At a million events a second and 50 ns each, one
-/// look in twenty meets a writer.
+/// How often a reader retries to find an instant without an active writer. At a million events a
+/// second and 50 ns each, one poll in twenty meets a writer.
 const POLLS: usize = 200;
 
 impl Buffers {
@@ -101,13 +101,13 @@ impl Buffers {
         self.control(slot, LOST).load(Ordering::Relaxed)
     }
 
-    /// Lost since the last record that found room, and since when: what no record tells yet.
+    /// Lost since the last record that found room, and since when: not yet in any record.
     fn pending(&self, slot: u32) -> (u64, u64) {
         let count = self.control(slot, MISSED).load(Ordering::Acquire);
         (count, self.control(slot, MISSED_SINCE).load(Ordering::Relaxed))
     }
 
-    /// Appends a record of the losses that no later record told, for the end of a CPU's stream.
+    /// Appends a record of the losses that no later record reported, for the end of a CPU's stream.
     pub(crate) fn last_loss(&self, slot: u32, cpu: u16, at: MonotonicNs, to: &mut Vec<u8>) {
         let (count, since) = self.pending(slot);
         if count > 0 {

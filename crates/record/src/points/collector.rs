@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// How often new applications are looked for. They record from their start; this only keeps their rings from filling.
 const SCAN_EVERY: Duration = Duration::from_millis(10);
-/// How often it is looked whether applications live.
+/// How often to check whether applications live.
 const ALIVE_EVERY: Duration = Duration::from_millis(250);
 /// How long the last points of threads that are just writing them are waited for at the end.
 const LAST_POINTS: Duration = Duration::from_millis(50);
@@ -103,7 +103,7 @@ struct Application {
     file: File,
     process: Process,
     begin: Begin,
-    /// When it was last looked whether it lives.
+    /// When it was last checked whether it lives.
     checked_alive: Option<Instant>,
     dead: bool,
     /// Nothing more is to be read: dead and read to the end, or unreadable.
@@ -119,7 +119,7 @@ pub struct Collector {
     known: HashSet<(usize, Vec<u8>)>,
     all: Gathered,
     scanned: Instant,
-    /// When it was last looked for directories, and those that cannot be used.
+    /// When directories were last searched, and those that cannot be used.
     opened: Instant,
     closed: HashSet<PathBuf>,
     namespace: u64,
@@ -166,7 +166,7 @@ impl Collector {
                     self.directories.push(directory);
                     self.scan_directory(self.directories.len() - 1, true);
                 }
-                // One's own directory has to work; of others' it is told.
+                // The user's own directory has to work; failures of others are reported.
                 Err(Closed::Busy) if first && place == 0 => return Err(StartError::Busy(path)),
                 Err(error) if first && place == 0 => return Err(StartError::Directory(path, error.to_string())),
                 Err(error) => {

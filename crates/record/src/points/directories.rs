@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Files of one directory that are looked at: more than processes use points.
+/// Maximum number of files read of one directory: more than processes use points.
 const FILES_MAX: usize = 4_096;
 /// `f_type` of file systems in userspace (FUSE_SUPER_MAGIC in fs/fuse/inode.c): the only ones that users mount themselves.
 const FUSE: u64 = 0x6573_5546;

@@ -70,7 +70,7 @@ impl From<io::Error> for Refused {
 pub struct Header {
     /// The process, as it sees itself.
     pub pid: u32,
-    /// When it began: field 22 of /proc/PID/stat; 0 where it could not tell.
+    /// When it began: field 22 of /proc/PID/stat; 0 if unknown.
     pub start_time: u64,
     /// Its PID namespace.
     pub namespace: u64,

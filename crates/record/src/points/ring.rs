@@ -62,7 +62,7 @@ pub enum Torn {
     Count,
 }
 
-/// A slot, looked at.
+/// The state of a slot.
 enum Seen {
     Point(Event),
     /// Not (or not yet) written to the end.
@@ -83,7 +83,7 @@ pub struct RingReader {
     pub source: usize,
     /// The next position.
     pub position: u64,
-    /// Drops that happened before, and are not ours to tell.
+    /// Drops that happened before: not reported.
     dropped_before: u64,
     /// The position that reading waits at, and since when.
     waits: Option<(u64, Instant)>,
@@ -109,8 +109,8 @@ impl RingReader {
         }
     }
 
-    /// Gives everything up to `state.head` to `reading`, and with `claim` tells the writer that it was read. Whether all of it could be read; or why this ring
-    /// is given up.
+    /// Gives everything up to `state.head` to `reading`, and with `claim` publishes to the writer
+    /// that it was read. Whether all of it could be read; or why this ring is given up.
     pub fn drain(
         &mut self,
         file: &impl Access,
@@ -141,7 +141,7 @@ impl RingReader {
         Ok(flow.break_value().unwrap_or(true))
     }
 
-    /// Tells the writer how far it may go.
+    /// Publishes to the writer how far it may go.
     pub fn claim(&self, file: &impl Access, state: &RingState) -> io::Result<()> {
         let mut bytes = [0; 24];
         let limit = self.position.min(FARTHEST) + self.slots - MARGIN;

@@ -112,7 +112,7 @@ fn all_calls_are_paired() {
         assert!(began.0 > 0 && event.at >= began, "{event:?}");
         *depths.entry((function.0, depth)).or_default() += 1;
         if function.0 == 0 && event.tid.0 == pid {
-            // fact(5) calls itself with one less each time: the argument tells the depth.
+            // fact(5) calls itself with one less each time: the argument is the depth.
             assert_eq!(argument, Some(5 - u64::from(depth)), "{event:?}");
         }
     }

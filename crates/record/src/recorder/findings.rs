@@ -5,7 +5,7 @@ use crate::tracepoints::Tracepoint;
 use punctual_core::event::Group;
 use punctual_core::{Finding, Severity};
 
-/// The tracepoints of a group that could not be had, and why.
+/// The tracepoints of a group that are unavailable, and why.
 #[derive(Default)]
 pub(super) struct Missing {
     these: Vec<(String, String)>,
@@ -55,7 +55,7 @@ pub(super) fn dropped(count: u64) -> Finding {
         .evidence("`dropped events` of per_cpu/cpu*/stats")
 }
 
-/// tracefs cannot tell threads from children.
+/// tracefs cannot distinguish threads from children.
 pub(super) fn children() -> Finding {
     let message = "events of child processes are recorded too: tracefs cannot distinguish them from new threads";
     Finding::new("children-recorded", Severity::Note, "recorder", message)

@@ -53,8 +53,10 @@ pub struct Request {
     pub backend: Backend,
     /// Streamed or kept.
     pub mode: Mode,
-    /// With [`Mode::Flight`]: what is to be explained are threads that timers wake. Their interrupts wake them on their own CPU, so that sched_wakeup tells
-    /// all and sched_waking is left out; and of system calls, where their group is not asked for, those are told that interrupts meet ([`EventKind::Interrupted`]).
+    /// With [`Mode::Flight`]: what is to be explained are threads that timers wake. Their
+    /// interrupts wake them on their own CPU, so that sched_wakeup suffices and sched_waking is
+    /// left out; of system calls, if their group is not requested, those are recorded that
+    /// interrupts meet ([`EventKind::Interrupted`]).
     ///
     /// [`EventKind::Interrupted`]: punctual_core::What::Interrupted
     pub timers_only: bool,

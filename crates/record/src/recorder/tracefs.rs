@@ -91,7 +91,7 @@ impl TracefsRecorder {
             let threads: Vec<String> =
                 request.pids.iter().flat_map(|pid| threads_of(*pid)).map(|tid| tid.to_string()).collect();
             self.instance.set("set_event_pid", &threads.join(" "))?;
-            // New threads are followed with it, and children cannot be told from them.
+            // New threads are followed with it, and children cannot be distinguished from them.
             self.instance.set("options/event-fork", "1")?;
             if !request.follow_children {
                 self.findings.push(findings::children());

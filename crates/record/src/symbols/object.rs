@@ -17,7 +17,7 @@ const DEBUG_DIR: &str = "/usr/lib/debug";
 /// A function in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Function {
-    /// As programmers know it, with parameters where the symbol tells them.
+    /// As programmers know it, with parameters if the symbol has them.
     pub name: String,
     /// The same without parameters.
     pub bare: String,
@@ -27,7 +27,7 @@ pub struct Function {
     pub object: PathBuf,
     /// Its offset in that file, in bytes.
     pub offset: u64,
-    /// Its length in bytes; 0 where the symbol does not tell.
+    /// Its length in bytes; 0 if the symbol does not say.
     pub size: u64,
     /// What a probe on it costs.
     pub site: Site,

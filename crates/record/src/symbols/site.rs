@@ -16,7 +16,7 @@ pub enum Site {
     Branch,
     /// Anything else: single-stepped out of line.
     SingleStep,
-    /// An architecture that is not looked into.
+    /// An architecture that is not supported.
     Unknown,
 }
 

@@ -120,7 +120,11 @@ pub fn latest(mut samples: Vec<Divided>, count: usize) -> Vec<Divided> {
 
 /// At least 90 % of the late samples are [`laid_at`] these parts.
 pub fn assert_laid_at(late: &[Divided], parts: &[MainPart], excuse: Excuse) {
-    assert!(laid_at(late, parts, &[MainPart::Steal], excuse), "late samples are not laid at {parts:?}: {}", told(late));
+    assert!(
+        laid_at(late, parts, &[MainPart::Steal], excuse),
+        "late samples are not laid at {parts:?}: {}",
+        shown(late)
+    );
 }
 
 /// Whether at least 90 % of the late samples have one of these parts as their longest, and less than 5 % of their time unknown. Not counted are those

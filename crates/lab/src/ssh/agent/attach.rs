@@ -1,4 +1,5 @@
-//! The process at the end of a connection: tells how the run stands, passes on what is asked, hands the bundle over.
+//! The process at the end of a connection: reports the state of the run, passes on requests, sends
+//! the bundle.
 
 use super::super::files;
 use super::super::wire::{self, Frame, GREETING, Kind};
@@ -8,7 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Between looks at the files: each wakes a CPU of the system that is being measured.
+/// How often the files are polled: each poll wakes a CPU of the system that is being measured.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Between notes that somebody is connected.
 const TOUCH: Duration = Duration::from_secs(20);

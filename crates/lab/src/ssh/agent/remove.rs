@@ -5,7 +5,7 @@ use rustix::process::{Signal, kill_process};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// A run that is told to end undoes its partition and closes its bundle.
+/// An interrupted run undoes its partition and closes its bundle.
 const CLEAN_END: Duration = Duration::from_secs(60);
 
 pub fn remove(directory: &RunDirectory) -> io::Result<()> {

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// No order has more texts.
+/// The maximum number of texts of a request.
 const TEXTS_MAX: usize = 64;
 
 /// What to run.
@@ -13,7 +13,7 @@ const TEXTS_MAX: usize = 64;
 pub(crate) struct RunRequest {
     /// How long the run goes on and its bundle waits with nobody connected.
     pub keep_for: Duration,
-    /// The name of the experiment's file: punctual tells its format by it, and people which run it is.
+    /// The name of the experiment's file: punctual recognises the format by it, and users the run.
     pub file: String,
     /// `punctual run`'s arguments before the file.
     pub arguments: Vec<String>,

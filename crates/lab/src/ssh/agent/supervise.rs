@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 
 /// The order follows the program through the same connection.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// Between looks at whether anybody still cares.
+/// How often to check whether a client was connected.
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
 /// What is kept of what the run prints.
 const KEPT_MAX: u64 = 8 << 20;
-/// Space held back, so that the last words of a run that filled the disk find room.
+/// Reserved space, so that the last messages of a run that filled the disk can be written.
 const RESERVE: usize = 256 << 10;
 
 pub fn supervise(directory: &RunDirectory) -> io::Result<()> {

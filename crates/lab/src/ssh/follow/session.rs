@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// The other end says something each second, or is gone.
 const SILENCE: Duration = Duration::from_secs(20);
-/// Between looks at what the user wants.
+/// How often requests of the user are polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// What a run may print on standard output.
 const ANSWER_MAX: usize = 16 << 20;
@@ -41,7 +41,7 @@ impl<'a> Session<'a> {
     /// Serves until the run is over and everything here, or the connection lost.
     pub fn serve(&mut self, connection: &Connection, watch: &mut dyn Watch) -> Result<RemoteResult, SshError> {
         let (ended, bundle, answer) = self.until_settled(connection, watch)?;
-        // The bundle is in its place: all that is left is to tell the other end.
+        // The bundle is in its place: only the acknowledgement is left.
         let left = self.remove(connection).err().map(|why| {
             format!(
                 "the run {} is still on {} ({why}); it removes itself later; to remove it now: \

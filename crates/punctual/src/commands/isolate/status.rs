@@ -40,11 +40,11 @@ pub struct Args {
 struct Answer {
     /// The partition, if there is one; unavailable without the right to read the journals.
     partition: Fact<Option<Status>>,
-    /// Who visited.
+    /// What ran on the CPUs.
     visits: Fact<Activity>,
 }
 
-/// Looks, counts and tells.
+/// Polls, counts and prints.
 pub fn run(args: Args) -> Ending {
     let (files, store) = system();
     let wanted = args.cpus.as_deref().map(|text| isolate::parse_cpus(text).map_err(Failure::refused)).transpose()?;
@@ -115,7 +115,7 @@ fn print_partition(text: &mut String, status: &Status) {
 }
 
 fn print_visits(text: &mut String, visits: &Activity, cpus: &CpuSet) {
-    let _ = writeln!(text, "visits to CPU {cpus} in {:.3} s:", visits.interval.as_secs_f64());
+    let _ = writeln!(text, "activity on CPU {cpus} in {:.3} s:", visits.interval.as_secs_f64());
     for cpu in &visits.cpus {
         print_cpu(text, cpu);
     }

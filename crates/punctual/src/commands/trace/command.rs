@@ -20,7 +20,7 @@ pub struct Command {
 /// How it ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ended {
-    /// As a shell tells it: its exit code, or 128 + the signal's number.
+    /// As a shell reports it: its exit code, or 128 + the signal's number.
     pub code: u8,
 }
 

@@ -56,7 +56,7 @@ impl Drop for Line {
     }
 }
 
-/// What cannot be had, before anything is waited for.
+/// What is unavailable, before anything is waited for.
 pub fn report_findings(findings: &[Finding]) {
     for finding in findings {
         let evidence = finding.evidence.as_ref().map_or(String::new(), |evidence| format!(" ({evidence})"));

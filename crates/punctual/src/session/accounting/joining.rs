@@ -6,7 +6,8 @@ use punctual_host::task::clock;
 use punctual_record::account::AccountRecord;
 use std::collections::VecDeque;
 
-/// At most so many samples and records wait for one another; what comes beyond counts as untold.
+/// At most this many samples and records wait for one another; samples beyond that count as
+/// unattributed.
 const WAITING: usize = 1 << 16;
 /// How exactly the distance of another clock from CLOCK_MONOTONIC is known.
 const CLOCK_ERROR: Nanos = Nanos::from_micros(3);
@@ -80,7 +81,7 @@ impl Joining {
         }
     }
 
-    /// Takes a record. Those of a thread that wanders come from several CPUs, each in its order.
+    /// Takes a record. Those of a thread that migrates come from several CPUs, each in its order.
     pub fn record(&mut self, record: AccountRecord) {
         if self.records.len() == WAITING {
             self.records.pop_front();

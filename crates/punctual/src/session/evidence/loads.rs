@@ -22,7 +22,7 @@ pub struct LoadWatch {
     pid: Option<i32>,
     since: Option<MonotonicNs>,
     last_poll: Option<MonotonicNs>,
-    /// What each of its processes had done when it was looked at the last time.
+    /// What each of its processes had done at the last poll.
     last: HashMap<i32, Done>,
     evidence: LoadEvidence,
 }
@@ -82,7 +82,7 @@ impl LoadWatch {
             worked = since.is_some_and(|since| {
                 time.ns() >= since.ns() / WORK || switches as i64 * OFTEN.ns() >= since.ns() || bytes > 0
             });
-            // One that works is enough; of many processes the others are not looked at.
+            // One that works is enough; the others are not read.
             if worked {
                 break;
             }

@@ -41,7 +41,7 @@ impl Announcement {
             let address = SocketAddr::from_abstract_name(format!("{PREFIX}{me}/{list}"))?;
             UnixDatagram::bind_addr(&address)
         };
-        // Who cannot say it is not seen by others, and sees them all the same.
+        // A process that cannot announce itself still sees the others.
         let _sockets = names.iter().filter_map(|list| bind(list).ok()).collect();
         Announcement { cpus, _sockets, ..Announcement::default() }
     }

@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 /// `O_NONBLOCK` (asm-generic/fcntl.h): all that is new is read, and no more is waited for.
 const NON_BLOCKING: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-/// Lines of the kernel's log that are looked at.
+/// Lines of the kernel's log that are read.
 const MAX_LINES: usize = 10_000;
 
 /// Where the counters stood when the phase began.

@@ -14,10 +14,10 @@ use std::collections::BTreeSet;
 const WINDOW: usize = 4 << 20;
 /// So much after the end of a sample is kept: the ends of what was under way.
 const AFTER: Nanos = Nanos::from_micros(200);
-/// The same of one so late that the machine may have stood still: what the other CPUs did when they came back proves it, and a hypervisor gives
-/// them back one by one.
+/// The same for latencies so long that the hypervisor may have taken all CPUs: what the other CPUs
+/// did when they resumed proves it, and a hypervisor resumes them one by one.
 const AFTER_LONG: Nanos = Nanos::from_millis(10);
-/// A sample that is so late.
+/// From this latency on, that applies.
 pub const LONG: Nanos = Nanos::MILLI;
 /// How often a CPU is asked again whose writers were at work.
 const ASKS: usize = 5;
@@ -93,7 +93,8 @@ fn copied(recorder: &mut Recorder, cpu: u16, (from, to): (MonotonicNs, Monotonic
     (0..ASKS).find_map(|_| recorder.window(cpu, from, to))
 }
 
-/// Who had a CPU at an instant, by its events: the last one until then tells it, else the first after it. `None` where there is no event.
+/// The task that ran on a CPU at an instant, by the last event until then, else by the first after
+/// it. `None` if there is no event.
 fn ran_at(records: &[u8], at: MonotonicNs) -> Option<Tid> {
     let mut ran = None;
     for event in wire::decode(records).flatten() {

@@ -1,20 +1,22 @@
-//! When it is time to look at new samples: before what happened around them is overwritten, and no earlier than that.
+//! When to poll new samples: before the events around them are overwritten, and no earlier.
 //!
-//! A thread that wakes fifty times a second adds a microsecond to the median wake-up of another, idle CPU (docs/explain.md, what is kept). So whoever
-//! is awake anyway looks how far the buffers are, and the thread that looks at samples sleeps as long as it can.
+//! A thread that wakes fifty times a second adds a microsecond to the median wake-up of another,
+//! idle CPU (docs/explain.md, what is kept). So the threads that are awake anyway check how full
+//! the buffers are, and the flight thread sleeps as long as it can.
 
 use punctual_record::BufferProgress;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-/// The part of a buffer that may be written between two looks.
+/// The part of a buffer that may be written between two polls.
 const POLL_FRACTION: f64 = 0.2;
-/// A look without need: samples wait in rings that hold two seconds, and who dies suddenly has what was looked at.
+/// The longest time between polls: rings hold two seconds, and a process that is killed keeps only
+/// what was polled.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(450);
-/// How long the thread that looks sleeps when nobody wakes it.
+/// How long the flight thread sleeps when nobody wakes it.
 const POLL_INTERVAL_RANGE: RangeInclusive<Duration> = Duration::from_millis(20)..=Duration::from_secs(1);
 
-/// What was written since the last look.
+/// What was written since the last poll.
 pub struct Pacer {
     buffer_progress: BufferProgress,
     polled_at: Instant,
@@ -22,13 +24,13 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// As if this were a look.
+    /// Counts as a poll.
     pub fn new(buffer_progress: BufferProgress) -> Pacer {
         let laps = buffer_progress.laps().collect();
         Pacer { buffer_progress, polled_at: Instant::now(), laps }
     }
 
-    /// Whether it is time for a look; if so, it is taken for done.
+    /// Whether it is time for a poll; if so, counts as one.
     pub fn is_time(&mut self) -> bool {
         let is_time = self.polled_at.elapsed() >= IDLE_POLL_INTERVAL || self.written() >= POLL_FRACTION;
         if is_time {
@@ -37,7 +39,7 @@ impl Pacer {
         is_time
     }
 
-    /// After a look: how long until the next, at the pace of the time since the last.
+    /// After a poll: how long until the next, at the rate since the last one.
     pub fn interval(&mut self) -> Duration {
         let interval = until(self.polled_at.elapsed(), self.written());
         self.restart();

@@ -1,4 +1,4 @@
-//! What the hypervisor took of each CPU between two looks, as the kernel's steal clock has it.
+//! The steal time of each CPU between two polls, by the kernel's steal clock.
 
 use punctual_core::{MonotonicNs, Nanos};
 use punctual_host::cpu_time::CpuTimes;
@@ -8,7 +8,7 @@ use punctual_host::task::clock;
 /// A reading that is older says nothing of one sample.
 const OLDEST: Nanos = Nanos::from_secs(2);
 
-/// The steal clocks of all CPUs, in ticks of /proc/stat: at the last look, and now.
+/// The steal clocks of all CPUs, in ticks of /proc/stat: at the last poll, and now.
 pub struct StealClock {
     files: Root,
     before: Reading,
@@ -29,12 +29,13 @@ impl StealClock {
         StealClock { files, before, now: None }
     }
 
-    /// A look begins in which windows of long waits are copied: they are held against what it says now.
+    /// A poll begins in which windows of long waits are copied: reads the clocks to compare with.
     pub fn read(&mut self) {
         self.now = Some(Reading::take(&self.files));
     }
 
-    /// A look has ended: the next one's samples are later. Nothing is read where nobody ever took anything: nothing is its reading still.
+    /// A poll has ended: the next one's samples are later. Without any steal so far there is
+    /// nothing to read.
     pub fn poll_ended(&mut self) {
         match self.now.take() {
             Some(now) => self.before = now,

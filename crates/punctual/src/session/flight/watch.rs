@@ -1,4 +1,4 @@
-//! The thread that looks at new samples and copies what happened around the worst.
+//! The thread that polls new samples and copies the events around the worst.
 
 use super::pacer::Pacer;
 use super::pending::PendingWindows;
@@ -13,21 +13,21 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How long the first look waits.
+/// How long the first poll waits.
 const BEGINNING: Duration = Duration::from_millis(20);
 
 /// So long the copy of a long wait's window waits for what the other CPUs do when they come back.
 const AFTERWARDS: Duration = Duration::from_millis(10);
 
-/// What the conducting thread wants.
+/// Commands of the controller thread.
 pub enum WatchCommand {
-    /// Look at these, and no longer at others.
+    /// Poll these series, and no others.
     Watch(Vec<Watched>),
-    /// These samples of a watched series were late.
+    /// The worst samples of a watched series that is only counted.
     WorstSamples(usize, Vec<Sample>),
-    /// Look at what came since.
+    /// Poll the samples since the last poll.
     Poll,
-    /// Look once more, say so, and look no longer.
+    /// Poll once more, acknowledge, and stop polling.
     Settle(SyncSender<()>),
     /// End.
     Stop,
@@ -58,7 +58,7 @@ impl Watch {
         Watch { recorder, cpus, rule, pending, watched, ended, next: 0, bytes: 0, pacer, steal }
     }
 
-    /// Looks until it is told to stop; what was recorded, and names.
+    /// Polls until it is stopped; returns what was recorded, and names.
     pub fn run(mut self, commands: &Receiver<WatchCommand>) -> (Recorded, Names) {
         let mut interval = BEGINNING;
         loop {
@@ -102,7 +102,7 @@ impl Watch {
         }
     }
 
-    /// Looks at what came since.
+    /// Polls the samples since the last poll.
     fn poll(&mut self) {
         // Names of threads, before they occur in a window.
         self.recorder.drain(&mut |_, _| {});
@@ -118,7 +118,7 @@ impl Watch {
         self.count();
     }
 
-    /// Late samples of a series that cannot be looked at one by one.
+    /// Offers samples of a series whose samples are only counted.
     fn offer(&mut self, place: usize, samples: Vec<Sample>) {
         let Some((_, worst_set)) = self.watched.get_mut(place) else { return };
         let mut found = Vec::new();

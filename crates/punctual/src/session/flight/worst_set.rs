@@ -1,4 +1,4 @@
-//! Which samples of a series are worth a window: the worst so far.
+//! The worst samples of a series so far: those that get a window.
 
 use punctual_bundle::windows::SeriesWindows;
 use punctual_core::{Nanos, Sample};
@@ -16,7 +16,7 @@ pub struct WorstSet {
 /// A window that is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeptWindow {
-    /// How late the sample was.
+    /// The latency of the sample.
     pub latency: Nanos,
     /// The window's number.
     pub number: u64,
@@ -30,11 +30,11 @@ impl WorstSet {
     /// Nothing kept yet.
     pub fn new(most: u32, above: Option<Nanos>, phase: &str, series: &str) -> WorstSet {
         let counts = SeriesWindows { phase: phase.to_owned(), series: series.to_owned(), ..SeriesWindows::default() };
-        // What was not late at all has nothing to explain.
+        // A latency of zero has nothing to explain.
         WorstSet { most: most as usize, above: above.unwrap_or(Nanos(1)), kept: Vec::new(), counts }
     }
 
-    /// Whether a sample as late as this would be among the worst.
+    /// Whether a sample of this latency would be among the worst.
     fn wants(&self, latency: Nanos) -> bool {
         latency >= self.above
             && (self.kept.len() < self.most || self.kept.last().is_some_and(|least| latency > least.latency))

@@ -15,11 +15,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often recorders are looked at while they are far from full. A buffer holds about a second of what a busy CPU records.
+/// How often recorders are polled while they are far from full. A buffer holds about a second of
+/// what a busy CPU records.
 const TICK: Duration = Duration::from_millis(40);
 /// The same where applications pass test points: their rings are smaller.
 const POINTS_TICK: Duration = Duration::from_millis(5);
-/// From this on (in hundredths of the fullest buffer) they are looked at at once again.
+/// Above this fill level (in hundredths of the fullest buffer) they are polled again at once.
 const HURRY: u64 = 25;
 /// How often names and counts are renewed: what kill -9 can cost of them.
 const RENEWAL: Nanos = Nanos::SECOND;
@@ -57,12 +58,12 @@ impl Drain {
         Ok(Drain { kernel, points, probing, sink, document, writer, renewed, known: 0 })
     }
 
-    /// What of the request cannot be had.
+    /// What of the request is unavailable.
     pub fn findings(&self) -> &[Finding] {
         &self.document.recorded.findings
     }
 
-    /// Drains until it is told to stop, or cannot go on.
+    /// Drains until it is stopped or cannot continue.
     pub fn run(mut self, stop: &AtomicBool) -> Done {
         while !stop.load(Ordering::Relaxed) && self.sink.goes_on() {
             self.take();
@@ -154,7 +155,7 @@ impl Drain {
     }
 }
 
-/// The recorder of kernel events; where they cannot be had and need not be, why.
+/// The recorder of kernel events; if they are unavailable and optional, the reason.
 fn kernel_recorder(wanted: &Wanted) -> Result<(Option<Recorder>, Option<Finding>), Failure> {
     if wanted.groups.is_empty() {
         return Ok((None, None));

@@ -16,7 +16,7 @@ pub struct Sink {
     lane: LaneWriter,
     bound: Option<u64>,
     progress: Arc<Progress>,
-    /// Why recording ended before it was told to.
+    /// Why recording ended before it was stopped.
     cause: Option<Cause>,
 }
 

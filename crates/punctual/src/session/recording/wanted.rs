@@ -59,7 +59,7 @@ pub struct WantedProbes {
 }
 
 impl Wanted {
-    /// As a plan wants it; the thread that takes it all runs where the conducting thread does.
+    /// As a plan wants it; the recording thread runs on the CPUs of the controller thread.
     pub fn of(record: &RecordPlan, thread_cpus: &CpuSet) -> Wanted {
         Wanted {
             groups: record.events.clone(),

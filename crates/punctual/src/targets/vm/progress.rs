@@ -47,7 +47,8 @@ impl Progress {
         self.show(&mut self.state(), step);
     }
 
-    /// Looks at the machine of a repeat, shows all of them, and passes on what the user wishes of it.
+    /// Updates the state of a repeat's machine, shows all of them, and returns what the user
+    /// requests.
     pub fn look(&self, repeat: u32, seen: punctual_lab::Progress, interrupts: &Interrupts) -> Control {
         let mut state = self.state();
         if interrupts.end_requested() && state.asked.is_none() {

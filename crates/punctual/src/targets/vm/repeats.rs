@@ -54,8 +54,8 @@ pub fn run(
     done.into_iter().map(|(_, result)| result.map_err(|why| refused(&why))).collect()
 }
 
-/// Compares the others with the first, whose bundle is at the errand's output by now, and says in it what came of that. The bundle of one
-/// that differs is kept beside.
+/// Compares the others with the first, whose bundle is at the run's output by now, and writes the
+/// result into it. The bundle of a run that differs is kept beside it.
 pub fn compare(remote: &RemoteRun, runs: &[Repeat], exit: Exit) -> Result<Exit, Failure> {
     let first = Bundle::open(&remote.output).map_err(Failure::failed)?;
     let digest = |bundle: &Bundle| punctual_analyze::summarize(bundle).digest;
@@ -72,7 +72,7 @@ pub fn compare(remote: &RemoteRun, runs: &[Repeat], exit: Exit) -> Result<Exit, 
             (Ok(other), None) if own.is_some() && digest(other) == own => continue,
             (Ok(other), None) => match first_divergence(&first, other).map_err(Failure::failed)? {
                 Some(divergence) => divergence.to_string(),
-                None => "nothing was measured that could be compared".to_owned(),
+                None => "there are no measurements to compare".to_owned(),
             },
         };
         let kept = other.is_ok().then(|| keep(remote, number, &came)).transpose()?;
