@@ -51,7 +51,7 @@ pub enum Command {
     Man(commands::man::Args),
 }
 
-/// Reads the command line, or ends with what is wrong with it.
+/// Reads the command line; exits with a message if it is invalid.
 pub fn parse() -> Cli {
     Cli::try_parse().unwrap_or_else(|mut error| {
         if error.kind() == ErrorKind::UnknownArgument {
@@ -63,7 +63,7 @@ pub fn parse() -> Cli {
 }
 
 impl Command {
-    /// Does it.
+    /// Runs the subcommand.
     pub fn run(self) -> Ending {
         if self.may_report_leftovers() {
             commands::isolate::report_leftovers();

@@ -1,4 +1,5 @@
-//! Design limits held against a recording that was just made, by `punctual trace --limit` and by `[record]` of experiments.
+//! Checks limits on intervals against a recording, for `punctual trace --limit` and `[record]` of
+//! experiments.
 
 use crate::exit::Failure;
 use crate::recorded;
@@ -11,7 +12,7 @@ use punctual_bundle::summary::VerdictWord;
 use punctual_core::{Finding, Names, Severity};
 use punctual_report::format::counted;
 
-/// What became of the limits, as findings; those that hold say nothing.
+/// The verdicts on the limits as findings; none for limits that hold.
 #[derive(Default)]
 pub struct Judged {
     /// A violation is `bad`, an undecided limit a `warning`.

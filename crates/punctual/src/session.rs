@@ -36,13 +36,13 @@ use request::Loaded;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::Arc;
 
-/// Everything that lasts as long as the run.
+/// The state of a run.
 pub struct Run<'a> {
-    /// What to do.
+    /// The plan.
     pub plan: &'a Plan,
-    /// Where it goes.
+    /// The bundle's writer.
     pub writer: BundleWriter,
-    /// What was found so far.
+    /// The findings so far.
     pub findings: Vec<Finding>,
     /// The loads' guard, where the plan has loads.
     pub guard: Option<Guarded>,
@@ -60,7 +60,7 @@ pub struct Run<'a> {
     pub interrupts: Interrupts,
 }
 
-/// Does what the plan says and leaves a bundle. An error means that there is nothing to show.
+/// Runs the plan and writes a bundle. On an error there is no bundle.
 pub fn run(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Result<FinishedRun, Failure> {
     let seeded = plan.seeded();
     memory::release_setup();
@@ -72,7 +72,8 @@ pub fn run(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Result<Fi
     memory::release_setup();
     let mut writer = BundleWriter::create(&plan.output, &plan.name, "run").map_err(Failure::refused)?;
     let made = plan.partition.as_ref().map(partition::Held::make).transpose();
-    // Where nothing is started, nothing is left. A partition is undone when it is dropped, at any early return.
+    // If nothing was started, nothing is left behind. Dropping a partition undoes it, at any early
+    // return.
     let discard = |_: &Failure| drop(std::fs::remove_dir_all(writer.directory()));
     let (made, found) = made.inspect_err(discard)?.unzip();
     let partition = match made {
@@ -143,12 +144,13 @@ fn open_files(plan: &Plan) -> Result<(), Failure> {
     Err(Failure::refused(format!("this run needs {needed} open files and the limit is {most}: raise it (ulimit -n)")))
 }
 
-/// What a later phase needs is asked for before the first one begins, and given back: nothing is measured for an end that is known. What
-/// the first one needs shows when it is prepared, as nothing was started then either.
+/// Resources of later phases are acquired before the first one begins, and released again: a run
+/// that must fail later is refused. Those of the first phase are acquired when it is prepared,
+/// before anything starts.
 fn rehearse(plan: &Plan) -> Result<(), Failure> {
     for phase in plan.phases.iter().skip(1) {
         let orders = phase.measures.iter().map(|measure| mapping::order(measure, 0, plan, &Arc::default()));
-        // Together, as they will be: what one has another cannot have.
+        // All at once, as in the phase: some resources are exclusive.
         let asked: Result<Vec<_>, _> = orders.map(|order| measure::ask(&order)).collect();
         asked.map_err(|why| Failure::refused(format!("phase {}: {why}", phase.name)))?;
     }
@@ -170,7 +172,8 @@ fn close_environment(writer: &BundleWriter, files: &Root) {
     }
 }
 
-/// What the system is, and its readiness, go into the bundle; its warnings stand beside the figures.
+/// Writes the environment and the results of the check rules into the bundle; warnings become
+/// findings.
 fn check_host(run: &mut Run, files: &Root) -> Result<(), Failure> {
     let environment = environment::capture(files);
     run.writer.write_document("environment", &environment).map_err(Failure::failed)?;
@@ -178,7 +181,7 @@ fn check_host(run: &mut Run, files: &Root) -> Result<(), Failure> {
     let measured = run.plan.phases.iter().flat_map(|phase| &phase.measures);
     let measured = measured.fold(CpuSet::new(), |all, measure| all.union(&measure.cpus));
     let cpus = run.partition.as_ref().map_or(measured, |partition| partition.cpus().clone());
-    // Who measures everywhere has set no CPU apart.
+    // A run on all CPUs has reserved none.
     let everywhere = environment.topology.online.known().is_none_or(|online| online.is_subset(&cpus));
     let output = std::path::absolute(run.writer.directory()).unwrap_or_else(|_| run.writer.directory().to_owned());
     let context =
@@ -190,27 +193,27 @@ fn check_host(run: &mut Run, files: &Root) -> Result<(), Failure> {
     run.writer.write_findings(&run.findings).map_err(Failure::failed)
 }
 
-/// Says of a program that is not the one that ships in what it differs.
+/// The finding for a build that differs from a release.
 fn differs_from_what_ships() -> Option<Finding> {
     let differs = option_env!("PUNCTUAL_DIFFERS")?;
     let message = format!(
         "this is not a release build of punctual ({differs}): the measuring code is optimized the \
          same, but collecting and showing the results needs more memory and CPU time"
     );
-    Some(Finding::new("not-as-it-ships", Severity::Note, "system", message).remedy("./x build"))
+    Some(Finding::new("not-a-release-build", Severity::Note, "system", message).remedy("./x build"))
 }
 
 /// Keeps the controller thread off the measured CPUs if there are others.
 fn bind_controller(run: &mut Run) {
     if let Err(why) = attributes::set_affinity(0, &run.plan.controller_cpus) {
         let message = format!("the controller thread could not be bound to CPU {}", run.plan.controller_cpus);
-        let finding = Finding::new("conductor-not-bound", Severity::Advice, "system", message);
+        let finding = Finding::new("controller-not-bound", Severity::Advice, "system", message);
         run.findings
             .push(finding.evidence(why.to_string()).remedy("set cpus = … to CPUs that this process is allowed to use"));
     }
 }
 
-/// The phases as the analysis wants them.
+/// The views of the phases that the analysis takes.
 pub fn views(phases: &[PhaseRun]) -> Vec<PhaseView<'_>> {
     phases.iter().map(PhaseRun::view).collect()
 }

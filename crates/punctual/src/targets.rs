@@ -1,4 +1,5 @@
-//! Runs that are done elsewhere: the experiment goes to the target, `punctual run` does it there, its bundle comes back.
+//! Runs on other systems: the experiment goes to the target, `punctual run` runs it there, and its
+//! bundle comes back.
 //!
 //! A target is one file under `targets/` with a function `carry_out(&its plan, &RemoteRun) ->
 //! Result<Exit, Failure>`. It sends the run's file under its own name, runs punctual there with the
@@ -18,7 +19,7 @@ use punctual_bundle::Timebase;
 use punctual_plan::{Acceleration, Experiment, TargetPlan};
 use std::path::{Path, PathBuf};
 
-/// What is to be done elsewhere.
+/// A run on another system.
 pub struct RemoteRun<'a> {
     /// What was asked for: the experiment's file name and bytes, the override of its target.
     pub asked: &'a Asked,
@@ -52,7 +53,8 @@ impl RemoteRun<'_> {
     }
 }
 
-/// Does an experiment on a target that is not this process, shows what came back, and ends as the run there ended.
+/// Runs an experiment on a target other than this process, shows its bundle, and returns the exit
+/// code of the run there.
 pub fn run(target: &TargetPlan, args: &Common, asked: &Asked) -> Ending {
     let repeats = matches!(target, TargetPlan::Vm(vm) if vm.accel == Acceleration::VirtualTime);
     if args.repeat > 1 && !repeats {
@@ -82,7 +84,7 @@ pub fn run(target: &TargetPlan, args: &Common, asked: &Asked) -> Ending {
     Ok(exit)
 }
 
-/// That the bundle can be made at the end is asked before anything is started.
+/// Checks that the bundle can be created, before anything is started.
 pub fn check_output(output: &Path) -> Result<(), Failure> {
     let shown = crate::session::request::shown(output);
     if output.symlink_metadata().is_ok() {

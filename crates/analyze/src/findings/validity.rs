@@ -10,7 +10,7 @@ const SAID_ALREADY: [(ProofWord, &[&str]); 6] = [
     (ProofWord::Clock, &["clock-set", "clock-stepped", "negative-latency"]),
     (ProofWord::Samples, &["samples-lost", "no-samples"]),
     (ProofWord::Memory, &["memory-not-locked"]),
-    (ProofWord::Kernel, &["preemption-not-as-asked"]),
+    (ProofWord::Kernel, &["preemption-not-as-requested"]),
     (ProofWord::Recorder, &["recording-lossy"]),
 ];
 

@@ -28,7 +28,7 @@ const PROBE: &str = "sh -c 'echo; echo punctual-here; uname -s; uname -m; uname 
                      -un || id -u; id -u; \
                      echo \"${TMPDIR:-}\"; echo punctual-end; exec cat >/dev/null'";
 
-/// What the other system says of itself.
+/// The remote system, by its own answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct System {
     /// `x86_64`, `aarch64`, … (uname(2)).
@@ -45,14 +45,14 @@ pub struct System {
     pub(crate) temporary: Option<String>,
 }
 
-/// A connection that stands.
+/// An open connection.
 #[derive(Debug)]
 pub struct Connection {
     to: Destination,
     master: Child,
     log: Arc<Mutex<Vec<u8>>>,
     directory: TempDir,
-    /// Who is there.
+    /// The remote system.
     pub system: System,
 }
 

@@ -1,4 +1,5 @@
-//! Where to: an address that ssh(1), its configuration and any shell take for nothing but an address.
+//! The destination: an address that ssh(1), its configuration and any shell interpret as nothing
+//! but an address.
 
 use super::error::{SshError, Trouble};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What can go wrong between here and another system.
+//! Errors between this system and a remote one.
 
 use std::fmt;
 use std::io;
@@ -13,7 +13,7 @@ pub enum Trouble {
     NoClient,
     /// The host's key is unknown, or another than the known one.
     HostKey,
-    /// The host lets nobody in who has not more to show.
+    /// The host refuses the authentication.
     Denied,
     /// The host does not answer.
     Unreachable,

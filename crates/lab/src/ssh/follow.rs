@@ -1,4 +1,4 @@
-//! Following a run over there to its end, through however many connections it takes.
+//! Follows a remote run to its end, through any number of connections.
 
 mod incoming;
 mod session;

@@ -1,4 +1,5 @@
-//! The directory over there: made, found again, listed, removed; by scripts of one line for any POSIX shell.
+//! The remote directory: created, found, listed and removed by one-line scripts for any POSIX
+//! shell.
 
 use super::agent::ARGUMENT;
 use super::binary::Binary;

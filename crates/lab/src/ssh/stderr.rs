@@ -1,4 +1,4 @@
-//! Why ssh gave up, read from what it said with `-v`.
+//! Why ssh failed, from its output with `-v`.
 
 use super::destination::Destination;
 use super::error::{SshError, Trouble};

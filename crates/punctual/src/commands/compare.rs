@@ -61,7 +61,7 @@ fn match_of(text: &str) -> Result<(String, String), String> {
     Ok((one.trim().to_owned(), other.trim().to_owned()))
 }
 
-/// Opens, compares, shows, judges.
+/// Opens the bundles, compares them, prints the result and checks the requirements.
 pub fn run(args: Args) -> Ending {
     let sides = open_sides(&args)?;
     let inputs: Vec<SideInput> = sides

@@ -58,7 +58,7 @@ pub struct Args {
 /// all samples.
 const SHOWN_BY_DEFAULT: usize = 5;
 
-/// Opens, explains, shows.
+/// Opens the bundle, explains its worst samples and prints the result.
 pub fn run(args: Args) -> Ending {
     let bundle = open(&args.bundle)?;
     let wanted = Wanted {

@@ -38,7 +38,7 @@ fn format_parser() -> impl clap::builder::TypedValueParser<Value = Format> {
     })
 }
 
-/// Opens, converts, writes.
+/// Opens the bundle, converts and writes it.
 pub fn run(args: Args) -> Ending {
     let bundles = args.bundles.iter().map(|path| open(path)).collect::<Result<Vec<Bundle>, Failure>>()?;
     if args.format.is_binary() && args.output.is_none() && std::io::stdout().is_terminal() {

@@ -42,7 +42,7 @@ fn tool_parser() -> impl clap::builder::TypedValueParser<Value = Tool> {
     names.map(|name| Tool::from_name(&name).expect("clap lets only the listed names through"))
 }
 
-/// Reads, writes, says where.
+/// Reads the file, writes the bundle and prints its path.
 pub fn run(args: Args) -> Ending {
     let stem = args.file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let stem = stem.ok_or_else(|| Failure::refused("this file has no name: add --output DIR"))?;

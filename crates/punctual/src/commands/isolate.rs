@@ -38,7 +38,7 @@ enum Action {
     Tweaks(tweaks::Args),
 }
 
-/// Does it.
+/// Runs the subcommand.
 pub fn run(args: Args) -> Ending {
     match args.action {
         Action::Create(args) => create::run(args),

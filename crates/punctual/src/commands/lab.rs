@@ -26,7 +26,7 @@ enum Action {
     Report(report::Args),
 }
 
-/// Does it.
+/// Runs the subcommand.
 pub fn run(args: Args) -> Ending {
     match args.action {
         Action::Run(args) => run::run(args),

@@ -32,7 +32,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Reads, adds up, shows.
+/// Reads the recording, sums up CPU usage and prints it.
 pub fn run(args: Args) -> Ending {
     let bundle = open(&args.bundle)?;
     let opened = recording(&bundle)?;

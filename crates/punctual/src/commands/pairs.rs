@@ -73,7 +73,7 @@ impl Args {
     }
 }
 
-/// Reads, matches, shows.
+/// Reads the recording, matches the pairs and prints them.
 pub fn run(args: Args) -> Ending {
     let bundle = open(&args.bundle)?;
     let opened = recording(&bundle)?;

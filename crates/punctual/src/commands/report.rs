@@ -34,7 +34,7 @@ pub struct Args {
     limit: Vec<String>,
 }
 
-/// Opens, writes, says where.
+/// Opens the bundles, writes the page and prints its path.
 pub fn run(args: Args) -> Ending {
     let bundles = args.bundles.iter().map(|path| open(path)).collect::<Result<Vec<Bundle>, Failure>>()?;
     let intervals = Intervals { pairs: args.pair, limits: args.limit };

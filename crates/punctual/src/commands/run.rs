@@ -131,7 +131,7 @@ pub const NO_REPEATS: &str = "--repeat needs virtual time (--target vm:KERNEL wi
                               \"virtual-time\"): only there are runs identical; to compare other \
                               runs, use punctual compare";
 
-/// Reads, plans, measures, shows.
+/// Reads the file, plans, measures and prints the results.
 pub fn run(args: Args) -> Ending {
     if let Some(parent) = args.child_of {
         let watched = punctual_host::task::signals::end_with_parent(parent);
@@ -142,7 +142,7 @@ pub fn run(args: Args) -> Ending {
     run_experiment(&args.common, &Asked::of_file(&args.file, args.allow_unknown, &args.common)?)
 }
 
-/// Does what an experiment says, wherever it is to run.
+/// Runs an experiment on its target.
 pub fn run_experiment(args: &Common, asked: &Asked) -> Ending {
     match asked.target()? {
         TargetPlan::Host => run_locally(args, asked),
@@ -177,7 +177,7 @@ fn run_locally(args: &Common, asked: &Asked) -> Ending {
     Ok(finished.exit)
 }
 
-/// The plan with what options of the command put over it, for a system with these CPUs.
+/// The plan with the options of the command line applied, for a system with these CPUs.
 pub fn overridden(args: &Common, mut plan: Plan, online: &CpuSet) -> Result<Plan, Failure> {
     if let Some(directory) = &args.output {
         plan.output.clone_from(directory);
@@ -210,7 +210,7 @@ fn show(finished: &FinishedRun, json: bool) -> Result<(), Failure> {
     name_bundle(&finished.directory)
 }
 
-/// Says where the bundle is and how to see more of it.
+/// Prints where the bundle is and how to see more of it.
 pub fn name_bundle(directory: &Path) -> Result<(), Failure> {
     let directory = request::shown(directory);
     let bold =

@@ -83,7 +83,7 @@ struct CleanArgs {
     all: bool,
 }
 
-/// Does it.
+/// Runs the subcommand.
 pub fn run(args: Args) -> Ending {
     match args.action {
         Action::List(args) => list(&args),

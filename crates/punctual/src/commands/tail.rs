@@ -37,7 +37,7 @@ pub struct Args {
     html: Option<PathBuf>,
 }
 
-/// Opens, computes, shows.
+/// Opens the bundle, computes the tail and prints it.
 pub fn run(args: Args) -> Ending {
     let bundle = open(&args.bundle)?;
     // A recording of the whole run is not read for this: it may be as long as the run.

@@ -92,7 +92,7 @@ pub struct Args {
 /// How often the progress line is updated and the command polled.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Records, runs the command, sums up.
+/// Records, runs the command and prints a summary.
 pub fn run(args: Args) -> Ending {
     if args.events == ["list"] {
         return listing::list();

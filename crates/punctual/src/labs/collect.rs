@@ -1,4 +1,4 @@
-//! What came of a lab: the document of its directory.
+//! The results of a lab: the document of its directory.
 
 use super::directory::{Directory, hex};
 use super::jobs::{Job, Planned};

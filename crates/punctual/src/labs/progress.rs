@@ -50,7 +50,7 @@ impl Progress {
         }
     }
 
-    /// How things stand, on a terminal.
+    /// Shows the current state on a terminal.
     pub fn refresh(&mut self, running: &[String], left: Option<Nanos>) {
         if !self.terminal || self.quiet {
             return;

@@ -1,4 +1,5 @@
-//! Running what is to be run: each run a process, those side by side that do not disturb each other.
+//! Runs the jobs of a lab, each in a process of its own; jobs that do not disturb each other run
+//! concurrently.
 
 use super::directory::{Directory, Stamp, is_whole};
 use super::jobs::{Job, Planned};
@@ -17,14 +18,14 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often processes are looked after.
+/// How often child processes are polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(40);
 /// How long a run that was asked to end may take for it.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
-/// What is shown of a run that failed.
+/// How much of a failed run's log is shown.
 const LOG_TAIL_BYTES: usize = 600;
 
-/// What became of a run.
+/// The result of a job.
 #[derive(Clone, Debug)]
 pub enum Done {
     /// Its bundle is there.
@@ -42,7 +43,7 @@ pub enum Done {
     Waiting,
 }
 
-/// What became of every job, in their order, and whether somebody asked for the end before all were over.
+/// The result of every job, in their order, and whether the lab was interrupted.
 pub struct Ran {
     /// One for each job.
     pub done: Vec<Done>,
@@ -61,7 +62,7 @@ struct Running {
     ended_by_us: bool,
 }
 
-/// Runs all that is not there yet.
+/// Runs all jobs without a finished bundle.
 ///
 /// # Errors
 /// The directory cannot be written. A run that fails is no error.
@@ -226,7 +227,7 @@ impl Scheduler<'_> {
         Some(Nanos((alone + side_by_side / self.planned.parallel.max(1) as f64) as i64))
     }
 
-    /// Asks all runs to end, and waits for it.
+    /// Ends all running jobs and waits for them.
     fn end_all(&mut self) -> Result<(), Failure> {
         self.progress.say("interrupted: ending the running jobs; run the same command again to continue");
         let until = Instant::now() + END_TIMEOUT;
@@ -299,7 +300,7 @@ fn failed_outcome(bundle: &Path) -> Option<String> {
     }
 }
 
-/// Why a run left no whole bundle: what it said last.
+/// Why a run left no complete bundle: the end of its log.
 fn why(status: ExitStatus, log: &Path) -> String {
     let messages = fs::read(log).unwrap_or_default();
     let messages = String::from_utf8_lossy(&messages[messages.len().saturating_sub(64 << 10)..]).into_owned();

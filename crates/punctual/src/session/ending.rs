@@ -8,7 +8,7 @@ use punctual_bundle::{Bundle, Ending, Outcome};
 use punctual_core::Finding;
 use std::path::PathBuf;
 
-/// What a run left.
+/// The result of a run.
 pub struct FinishedRun {
     /// The figures.
     pub summary: Summary,

@@ -73,7 +73,7 @@ impl Collecting {
         }
     }
 
-    /// Directly before the threads are let go.
+    /// Directly before the threads start.
     pub fn begin(&mut self, files: &Root, partition: Option<&partition::Held>, series: &[SeriesRun]) {
         self.begin = clock::monotonic();
         let cpus = series.iter().fold(CpuSet::new(), |all, series| all.union(&series.meta.cpus));

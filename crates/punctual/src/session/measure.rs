@@ -35,7 +35,7 @@ pub struct MeasureEnd {
     pub findings: Vec<Finding>,
 }
 
-/// Lets threads be born in the partition that their CPUs belong to.
+/// Creates threads inside the partition that their CPUs belong to.
 pub struct PartitionPlacement<'a>(pub Option<&'a partition::Held>);
 
 impl CpuPlacement for PartitionPlacement<'_> {
@@ -72,7 +72,7 @@ impl MeasureRun {
         self.state = State::Waiting(Some(waiting));
     }
 
-    /// Lets its threads go, `ahead` from now; gives what comes from each of its series.
+    /// Starts its threads, `ahead` from now; returns the sample source of each of its series.
     pub fn start(&mut self, ahead: Nanos) -> Vec<SampleSource> {
         let State::Waiting(waiting) = &mut self.state else { return Vec::new() };
         let Some(waiting) = waiting.take() else { return Vec::new() };
@@ -97,7 +97,7 @@ impl MeasureRun {
         }
     }
 
-    /// Whether it was let go and its thread of this number is at its end.
+    /// Whether it was started and its thread of this number is at its end.
     pub fn thread_reached_end(&self, thread: usize) -> bool {
         matches!(&self.state, State::Running(running) if running.has_ended(thread))
     }

@@ -50,7 +50,7 @@ impl Held {
 
     /// The partition that stands already, if something of the plan runs on CPUs of it that this process is kept off.
     pub fn join(plan: &Plan) -> Result<Option<Held>, Failure> {
-        // Who may not read the journal did not make one, and could not enter.
+        // A user who may not read the journal did not make it, and could not enter.
         let Ok(Some(status)) = isolate::status(&Root::system(), &Directory::system()) else { return Ok(None) };
         let mine = attributes::affinity(0).unwrap_or_default();
         let held = Held { note: status.note, standing: false };

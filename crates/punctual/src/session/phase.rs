@@ -36,7 +36,7 @@ const LOAD_START: Nanos = Nanos::from_secs(5);
 /// A measuring thread that does not see its stop within this time is stuck; the run then fails instead of hanging.
 const STOP_TIMEOUT: Nanos = Nanos::from_secs(10);
 
-/// A phase that was run, or is.
+/// A phase that is running or has ended.
 pub struct PhaseRun {
     /// Its name, times and loads.
     pub meta: PhaseMeta,
@@ -47,13 +47,13 @@ pub struct PhaseRun {
 }
 
 impl PhaseRun {
-    /// As the analysis wants it.
+    /// The view that the analysis takes.
     pub fn view(&self) -> PhaseView<'_> {
         PhaseView { meta: &self.meta, series: self.series.iter().map(SeriesRun::view).collect() }
     }
 }
 
-/// What became of a load so far.
+/// Counts of a load.
 #[derive(Clone, Debug, Default)]
 pub struct LoadCounts {
     /// Its name.
@@ -64,11 +64,11 @@ pub struct LoadCounts {
     pub failures: u64,
 }
 
-/// Why a phase did not go on.
+/// Why a phase failed.
 pub enum PhaseError {
-    /// What a measure needs is not there: none of the phase was started.
+    /// A resource of a measure is missing: nothing of the phase was started.
     Missing(String),
-    /// It failed on the way.
+    /// It failed while running.
     Failed(String),
 }
 
@@ -397,7 +397,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         self.load_events()
     }
 
-    /// Shows how things stand.
+    /// Shows the current state.
     fn refresh(&mut self, current: &PhaseRun) {
         if self.run.plan.cpu_load
             && let Some((_, last)) = &mut self.times

@@ -21,7 +21,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 pub use wanted::{BUFFER, Wanted, WantedProbes, groups};
 
-/// How things stand.
+/// The state of a recording.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Kernel events and test points so far.
@@ -81,7 +81,7 @@ impl Recording {
         Ok(Recording { thread, stop, progress, findings })
     }
 
-    /// How things stand.
+    /// The state of a recording.
     pub fn progress(&self) -> &Progress {
         &self.progress
     }

@@ -165,7 +165,7 @@ impl SeriesRun {
         self.save(SeriesWriter::finish);
     }
 
-    /// As the analysis wants it.
+    /// The view that the analysis takes.
     pub fn view(&self) -> SeriesView<'_> {
         SeriesView { meta: &self.meta, state: &self.state, account: Some(&self.saved) }
     }

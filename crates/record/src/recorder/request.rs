@@ -127,7 +127,7 @@ pub enum StartError {
         backend: &'static str,
         /// The reason.
         why: String,
-        /// What to do.
+        /// The plan.
         remedy: Option<String>,
     },
     /// No backend works here.

@@ -1,4 +1,4 @@
-//! Everything goes: the run, the supervisor, the directory.
+//! Removes the run, the supervisor and the directory.
 
 use super::{RunDirectory, SUPERVISOR_TIMEOUT, gone_already, remove_all};
 use rustix::process::{Signal, kill_process};

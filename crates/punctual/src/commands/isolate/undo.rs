@@ -36,7 +36,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Does it.
+/// Runs the subcommand.
 pub fn run(args: Args) -> Ending {
     let (files, store) = system();
     let if_changed = match (args.force, args.keep) {

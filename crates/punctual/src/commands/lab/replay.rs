@@ -44,7 +44,7 @@ pub struct Args {
     plain: bool,
 }
 
-/// Finds, runs, compares.
+/// Finds the cell, runs it again and compares.
 pub fn run(args: Args) -> Ending {
     let document = lab::read(&args.directory).map_err(Failure::refused)?;
     let cell = document.cells.iter().find(|cell| cell.name == args.cell).ok_or_else(|| {

@@ -32,7 +32,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Reads, writes, shows.
+/// Reads the lab, writes the report and prints the tables.
 pub fn run(args: Args) -> Ending {
     let document = lab::read(&args.directory).map_err(Failure::refused)?;
     let page = write(&document, &args.directory, args.output.as_deref())?;
@@ -48,7 +48,7 @@ pub fn run(args: Args) -> Ending {
     Ok(exit::of(&document))
 }
 
-/// Writes the page and says where.
+/// Writes the page and prints its path.
 pub fn write(document: &LabDocument, directory: &Path, file: Option<&Path>) -> Result<PathBuf, Failure> {
     let pooled: Vec<Option<Bundle>> = document.cells.iter().map(|cell| pooled(document, cell, directory)).collect();
     let page = html::lab(document, &pooled, &directory.display().to_string()).map_err(Failure::failed)?;

@@ -60,7 +60,7 @@ pub struct Args {
     quiet: bool,
 }
 
-/// Reads, plans, runs, shows.
+/// Reads the lab file, plans, runs and prints the results.
 pub fn run(args: Args) -> Ending {
     let lab = request::load(&args.file)?;
     let overrides = Overrides { seeds: args.seeds.clone(), repeat: args.repeat, parallel: args.jobs.map(usize::from) };

@@ -14,7 +14,7 @@ const LIST: usize = 70;
 /// So many CPUs fit into a name, however they lie.
 const PIECE: usize = 12;
 
-/// What this process says, and whom it has seen.
+/// The announcement of this process, and the others that it has seen.
 #[derive(Default)]
 pub struct Announcement {
     cpus: CpuSet,

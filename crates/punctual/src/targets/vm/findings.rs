@@ -1,4 +1,4 @@
-//! What must be said of a run in a virtual machine beside its limits.
+//! Findings about a run in a virtual machine.
 
 use super::machine::{asked_preemption, preemption_word};
 use punctual_core::{Finding, Severity};
@@ -6,7 +6,7 @@ use punctual_host::environment::Environment;
 use punctual_lab::{GuestResult, Outcome};
 use punctual_plan::VmPlan;
 
-/// Everything that is to be said.
+/// All of them.
 pub fn of(vm: &VmPlan, result: &GuestResult, environment: Option<&Environment>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = result.problems.iter().map(|problem| unprepared(problem)).collect();
     findings.extend(killed_for_memory(result));
@@ -37,7 +37,7 @@ fn other_preemption(vm: &VmPlan, environment: Option<&Environment>) -> Option<Fi
         return None;
     }
     let message = format!("preempt={asked} was requested from the kernel, and {in_force} is in force");
-    let finding = Finding::new("preemption-not-as-asked", Severity::Warning, "system", message);
+    let finding = Finding::new("preemption-not-as-requested", Severity::Warning, "system", message);
     Some(finding.evidence(known.evidence.clone()).remedy(
         "this kernel does not offer that model at boot (a PREEMPT_RT kernel has one model; 6.12 \
          has no lazy, 7.2 neither none nor voluntary, arm64's 6.1 ignores the option): request \

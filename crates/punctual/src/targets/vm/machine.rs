@@ -17,7 +17,7 @@ const EXPERIMENT: &str = "/experiment";
 const TIMEOUT_BASE: Duration = Duration::from_secs(600);
 /// How long a kernel on the host's processor may boot without a word: it takes seconds where that works at all.
 const KVM_SILENCE: Duration = Duration::from_secs(60);
-/// How much slower than planned it may be.
+/// How many times slower than planned it may be.
 const TIMEOUT_FACTOR: u32 = 20;
 
 /// What figures of an imitated Raspberry Pi do not say.
