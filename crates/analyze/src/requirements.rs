@@ -107,7 +107,9 @@ fn range(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
     }
     match metric {
         Metric::Count => Ok(at_least(losses.recorded, evidence)),
-        Metric::Overruns | Metric::Lost if !evidence.meta.are_losses_known() => Err(format!("the record has no {metric}")),
+        Metric::Overruns | Metric::Lost if !evidence.meta.are_losses_known() => {
+            Err(format!("the record has no {metric}"))
+        }
         Metric::Overruns => Ok(at_least(losses.overruns, evidence)),
         Metric::Lost => Ok(at_least(losses.dropped, evidence)),
         Metric::Faults => usage(evidence, |u| u.minor_faults.saturating_add(u.major_faults)),

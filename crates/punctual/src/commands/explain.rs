@@ -46,7 +46,7 @@ pub struct Args {
     /// Only samples with at least this latency
     #[arg(long, value_name = "DURATION")]
     min_latency: Option<Nanos>,
-    /// Print punctual-explain/2 instead (docs/explain.md)
+    /// Print JSON in the format punctual-explain/2 (docs/explain.md)
     #[arg(long)]
     json: bool,
     /// Also write the events around these samples to this file, for ui.perfetto.dev

@@ -27,7 +27,7 @@ pub struct Args {
     /// Show threads instead of processes
     #[arg(long)]
     threads: bool,
-    /// Print punctual-occupancy/2 instead (docs/pairs.md)
+    /// Print JSON in the format punctual-occupancy/2 (docs/pairs.md)
     #[arg(long)]
     json: bool,
 }

@@ -58,7 +58,7 @@ pub struct Args {
     /// How many of the worst intervals of each to show
     #[arg(long, value_name = "N", default_value_t = 1)]
     worst: usize,
-    /// Print punctual-pairs/2 instead (docs/pairs.md); with --calls, one document an interval
+    /// Print JSON in the format punctual-pairs/2 (docs/pairs.md); with --calls, one document per interval
     #[arg(long)]
     json: bool,
     /// What is for people goes to standard error: standard output is another program's.

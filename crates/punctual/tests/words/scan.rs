@@ -42,8 +42,7 @@ pub fn words(identifier: &str) -> Vec<String> {
 }
 
 pub fn pieces(source: &str) -> Vec<Piece<'_>> {
-    let mut reader =
-        Reader { source, at: 0, line: 1, last: "", before: "", test_depth: None, depth: 0, next_is_test: false };
+    let mut reader = Reader { source, at: 0, line: 1, last: "", test_depth: None, depth: 0, next_is_test: false };
     let mut pieces = Vec::new();
     while reader.at < source.len() {
         pieces.extend(reader.step());
@@ -55,9 +54,8 @@ struct Reader<'a> {
     source: &'a str,
     at: usize,
     line: usize,
-    /// The last identifier, and the one before it, with nothing but spaces and `=` behind them.
+    /// The last identifier, with nothing but spaces, `=` and `(` behind it.
     last: &'a str,
-    before: &'a str,
     /// How many braces are open, and were when the test module began.
     depth: usize,
     test_depth: Option<usize>,
@@ -80,7 +78,7 @@ impl<'a> Reader<'a> {
             let line = self.line;
             let text = self.take(length);
             let is_key = self.last == "alias";
-            (self.before, self.last) = ("", "");
+            self.last = "";
             let text = &text[open..text.len().saturating_sub(close).max(open)];
             return (!is_key).then(|| Piece { line, ..self.piece(Kind::Text, text) });
         }
@@ -94,7 +92,7 @@ impl<'a> Reader<'a> {
             let text = self.take(length);
             let of_function = self.last == "fn";
             self.next_is_test |= text == "test" && self.last == "cfg";
-            (self.before, self.last) = (self.last, text);
+            self.last = text;
             return Some(self.piece(Kind::Identifier { of_function }, text));
         }
         match c {
@@ -114,7 +112,7 @@ impl<'a> Reader<'a> {
             _ => {}
         }
         if !c.is_whitespace() && !"=(".contains(c) {
-            (self.before, self.last) = ("", "");
+            self.last = "";
         }
         // A number with its suffix is no identifier.
         let length = match c.is_ascii_digit() {
