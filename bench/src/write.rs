@@ -77,7 +77,9 @@ fn table(results: &Value) -> String {
             );
         }
     }
-    text += "\n## cost of an empty sample (ns)\n\n| method | minimum | median | p99 |\n|---|---|---|---|\n";
+    if results["cost_of_the_loop"].is_array() {
+        text += "\n## cost of an empty sample (ns)\n\n| method | minimum | median | p99 |\n|---|---|---|---|\n";
+    }
     for row in results["cost_of_the_loop"].as_array().into_iter().flatten() {
         text += &format!(
             "| {} | {} | {} | {} |\n",
@@ -95,25 +97,30 @@ fn table(results: &Value) -> String {
     text += &heap(&results["heap"]);
     text += &points(&results["points"]);
     text += &build(&results["build"]);
-    text + &format!("\n## scale\n\n`{}`\n", results["scale"])
+    match &results["scale"] {
+        Value::Null => text,
+        scale => text + &format!("\n## scale\n\n`{scale}`\n"),
+    }
 }
 
-/// What building takes, and the largest parts of the program.
+/// What building takes, and the largest parts of each program.
 fn build(results: &Value) -> String {
-    let Some(builds) = results["builds"].as_array() else { return String::new() };
+    let Some(builds) = results.as_array() else { return String::new() };
     let head = "\n## build\n\n| | s of CPU | s | crates | MB |\n|---|---|---|---|---|\n";
     let name = |part: &Value| part["name"].as_str().unwrap_or_default().to_owned();
     let mega = |part: &Value| part["bytes"].as_f64().map_or("–".to_owned(), |n| format!("{:.2}", n / 1e6));
     let rows = builds.iter().map(|one| {
         let seconds = |key: &str| one[key].as_f64().map_or("–".to_owned(), |n| format!("{n:.0}"));
         let (cpu, wall) = (seconds("cpu_seconds"), seconds("wall_seconds"));
-        format!("| {} | {cpu} | {wall} | {} | {} |\n", name(one), one["crates"], mega(one))
+        format!("| {} | {cpu} | {wall} | {} | {} |\n", name(one), one["crates"], mega(&one["program"]))
     });
     let mut text = rows.fold(head.to_owned(), |text, row| text + &row);
-    for of in ["sections", "crates"] {
-        text += &format!("\nThe program by {of}, MB of {}:\n\n", mega(&results["program"]));
-        let parts = results["program"][of].as_array().into_iter().flatten().take(12);
-        text = parts.fold(text, |text, part| text + &format!("- {}: {}\n", name(part), mega(part)));
+    for one in builds {
+        for of in ["sections", "crates"] {
+            text += &format!("\nThe program of `{}` by {of}, MB of {}:\n\n", name(one), mega(&one["program"]));
+            let parts = one["program"][of].as_array().into_iter().flatten().take(12);
+            text = parts.fold(text, |text, part| text + &format!("- {}: {}\n", name(part), mega(part)));
+        }
     }
     text
 }
@@ -260,6 +267,25 @@ fn cell(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    #[test]
+    fn a_build_is_a_row_and_its_programs_largest_parts() {
+        let program = json!({
+            "bytes": 38_800_000,
+            "sections": [{ "name": ".text", "bytes": 20_000_000 }],
+            "crates": [{ "name": "core", "bytes": 5_000_000 }],
+        });
+        let build =
+            json!({ "name": "demo", "cpu_seconds": 210.4, "wall_seconds": 132.0, "crates": 103, "program": program });
+        let text = super::table(&json!({ "machine": null, "build": [build] }));
+        assert!(text.contains("| demo | 210 | 132 | 103 | 38.80 |\n"), "{text}");
+        assert!(text.contains("of `demo` by sections, MB of 38.80:\n\n- .text: 20.00\n"), "{text}");
+        assert!(text.contains("by crates, MB of 38.80:\n\n- core: 5.00\n"), "{text}");
+        // Of parts that were not asked for there is not even a title.
+        assert!(!text.contains("## scale") && !text.contains("## cost"), "{text}");
+    }
+
     #[test]
     fn file_names_are_plain() {
         assert_eq!(super::file_name("Intel(R) Xeon(R) @ 2.0"), "intel-r-xeon-r-2-0");

@@ -52,8 +52,11 @@ fn crate_of(symbol: &str) -> String {
     let name = name.to_string();
     let path = name.trim_start_matches(['<', '&', '*', '[', '(']);
     let path = ["mut ", "dyn ", "const "].iter().fold(path, |path, word| path.trim_start_matches(word));
-    let end = path.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(path.len());
-    path[..end].to_owned()
+    let first =
+        |path: &str| path.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default().to_owned();
+    // Of a type without a path, as `T` or `u64`, the trait has one: `<T as alloc::string::ToString>::to_string`.
+    let of_trait = path.split_once(" as ").filter(|(own, _)| !own.contains("::"));
+    first(of_trait.map_or(path, |(_, of_trait)| of_trait))
 }
 
 #[cfg(test)]
@@ -65,6 +68,9 @@ mod tests {
         assert_eq!(crate_of("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE"), "core");
         assert_eq!(crate_of("_RNvCs1234_7mycrate3foo"), "mycrate");
         assert_eq!(crate_of("memcpy"), "C and compiler");
+        // <T as alloc::string::ToString>::to_string
+        let blanket = "_ZN45_$LT$T$u20$as$u20$alloc..string..ToString$GT$9to_string17h0123456789abcdefE";
+        assert_eq!(crate_of(blanket), "alloc");
         // <alloc::vec::Vec<T> as core::fmt::Debug>::fmt
         let implementation =
             "_ZN65_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..fmt..Debug$GT$3fmt17h0123456789abcdefE";

@@ -51,14 +51,14 @@ loads = ["sh"]
 "#;
 
 #[test]
-fn seeds_differ_and_each_repeats_to_the_last_digit() {
+fn seeds_differ_and_a_seed_repeats_to_the_last_digit() {
     if !can_boot() {
         return;
     }
     let place = Place::with(LOADED);
     let mut digests = Vec::new();
-    // That the third repeats too would be one more boot, and is the same code.
-    for (seed, repeats) in [("1", "2"), ("2", "2"), ("3", "1")] {
+    // That the second repeats too would be one more boot, and is the same code.
+    for (seed, repeats) in [("1", "2"), ("2", "1")] {
         let ran = run(&place, KERNEL, &["--repeat", repeats, "--seed", seed, "--output", seed]);
         assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
         let summary = summary(&place, seed);
@@ -71,9 +71,7 @@ fn seeds_differ_and_each_repeats_to_the_last_digit() {
         assert_eq!(summary["phases"][0]["series"][0]["count"], 100, "{summary}");
         digests.push(digest);
     }
-    digests.sort();
-    digests.dedup();
-    assert_eq!(digests.len(), 3, "{digests:?}");
+    assert_ne!(digests[0], digests[1]);
 
     let target = &summary(&place, "1")["target"];
     let fact = |name: &str| {
@@ -135,7 +133,7 @@ fn a_machine_that_hangs_is_ended_when_its_time_is_up() {
         "sh -c 'echo -1 >/proc/sys/kernel/sched_rt_runtime_us; exec chrt -f 99 sh -c \\\"while :; do :; done\\\"'";
     let place = Place::with(&LOADED.replace("sh -c 'while :; do cat /proc/self/stat; done'", hang));
     // A busy machine needs longer for the boot: what does not come to its job is ended too, and says so.
-    for seconds in [8, 32, 128] {
+    for seconds in [10, 40, 160] {
         let _ = std::fs::remove_dir_all(place.bundle());
         let ran = run(&place, &format!("{KERNEL},timeout={seconds}s"), &["--output", "bundle"]);
         assert_eq!(ran.status.code(), Some(1), "{}", text(&ran));

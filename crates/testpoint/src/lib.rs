@@ -34,17 +34,15 @@ mod point;
 mod process;
 #[cfg(feature = "enabled")]
 mod slow;
-#[cfg(all(feature = "enabled", not(feature = "c")))]
+#[cfg(feature = "enabled")]
 mod start;
-#[cfg(all(feature = "enabled", not(feature = "c")))]
+#[cfg(feature = "enabled")]
 pub use start::start;
 #[cfg(feature = "enabled")]
 mod sys;
 #[cfg(feature = "enabled")]
 mod thread;
 
-#[cfg(feature = "c")]
-pub mod c;
 #[cfg(not(feature = "enabled"))]
 #[path = "disabled.rs"]
 mod point;

@@ -20,7 +20,7 @@ pub struct Off(#[cfg_attr(not(feature = "enabled"), allow(dead_code))] u32);
 
 impl fmt::Display for Off {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.reason().to_str().unwrap_or_default())
+        f.write_str(self.reason())
     }
 }
 impl std::error::Error for Off {}
@@ -31,14 +31,13 @@ mod enabled {
     use crate::directory::Refusal;
     use crate::layout::{FLIGHT, STREAM};
     use crate::process::PROCESS;
-    use std::ffi::CStr;
     use std::os::unix::ffi::OsStrExt;
 
     impl Off {
         pub(crate) fn new(refusal: u32) -> Off {
             Off(refusal)
         }
-        pub(crate) fn reason(self) -> &'static CStr {
+        pub(crate) fn reason(self) -> &'static str {
             const NOT_STARTED: u32 = Refusal::NotStarted as u32;
             const SWITCHED_OFF: u32 = Refusal::SwitchedOff as u32;
             const NO_DIRECTORY: u32 = Refusal::NoDirectory as u32;
@@ -47,14 +46,22 @@ mod enabled {
             const PAGE_SIZE: u32 = Refusal::PageSize as u32;
             const BAD_SETTING: u32 = Refusal::BadSetting as u32;
             match self.0 {
-                NOT_STARTED => c"the library was not started: its constructor did not run",
-                SWITCHED_OFF => c"PUNCTUAL_POINTS=off",
-                NO_DIRECTORY => c"no directory for points: /run/punctual/points (root), $XDG_RUNTIME_DIR/punctual/points; PUNCTUAL_POINTS_DIR names another",
-                NOT_PRIVATE => c"the directory for points belongs to somebody else or is open to others: it must be the user's own, mode 0700",
-                NO_SPACE => c"no space for the file of points (the file system is full, cannot allocate, or ulimit -f is too low)",
-                PAGE_SIZE => c"this kernel's pages are larger than the library was built for",
-                BAD_SETTING => c"a setting was not understood: PUNCTUAL_POINTS (on, off, stream, flight), PUNCTUAL_POINTS_SLOTS (a number), PUNCTUAL_POINTS_CLOCK (monotonic)",
-                _ => c"the file of points could not be made",
+                NOT_STARTED => "the library was not started: its constructor did not run",
+                SWITCHED_OFF => "PUNCTUAL_POINTS=off",
+                NO_DIRECTORY => {
+                    "no directory for points: /run/punctual/points (root), $XDG_RUNTIME_DIR/punctual/points; PUNCTUAL_POINTS_DIR names another"
+                }
+                NOT_PRIVATE => {
+                    "the directory for points belongs to somebody else or is open to others: it must be the user's own, mode 0700"
+                }
+                NO_SPACE => {
+                    "no space for the file of points (the file system is full, cannot allocate, or ulimit -f is too low)"
+                }
+                PAGE_SIZE => "this kernel's pages are larger than the library was built for",
+                BAD_SETTING => {
+                    "a setting was not understood: PUNCTUAL_POINTS (on, off, stream, flight), PUNCTUAL_POINTS_SLOTS (a number), PUNCTUAL_POINTS_CLOCK (monotonic)"
+                }
+                _ => "the file of points could not be made",
             }
         }
     }
@@ -71,7 +78,7 @@ mod enabled {
 
     /// The file that this process's points go to, or why there is none.
     pub fn status() -> Result<PathBuf, Off> {
-        #[cfg(all(feature = "constructor", not(feature = "c")))]
+        #[cfg(feature = "constructor")]
         crate::start::keep();
         match PROCESS.path() {
             Ok(path) => Ok(PathBuf::from(std::ffi::OsStr::from_bytes(path.to_bytes()))),
@@ -87,8 +94,8 @@ mod disabled {
     use super::{Mode, Off, PathBuf};
 
     impl Off {
-        pub(super) fn reason(self) -> &'static std::ffi::CStr {
-            c"the program was built without the feature `enabled` of punctual-testpoint"
+        pub(super) fn reason(self) -> &'static str {
+            "the program was built without the feature `enabled` of punctual-testpoint"
         }
     }
     /// Does nothing: the feature `enabled` is off.

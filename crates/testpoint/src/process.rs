@@ -2,7 +2,7 @@
 
 use crate::directory::{self, Refusal};
 use crate::layout::*;
-use crate::point::{CONTROL_PAGE, RING};
+use crate::point::CONTROL_PAGE;
 use crate::sys::{self, Fd, Text};
 use crate::{counter, thread};
 use std::cell::UnsafeCell;
@@ -18,8 +18,6 @@ pub struct Process {
     names: AtomicPtr<Name>,
     /// The rings that threads of this process write.
     pub rings: [AtomicPtr<Ring>; RINGS_MAX as usize],
-    /// Tells the fast path which ring is this thread's: a `Publish`; null for the Rust one.
-    publish: AtomicPtr<c_void>,
     path: UnsafeCell<Text>,
     device: AtomicU64,
     inode: AtomicU64,
@@ -30,15 +28,11 @@ pub struct Process {
 // SAFETY: `path` is written before any other thread can read it: before `main`, and in the child of a fork, which has one thread.
 unsafe impl Sync for Process {}
 
-/// How the C library's fast path learns its thread's ring.
-pub type Publish = unsafe extern "C" fn(*const Ring);
-
 /// This process.
 pub static PROCESS: Process = Process {
     control: AtomicPtr::new(null_mut()),
     names: AtomicPtr::new(null_mut()),
     rings: [const { AtomicPtr::new(null_mut()) }; RINGS_MAX as usize],
-    publish: AtomicPtr::new(null_mut()),
     path: UnsafeCell::new(Text::new()),
     device: AtomicU64::new(0),
     inode: AtomicU64::new(0),
@@ -57,9 +51,8 @@ struct Wish {
 
 impl Process {
     /// Makes the file; to be called once, before there are threads. `page` is the memory of [`CONTROL_PAGE`] bytes that the fast path looks at.
-    pub fn start(&self, page: *mut Control, publish: Option<Publish>) {
+    pub fn start(&self, page: *mut Control) {
         let _errno = sys::KeptErrno::new();
-        self.publish.store(publish.map_or(null_mut(), |publish| publish as *mut c_void), Ordering::Relaxed);
         match wish().and_then(|wish| self.first_file(page, &wish)) {
             Ok(()) => self.refusal.store(0, Ordering::Relaxed),
             Err(refusal) => self.refusal.store(refusal as u32, Ordering::Relaxed),
@@ -198,17 +191,6 @@ impl Process {
             }
         }
         control.recording.store(1, Ordering::Release);
-    }
-
-    /// Tells the fast path of this thread its ring.
-    pub fn publish(&self, ring: &'static Ring) {
-        let publish = self.publish.load(Ordering::Relaxed);
-        if publish.is_null() {
-            RING.set(ring);
-        } else {
-            // SAFETY: `start` put a `Publish` there.
-            unsafe { std::mem::transmute::<*mut c_void, Publish>(publish)(ring) };
-        }
     }
 
     /// Has [`thread::ending`] called when this thread ends.

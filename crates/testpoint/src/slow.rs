@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[cold]
 #[inline(never)]
 pub fn slow(id: &AtomicU32, name: &[u8], bits: u32, values: [i64; 2]) {
-    #[cfg(all(feature = "constructor", not(feature = "c")))]
+    #[cfg(feature = "constructor")]
     crate::start::keep();
     let _errno = sys::KeptErrno::new();
     let Some(control) = PROCESS.control() else { return };

@@ -15,7 +15,7 @@ static START: extern "C" fn() = first;
 static STARTED: Once = Once::new();
 
 extern "C" fn first() {
-    STARTED.call_once(|| PROCESS.start((&raw const CONTROL.control).cast_mut(), None));
+    STARTED.call_once(|| PROCESS.start((&raw const CONTROL.control).cast_mut()));
 }
 
 /// Makes points ready in a program that was built without the feature `constructor`: does nothing where they are. To be called before any thread

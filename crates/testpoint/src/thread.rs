@@ -1,6 +1,7 @@
 //! The ring of a thread: taken at its first recorded point, marked when the thread ends.
 
 use crate::layout::*;
+use crate::point::{NO_RING, RING};
 use crate::process::PROCESS;
 use crate::sys;
 use std::cell::Cell;
@@ -36,7 +37,7 @@ pub fn ring(control: &Control) -> Option<&'static Ring> {
                 PROCESS.watch_thread_end();
                 // Only the fast path knows how to read a counter, and it knows nothing else.
                 if control.clock.load(Ordering::Relaxed) != CLOCK_MONOTONIC {
-                    PROCESS.publish(ring);
+                    RING.set(ring);
                 }
             }
             sys::restore_signals(&signals);
@@ -129,7 +130,7 @@ pub unsafe extern "C" fn ending(round: *mut c_void) {
         PROCESS.set_thread_value(round + 1);
     } else if let (Some(control), Mine::Ring(ring, number)) = (PROCESS.control(), MINE.replace(Mine::Refused)) {
         let signals = sys::block_signals();
-        PROCESS.publish(&crate::point::NO_RING);
+        RING.set(&raw const NO_RING);
         PROCESS.rings[number as usize].store(std::ptr::null_mut(), Ordering::Relaxed);
         ring.state.store(RING_ENDED, Ordering::Release);
         unmap(control, ring);
@@ -140,5 +141,5 @@ pub unsafe extern "C" fn ending(round: *mut c_void) {
 /// In the child of a fork: the rings are the parent's.
 pub fn forget() {
     MINE.set(Mine::Nothing);
-    PROCESS.publish(&crate::point::NO_RING);
+    RING.set(&raw const NO_RING);
 }

@@ -69,18 +69,36 @@ pub fn release_setup() {
     unsafe {
         libc::malloc_trim(0)
     };
-    let text = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
-    release_stack(&text);
-    let files = clean_file_mappings(&text);
-    CUT_ONCE.call_once(|| cut(&files));
-    for (start, end) in files {
+    let begun = BEGUN.get_or_init(Begun::read);
+    release_stack(begun.stack_end);
+    for (start, end) in &begun.files {
         // SAFETY: the range is a whole mapping of a file (cut or not), readable and not writable, none of whose pages differs from the file: what
-        // MADV_DONTNEED drops is read again unchanged.
-        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
+        // MADV_DONTNEED drops is read again unchanged. It is a mapping of the program or of a library that was there
+        // at the first call; none of these is ever unmapped.
+        unsafe { libc::madvise(*start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
     }
 }
 
-static CUT_ONCE: std::sync::Once = std::sync::Once::new();
+/// What is mapped when setting up is first released. Read once: after the cut there are thousands of mappings, and
+/// listing them, their pages counted, took half of all the CPU time of a short run.
+struct Begun {
+    /// Mappings of files that can be dropped without loss, each as it was before it was cut.
+    files: Vec<(usize, usize)>,
+    /// The end of the main thread's stack, which stays; its begin moves down.
+    stack_end: Option<usize>,
+}
+
+static BEGUN: std::sync::OnceLock<Begun> = std::sync::OnceLock::new();
+
+impl Begun {
+    fn read() -> Begun {
+        let text = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+        let files = clean_file_mappings(&text, release_setup as fn() as usize);
+        cut(&files);
+        Begun { files, stack_end: stack_end(&text) }
+    }
+}
+
 /// The length of the mappings that a program's files are cut into. Smaller ones would cost more than they save: the kernel keeps some
 /// 200 bytes for each.
 const CUT: usize = 16 * 1024;
@@ -100,35 +118,71 @@ fn cut(files: &[(usize, usize)]) {
 }
 
 /// Gives back the pages of the main thread's stack below the caller's frame: setting up goes deeper than what follows.
-fn release_stack(smaps: &str) {
-    let stack = smaps.lines().find(|line| line.ends_with("[stack]")).and_then(|line| line.split('-').next());
-    let Some(start) = stack.and_then(|hex| usize::from_str_radix(hex, 16).ok()) else { return };
+fn release_stack(end: Option<usize>) {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let Some((top, bytes)) = end.zip(stack_bytes(&status)) else { return };
+    let start = top.saturating_sub(bytes);
     let here = &raw const start as usize;
     // A distance below this frame stays: this function's own calls need it.
     let end = here.saturating_sub(KEPT_STACK) & !4095;
-    if start < end && here - start < MAIN_STACK {
+    // Another thread's stack is not within these bounds.
+    if start < end && here < top && here - start < MAIN_STACK {
         // SAFETY: below the stack pointer, further than any red zone or running call reaches, lies nothing that is read again.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
     }
 }
 
-/// The mappings of files in a text of smaps(5) that can be dropped without loss.
-fn clean_file_mappings(smaps: &str) -> Vec<(usize, usize)> {
+/// The end of the main thread's stack, in a text of smaps(5).
+fn stack_end(smaps: &str) -> Option<usize> {
+    let (range, _) = smaps.lines().find(|line| line.ends_with("[stack]"))?.split_once(' ')?;
+    usize::from_str_radix(range.split_once('-')?.1, 16).ok()
+}
+
+/// How large that stack is by now (`VmStk` of proc_pid_status(5)).
+fn stack_bytes(status: &str) -> Option<usize> {
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmStk:")?.trim().strip_suffix("kB"))?;
+    kib.trim().parse::<usize>().ok()?.checked_mul(1024)
+}
+
+/// The mappings of files in a text of smaps(5) that can be dropped without loss, now and later: those of the program, to
+/// which this address belongs, and of libraries. What else is mapped may be gone tomorrow, and its place taken.
+fn clean_file_mappings(smaps: &str, own: usize) -> Vec<(usize, usize)> {
+    let headers = || smaps.lines().filter_map(FileMapping::read);
+    let program = headers().find(|one| (one.start..one.end).contains(&own)).map(|one| one.inode);
     let mut clean = Vec::new();
     let mut candidate = None;
     for line in smaps.lines() {
-        let mut words = line.split_ascii_whitespace();
-        let first = words.next().unwrap_or_default();
-        if let Some((start, end)) = first.split_once('-') {
-            let (rights, path) = (words.next().unwrap_or_default(), words.nth(3).unwrap_or_default());
-            let of_file = matches!(rights, "r-xp" | "r--p") && path.starts_with('/');
-            let range = usize::from_str_radix(start, 16).ok().zip(usize::from_str_radix(end, 16).ok());
-            candidate = range.filter(|_| of_file);
-        } else if first == "Anonymous:" && words.next() == Some("0") {
+        if let Some(mapping) = FileMapping::read(line) {
+            let lasts = Some(mapping.inode) == program || mapping.path.contains(".so");
+            candidate = (lasts && mapping.is_constant).then_some((mapping.start, mapping.end));
+        } else if line.strip_prefix("Anonymous:").is_some_and(|rest| rest.trim() == "0 kB") {
             clean.extend(candidate.take());
         }
     }
     clean
+}
+
+/// The first line of a mapping in smaps(5).
+struct FileMapping<'t> {
+    start: usize,
+    end: usize,
+    /// Readable, not writable, of a file, private.
+    is_constant: bool,
+    /// Device and number.
+    inode: (&'t str, &'t str),
+    path: &'t str,
+}
+
+impl<'t> FileMapping<'t> {
+    fn read(line: &'t str) -> Option<FileMapping<'t>> {
+        let mut words = line.split_ascii_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
+        let (rights, _offset, device, number) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        let path = words.next().unwrap_or_default();
+        let is_constant = matches!(rights, "r-xp" | "r--p") && path.starts_with('/');
+        Some(FileMapping { start, end, is_constant, inode: (device, number), path })
+    }
 }
 
 #[cfg(test)]
@@ -140,8 +194,38 @@ mod tests {
         let smaps = "55d0-55f0 r-xp 00001000 08:01 42 /usr/bin/x\nRss: 4 kB\nAnonymous: 0 kB\n\
                      5600-5700 r--p 00001000 08:01 42 /usr/bin/x\nAnonymous: 4 kB\n\
                      5800-5900 rw-p 00001000 08:01 42 /usr/bin/x\nAnonymous: 0 kB\n\
+                     5a00-5b00 r--p 00001000 08:01 43 /lib/libc.so.6\nAnonymous: 0 kB\n\
+                     5c00-5d00 r--p 00001000 08:01 44 /tmp/a-file-read-by-mmap\nAnonymous: 0 kB\n\
                      7000-8000 r--p 00000000 00:00 0 [vvar]\nAnonymous: 0 kB\n";
-        assert_eq!(clean_file_mappings(smaps), [(0x55d0, 0x55f0)]);
+        assert_eq!(clean_file_mappings(smaps, 0x55d8), [(0x55d0, 0x55f0), (0x5a00, 0x5b00)]);
+    }
+
+    #[test]
+    fn the_main_stack_is_found_where_it_is() {
+        let smaps =
+            "7000-8000 r--p 00000000 00:00 0 [vvar]\n7ffe1000-7ffe3000 rw-p 00000000 00:00 0    [stack]\nRss: 4 kB\n";
+        assert_eq!(stack_end(smaps), Some(0x7ffe_3000));
+        assert_eq!(stack_bytes("VmData:\t     8 kB\nVmStk:\t     136 kB\nVmExe: 4 kB\n"), Some(136 << 10));
+        // As the kernel that runs has them.
+        let read = |name: &str| std::fs::read_to_string(format!("/proc/self/{name}")).unwrap();
+        let (smaps, status) = (read("smaps"), read("status"));
+        let line = smaps.lines().find(|line| line.ends_with("[stack]")).unwrap();
+        let start = usize::from_str_radix(line.split_once('-').unwrap().0, 16).unwrap();
+        assert_eq!(stack_end(&smaps).unwrap() - stack_bytes(&status).unwrap(), start);
+    }
+
+    /// Listing mappings is the dearest part of it, and their number grows by the cut.
+    #[test]
+    fn mappings_are_listed_once() {
+        release_setup();
+        let read = || {
+            let text = std::fs::read_to_string("/proc/thread-self/io").unwrap_or_default();
+            text.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse::<u64>().ok())
+        };
+        let Some(before) = read() else { return println!("SKIPPED: a kernel that counts what is read") };
+        release_setup();
+        let (after, list) = (read().unwrap(), std::fs::read("/proc/self/smaps").unwrap().len() as u64);
+        assert!(after - before < list / 2, "{} bytes were read, and the list has {list}", after - before);
     }
 
     #[test]

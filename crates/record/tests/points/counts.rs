@@ -1,20 +1,26 @@
 //! Every point is read or counted.
 
 use crate::roles::witness;
-use crate::support::{Running, amount, collect, files, passed, private, program};
+use crate::support::{Language, Running, amount, collect, files, in_each_language, passed, private, program};
 use punctual_core::event::EventKind;
 use punctual_record::points::{Collector, Options};
 use std::time::Duration;
 
+in_each_language! {
+    of_eight_threads_and_a_slow_collector_every_point_is_read_or_counted,
+    two_programs_at_once_with_their_own_sources_and_shared_names,
+    a_signal_handler_that_interrupts_a_point_records_its_own,
+    an_instant_lies_between_what_the_program_read_before_and_after,
+}
+
 /// `POINTS_IN_TEST=10000000` for the full number.
-#[test]
-fn of_eight_threads_and_a_slow_collector_every_point_is_read_or_counted() {
+fn of_eight_threads_and_a_slow_collector_every_point_is_read_or_counted(language: Language) {
     let directory = private();
     let points = amount("POINTS_IN_TEST", 1_600_000) / 8;
     let settings =
         [("THREADS", "8".to_owned()), ("POINTS", points.to_string()), ("PUNCTUAL_POINTS_SLOTS", "4096".to_owned())];
     let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
-    let mut programs = [Running::start(program(directory.path(), "threads", &settings))];
+    let mut programs = [Running::start(program(language, directory.path(), "threads", &settings))];
     let (collected, kept) = collect(collector, &mut programs, Duration::from_millis(3));
     assert_eq!(collected.findings, []);
     assert_eq!(collected.sources.len(), 8);
@@ -31,12 +37,12 @@ fn of_eight_threads_and_a_slow_collector_every_point_is_read_or_counted() {
     assert_eq!(files(directory.path()), 0, "the file of a dead program that was read is removed");
 }
 
-#[test]
-fn two_programs_at_once_with_their_own_sources_and_shared_names() {
+fn two_programs_at_once_with_their_own_sources_and_shared_names(language: Language) {
     let directory = private();
     let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
     let settings = |points: u64| [("THREADS", "2".to_owned()), ("POINTS", points.to_string())];
-    let mut programs = [100, 200].map(|points| Running::start(program(directory.path(), "threads", &settings(points))));
+    let mut programs =
+        [100, 200].map(|points| Running::start(program(language, directory.path(), "threads", &settings(points))));
     let (collected, kept) = collect(collector, &mut programs, Duration::from_millis(1));
     let mut counts: Vec<(u32, u64, u64)> =
         collected.sources.iter().map(|source| (source.pid, source.recorded, passed(source))).collect();
@@ -47,13 +53,12 @@ fn two_programs_at_once_with_their_own_sources_and_shared_names() {
     assert_eq!(kept.events.len(), 4);
 }
 
-#[test]
-fn a_signal_handler_that_interrupts_a_point_records_its_own() {
+fn a_signal_handler_that_interrupts_a_point_records_its_own(language: Language) {
     let directory = private();
     let settings = [("POINTS", "900000".to_owned()), ("PUNCTUAL_POINTS_SLOTS", "1048576".to_owned())];
     // The ring holds all of them, so none is dropped.
     let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
-    let mut programs = [Running::start(program(directory.path(), "signals", &settings))];
+    let mut programs = [Running::start(program(language, directory.path(), "signals", &settings))];
     let (collected, kept) = collect(collector, &mut programs, Duration::from_millis(1));
     let all = |name: &str| kept.values(&collected, name).concat();
     let (counted, written) = (all("counted"), all("written"));
@@ -69,13 +74,12 @@ fn a_signal_handler_that_interrupts_a_point_records_its_own() {
     );
 }
 
-#[test]
-fn an_instant_lies_between_what_the_program_read_before_and_after() {
+fn an_instant_lies_between_what_the_program_read_before_and_after(language: Language) {
     for clock in ["", "monotonic"] {
         let directory = private();
         let settings = [("POINTS", "20000".to_owned()), ("PUNCTUAL_POINTS_CLOCK", clock.to_owned())];
         let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
-        let mut programs = [Running::start(program(directory.path(), "clock", &settings))];
+        let mut programs = [Running::start(program(language, directory.path(), "clock", &settings))];
         let (collected, kept) = collect(collector, &mut programs, Duration::from_millis(1));
         let error = collected.clock_error.expect("there are points").ns();
         assert_eq!(collected.sources[0].recorded, 20_000);

@@ -1,10 +1,16 @@
 //! The record outlives its writer.
 
 use crate::roles::witness;
-use crate::support::{Running, amount, collect, files, harvest, passed, private, program};
+use crate::support::{Language, Running, amount, collect, files, harvest, in_each_language, passed, private, program};
 use punctual_record::points::{Collector, Options};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
+
+in_each_language! {
+    after_a_kill_at_any_instant_every_completed_point_is_there_and_no_torn_one,
+    a_program_that_executes_another_leaves_its_points,
+    a_running_flight_recorder_is_read_and_goes_on,
+}
 
 /// What a program told that it has counted.
 fn counted(report: &std::path::Path) -> u64 {
@@ -14,15 +20,21 @@ fn counted(report: &std::path::Path) -> u64 {
 }
 
 /// A program that counts, killed after a random while; what it told by other means that it had counted.
-fn count_and_kill(directory: &std::path::Path, mode: &str, round: u64, mut meanwhile: impl FnMut()) -> u64 {
+fn count_and_kill(
+    language: Language,
+    directory: &std::path::Path,
+    mode: &str,
+    round: u64,
+    mut meanwhile: impl FnMut(),
+) -> u64 {
     let mut report = tempfile::NamedTempFile::new().unwrap();
     report.write_all(&[0; 4_096]).unwrap();
     let settings = [
-        ("TOLD", report.path().to_str().unwrap().to_owned()),
+        ("COUNTED", report.path().to_str().unwrap().to_owned()),
         ("PUNCTUAL_POINTS", mode.to_owned()),
         ("PUNCTUAL_POINTS_SLOTS", if round.is_multiple_of(2) { "1024" } else { "65536" }.to_owned()),
     ];
-    let mut program = Running::start(program(directory, "count forever", &settings));
+    let mut program = Running::start(program(language, directory, "count forever", &settings));
     let read = || counted(report.path());
     let timeout = Instant::now() + Duration::from_secs(300);
     while read() == 0 {
@@ -49,8 +61,7 @@ impl Digits for std::time::SystemTime {
 }
 
 /// `POINTS_KILLS=1000` for the full number.
-#[test]
-fn after_a_kill_at_any_instant_every_completed_point_is_there_and_no_torn_one() {
+fn after_a_kill_at_any_instant_every_completed_point_is_there_and_no_torn_one(language: Language) {
     let directory = private();
     let kills = amount("POINTS_KILLS", 45);
     let (mut total, mut torn) = (0, 0);
@@ -61,13 +72,13 @@ fn after_a_kill_at_any_instant_every_completed_point_is_there_and_no_torn_one() 
         let mut kept = crate::support::Kept::default();
         let (report, collected) = match collector {
             Some(mut collector) => {
-                let report = count_and_kill(directory.path(), "", round, || {
+                let report = count_and_kill(language, directory.path(), "", round, || {
                     collector.poll(&mut |source, events| kept.take(source, events));
                 });
                 (report, collector.finish(&mut |source, events| kept.take(source, events)))
             }
             None => {
-                let report = count_and_kill(directory.path(), mode, round, || {});
+                let report = count_and_kill(language, directory.path(), mode, round, || {});
                 let (collected, harvest) = harvest(directory.path());
                 kept = harvest;
                 (report, collected)
@@ -100,10 +111,9 @@ fn after_a_kill_at_any_instant_every_completed_point_is_there_and_no_torn_one() 
     println!("{kills} kills, {total} points accounted for, {torn} torn ones recognised");
 }
 
-#[test]
-fn a_program_that_executes_another_leaves_its_points() {
+fn a_program_that_executes_another_leaves_its_points(language: Language) {
     let directory = private();
-    let mut program = Running::start(program(directory.path(), "exec", &[]));
+    let mut program = Running::start(program(language, directory.path(), "exec", &[]));
     let timeout = Instant::now() + Duration::from_secs(300);
     while std::fs::read(format!("/proc/{}/comm", program.0.id())).is_ok_and(|comm| comm != b"sleep\n") {
         assert!(Instant::now() < timeout);
@@ -127,18 +137,17 @@ fn window(directory: &std::path::Path) -> Vec<[i64; 2]> {
     panic!("nothing is ever read of a running flight recorder");
 }
 
-#[test]
-fn a_running_flight_recorder_is_read_and_goes_on() {
+fn a_running_flight_recorder_is_read_and_goes_on(language: Language) {
     let directory = private();
     let report = tempfile::NamedTempFile::new().unwrap();
     report.as_file().set_len(4_096).unwrap();
     let settings = [
-        ("TOLD", report.path().to_str().unwrap().to_owned()),
+        ("COUNTED", report.path().to_str().unwrap().to_owned()),
         ("PUNCTUAL_POINTS", "flight".to_owned()),
         // So much that reading it is quicker than writing, also on a busy machine.
         ("PUNCTUAL_POINTS_SLOTS", "524288".to_owned()),
     ];
-    let mut program = Running::start(program(directory.path(), "count forever", &settings));
+    let mut program = Running::start(program(language, directory.path(), "count forever", &settings));
     while counted(report.path()) < 100_000 {
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -1,16 +1,23 @@
 //! Threads and processes that come and go.
 
 use crate::roles::witness;
-use crate::support::{Running, collect, files, harvest, passed, private, program};
+use crate::support::{Language, Running, collect, files, harvest, in_each_language, passed, private, program};
 use punctual_core::event::{EventKind, PointKind};
 use punctual_record::points::{Collector, Options, StartError};
 use std::time::Duration;
 
-#[test]
-fn a_forked_child_has_a_record_of_its_own() {
+in_each_language! {
+    a_forked_child_has_a_record_of_its_own,
+    rings_of_threads_that_ended_are_used_again,
+    points_of_more_threads_than_there_are_rings_are_counted,
+    every_kind_of_point_arrives_as_it_was_passed,
+    there_is_one_collector_and_without_it_nothing_is_recorded,
+}
+
+fn a_forked_child_has_a_record_of_its_own(language: Language) {
     let directory = private();
     let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
-    let mut programs = [Running::start(program(directory.path(), "fork", &[("POINTS", "5000".to_owned())]))];
+    let mut programs = [Running::start(program(language, directory.path(), "fork", &[("POINTS", "5000".to_owned())]))];
     let (collected, kept) = collect(collector, &mut programs, Duration::from_millis(1));
     let parent = programs[0].0.id();
     assert_eq!(collected.sources.len(), 2);
@@ -33,8 +40,7 @@ fn a_forked_child_has_a_record_of_its_own() {
     assert_eq!(files(directory.path()), 0);
 }
 
-#[test]
-fn rings_of_threads_that_ended_are_used_again() {
+fn rings_of_threads_that_ended_are_used_again(language: Language) {
     let directory = private();
     let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
     let settings = [
@@ -43,15 +49,14 @@ fn rings_of_threads_that_ended_are_used_again() {
         ("PAUSE_US", "200".to_owned()),
         ("PUNCTUAL_POINTS_SLOTS", "1024".to_owned()),
     ];
-    let mut programs = [Running::start(program(directory.path(), "short threads", &settings))];
+    let mut programs = [Running::start(program(language, directory.path(), "short threads", &settings))];
     let (collected, _) = collect(collector, &mut programs, Duration::from_micros(500));
     let rings: Vec<_> = collected.sources.iter().filter(|source| !source.ringless).collect();
     assert_eq!(rings.len(), 400, "{:?}", collected.sources.iter().find(|source| source.ringless));
     assert!(rings.iter().all(|source| (source.recorded, passed(source)) == (50, 50)));
 }
 
-#[test]
-fn points_of_more_threads_than_there_are_rings_are_counted() {
+fn points_of_more_threads_than_there_are_rings_are_counted(language: Language) {
     let directory = private();
     let settings = [
         ("THREADS", "300".to_owned()),
@@ -60,17 +65,16 @@ fn points_of_more_threads_than_there_are_rings_are_counted() {
         ("PUNCTUAL_POINTS", "stream".to_owned()),
         ("PUNCTUAL_POINTS_SLOTS", "1024".to_owned()),
     ];
-    assert!(program(directory.path(), "short threads", &settings).status().unwrap().success());
+    assert!(program(language, directory.path(), "short threads", &settings).status().unwrap().success());
     let (collected, _) = harvest(directory.path());
     let (ringless, rings): (Vec<_>, Vec<_>) = collected.sources.iter().partition(|source| source.ringless);
     assert_eq!((rings.len(), ringless.len(), ringless[0].dropped), (256, 1, 44 * 3));
     assert!(rings.iter().all(|source| source.recorded == 3));
 }
 
-#[test]
-fn every_kind_of_point_arrives_as_it_was_passed() {
+fn every_kind_of_point_arrives_as_it_was_passed(language: Language) {
     let directory = private();
-    assert!(program(directory.path(), "kinds", &[]).status().unwrap().success());
+    assert!(program(language, directory.path(), "kinds", &[]).status().unwrap().success());
     let (collected, kept) = harvest(directory.path());
     let seen: Vec<(String, PointKind, Vec<i64>)> = kept.events[0]
         .iter()
@@ -104,20 +108,19 @@ fn every_kind_of_point_arrives_as_it_was_passed() {
     assert_eq!(collected.names.iter().map(String::len).max(), Some(120));
 }
 
-#[test]
-fn there_is_one_collector_and_without_it_nothing_is_recorded() {
+fn there_is_one_collector_and_without_it_nothing_is_recorded(language: Language) {
     let directory = private();
     let settings = [("THREADS", "1".to_owned()), ("POINTS", "1000".to_owned())];
     let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
     assert!(matches!(Collector::start(Options::record().in_directory(directory.path())), Err(StartError::Busy(_))));
     drop(collector);
-    assert!(program(directory.path(), "threads", &settings).status().unwrap().success());
+    assert!(program(language, directory.path(), "threads", &settings).status().unwrap().success());
     let (collected, _) = harvest(directory.path());
     assert_eq!(collected.sources, []);
     assert_eq!(files(directory.path()), 0);
     // Processes that are not wanted are left alone.
     let collector = Collector::start(Options::record().in_directory(directory.path()).only(&[1])).unwrap();
-    let mut programs = [Running::start(program(directory.path(), "threads", &settings))];
+    let mut programs = [Running::start(program(language, directory.path(), "threads", &settings))];
     let (collected, _) = collect(collector, &mut programs, Duration::from_millis(1));
     assert_eq!(collected.sources, []);
 }

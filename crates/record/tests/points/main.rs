@@ -1,6 +1,7 @@
 //! Real programs with test points, and a collector that reads them.
 //!
-//! A program is this test binary again, told by the environment which part to play.
+//! A program is this test binary again, or `roles.c` compiled; the environment says which role it
+//! plays.
 
 mod counts;
 mod killed;

@@ -41,8 +41,11 @@ fn threads(threads: u64, points: u64) {
 /// Counts until it is killed, and tells in a file that lasts what it has counted.
 fn count_forever() {
     use std::os::fd::AsRawFd;
-    let report =
-        std::fs::File::options().read(true).write(true).open(std::env::var("TOLD").expect("a file")).expect("a file");
+    let report = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open(std::env::var("COUNTED").expect("a file"))
+        .expect("a file");
     // SAFETY: a shared mapping of a file of one page that nobody shortens.
     let report = unsafe {
         let flags = libc::PROT_READ | libc::PROT_WRITE;

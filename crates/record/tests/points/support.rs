@@ -2,8 +2,9 @@
 
 use punctual_core::event::{Event, EventKind};
 use punctual_record::points::{Collected, Collector, Options, PointSource};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// A number for a test: `small` in ordinary runs, what the environment says in a full one.
@@ -11,10 +12,67 @@ pub fn amount(variable: &str, small: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(small)
 }
 
+/// What a program with points is written in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Language {
+    /// `roles.rs`, with the crate.
+    Rust,
+    /// `roles.c`, with the C source file copied beside it.
+    C,
+}
+
+/// Tests of programs, once for each library that writes points.
+macro_rules! in_each_language {
+    ($($test:ident),+ $(,)?) => {
+        mod in_rust {
+            $(#[test]
+            fn $test() {
+                super::$test(crate::support::Language::Rust);
+            })+
+        }
+        mod in_c {
+            $(#[test]
+            fn $test() {
+                if crate::support::c_roles().is_none() {
+                    return println!("SKIPPED: a program in C with points lacks a C compiler (cc)");
+                }
+                super::$test(crate::support::Language::C);
+            })+
+        }
+    };
+}
+pub(crate) use in_each_language;
+
+/// `roles.c`, compiled with the header and the source file that users copy; none without `cc`.
+pub fn c_roles() -> Option<&'static Path> {
+    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let compile = || {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let library = here.join("../testpoint/c/punctual");
+        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("points-roles");
+        let unfinished = program.with_extension(std::process::id().to_string());
+        let mut command = Command::new("cc");
+        command.args(["-std=gnu11", "-O2", "-pthread", "-Wall", "-Wextra", "-Werror", "-I"]);
+        command.arg(&library).arg(here.join("tests/points/roles.c"));
+        command.arg(library.join("testpoint.c")).arg("-o").arg(&unfinished);
+        let output = command.output().ok()?;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        std::fs::rename(&unfinished, &program).expect("our own file");
+        Some(program)
+    };
+    PROGRAM.get_or_init(compile).as_deref()
+}
+
 /// A program that plays `role` (see `roles.rs`), with its points in `directory`.
-pub fn program(directory: &Path, role: &str, settings: &[(&str, String)]) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("this test"));
-    command.args(["--exact", "roles::play", "--ignored", "--nocapture", "--test-threads=1"]);
+pub fn program(language: Language, directory: &Path, role: &str, settings: &[(&str, String)]) -> Command {
+    let mut command = match language {
+        Language::Rust => Command::new(std::env::current_exe().expect("this test")),
+        Language::C => Command::new(c_roles().expect("a C compiler")),
+    };
+    if language == Language::Rust {
+        let only = ["--exact", "roles::play", "--ignored", "--nocapture", "--test-threads=1"];
+        command.args(only);
+    }
     command.env("POINTS_ROLE", role).env("PUNCTUAL_POINTS_DIR", directory).stdout(Stdio::null()).stdin(Stdio::null());
     command.envs(settings.iter().map(|(name, value)| (name, value.as_str())));
     command
