@@ -58,7 +58,7 @@ pub struct Request {
     /// left out; of system calls, if their group is not requested, those are recorded that
     /// interrupts meet ([`EventKind::Interrupted`]).
     ///
-    /// [`EventKind::Interrupted`]: punctual_core::What::Interrupted
+    /// [`EventKind::Interrupted`]: punctual_core::EventKind::Interrupted
     pub timers_only: bool,
 }
 
