@@ -28,7 +28,7 @@ pub struct Comparison {
     pub gates: Vec<GateResult>,
     /// All of it together; `null` where nothing was required.
     pub verdict: Option<VerdictWord>,
-    /// What makes the comparison doubtful: series without a partner, unknown autocorrelation, damaged bundles, ….
+    /// What weakens the comparison: series without a partner, unknown autocorrelation, damaged bundles, ….
     pub findings: Vec<Finding>,
 }
 
@@ -128,7 +128,7 @@ pub struct MetricComparison {
     pub p_adjusted: Option<f64>,
     /// What follows.
     pub verdict: Difference,
-    /// How many times as much data would tell, if the true difference is the one seen.
+    /// How many times as much data would make the observed difference significant, if it is the true one.
     pub more_data: Option<f64>,
     /// Why there is no figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]

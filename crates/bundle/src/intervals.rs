@@ -32,7 +32,7 @@ pub struct PairsDocument {
     pub covered: Covered,
     /// All limits together; `null` where none was given.
     pub verdict: Option<VerdictWord>,
-    /// Pairs: those asked for, scopes, points with those that follow.
+    /// Pairs: the requested ones, scopes, points with those that follow.
     pub pairs: Vec<PairSummary>,
     /// Probed functions.
     pub functions: Vec<FunctionSummary>,
@@ -72,7 +72,7 @@ pub struct PairSummary {
     pub by: String,
     /// Which A a B belonged to: `next`, `nested`, `async`.
     pub rule: String,
-    /// Of the matched ones that are beyond doubt.
+    /// Of the matched ones that are certain.
     #[serde(flatten)]
     pub figures: IntervalFigures,
     /// A's without a B.
@@ -130,7 +130,7 @@ pub struct WorstInterval {
     pub task: String,
     /// The value that its end carried.
     pub value: Option<i64>,
-    /// What that thread did meanwhile; empty where the recording does not tell.
+    /// What that thread did meanwhile; empty where the recording does not show it.
     pub states: Vec<Share>,
     /// What ran meanwhile on the CPUs concerned; interrupts are within the time of the tasks that they interrupted.
     pub ran: Vec<Ran>,
@@ -193,13 +193,13 @@ pub struct ValueCurve {
     pub point: String,
     /// Its first value (0) or its second (1).
     pub index: usize,
-    /// The width of a stretch.
+    /// The width of a bucket.
     pub width: i64,
-    /// The stretches that hold values.
+    /// The buckets that hold values.
     pub buckets: Vec<ValueSummary>,
 }
 
-/// The values of one stretch of time.
+/// The values of one bucket of time.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ValueSummary {
     /// When it begins.
@@ -214,7 +214,7 @@ pub struct ValueSummary {
     pub max: i64,
 }
 
-/// Who had the CPUs, and what the others did.
+/// CPU usage, and what other threads did.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct OccupancyDocument {
     /// [`OCCUPANCY_SCHEMA`].
@@ -238,17 +238,17 @@ pub struct OccupancyDocument {
 pub struct CpuOccupancy {
     /// Its number.
     pub cpu: u16,
-    /// Tasks had it, interrupts included.
+    /// Busy with tasks, interrupts included.
     pub busy: i64,
     /// It idled.
     pub idle: i64,
-    /// The recording does not tell.
+    /// Not shown by the recording.
     pub unknown: i64,
     /// Interrupts, also those of the idle CPU.
     pub interrupts: i64,
     /// Switches from one task to another.
     pub switches: u64,
-    /// Who had it, the longest first.
+    /// Its tasks, the largest CPU usage first.
     pub tasks: Vec<Ran>,
 }
 
@@ -269,7 +269,7 @@ pub struct Times {
     pub blocked: i64,
     /// Stopped, or another state.
     pub other: i64,
-    /// The recording does not tell.
+    /// Not shown by the recording.
     pub unknown: i64,
     /// Switches away because it waited for something.
     pub voluntary: u64,

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// What the process that is to die does, and when: `create 17`.
 const ORDER: &str = "PUNCTUAL_TEST_ORDER";
 
-/// Set in a guest, where nobody else is disturbed.
+/// Set in a guest, where no other work is disturbed.
 const IN_GUEST: &str = "PUNCTUAL_TEST_IN_GUEST";
 
 /// The machine is one: its tests take turns, those of other processes too.
@@ -208,7 +208,7 @@ fn narrow_newborn(before: &BTreeMap<String, String>) -> Vec<String> {
     narrow.map(|stat| stat.name).collect()
 }
 
-/// Two tasks that asked for CPUs of their own: one for the last CPU, one for the first.
+/// Two tasks that requested CPUs: one for the last CPU, one for the first.
 struct Bystanders(Vec<Child>);
 
 impl Bystanders {
@@ -290,7 +290,7 @@ fn undo_of_a_fix_killed() {
     at_every_step(Some("fix"), "undo");
 }
 
-/// With the CPU unplugged on the way. On this machine once, for it disturbs everybody; in a guest killed at every step.
+/// With the CPU unplugged on the way. On this machine once, for it disturbs all tasks; in a guest killed at every step.
 #[test]
 fn with_a_cpu_unplugged() {
     if std::env::var_os(IN_GUEST).is_some() {

@@ -1,6 +1,6 @@
-//! Handing tallies from a measuring thread to the conducting one: two buffers that change places when the reader asks for it.
+//! Passes binned counters from a measuring thread to the controller thread: two buffers that are swapped when the reader asks.
 //!
-//! The thread counts into the one, the reader takes the other. Neither waits: the thread looks at one flag per sample.
+//! The thread counts in one, the reader takes the other. Neither waits: the thread reads one flag per sample.
 
 use punctual_core::{BinnedCounter, SeriesShape};
 use std::cell::UnsafeCell;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 struct Shared {
     buffers: [UnsafeCell<BinnedCounter>; 2],
-    /// The reader wants what was counted; set by the reader, taken back by the writer.
+    /// The reader requests the counts; set by the reader, cleared by the writer.
     wanted: AtomicBool,
     /// One more than the buffer that belongs to the reader; 0: none does.
     handed: AtomicU32,
@@ -28,19 +28,19 @@ pub struct CounterWriter {
     active: *mut BinnedCounter,
     place: usize,
     seq: u64,
-    /// Whether it counts for good: until then nothing is handed over.
+    /// Whether counts are valid: before, nothing is handed over.
     begun: bool,
 }
 
 // SAFETY: the pointer leads into `shared`, which goes along and is `Sync`; see there who may use it.
 unsafe impl Send for CounterWriter {}
 
-/// The conducting thread's end.
+/// The controller thread's end.
 pub struct CounterReader {
     shared: Arc<Shared>,
 }
 
-/// Two tallies of a shape, with all their memory touched.
+/// Two counters of a shape, with all their memory touched.
 pub fn binned_counter(shape: SeriesShape) -> (CounterWriter, CounterReader) {
     let buffer = || UnsafeCell::new(BinnedCounter::new(shape));
     let (wanted, handed, ended) = (AtomicBool::new(false), AtomicU32::new(0), AtomicBool::new(false));
@@ -74,13 +74,13 @@ impl CounterWriter {
         self.active = self.shared.buffers[self.place].get();
     }
 
-    /// From here on it counts for good. Before, whatever the reader asks for, everything stays here to be forgotten.
+    /// Counts are valid from here on. Earlier ones are discarded, whatever the reader requests.
     pub fn begin(&mut self) {
         self.reset();
         self.begun = true;
     }
 
-    /// Forgets what was counted so far: after warming up.
+    /// Discards what was counted so far: after warming up.
     pub fn reset(&mut self) {
         // SAFETY: as in `put`.
         let counter = unsafe { &mut *self.active };
@@ -91,7 +91,7 @@ impl CounterWriter {
     /// The memory of both buffers, to be locked. Only before the reader has asked for anything.
     pub fn lock(&self) -> std::io::Result<()> {
         for buffer in &self.shared.buffers {
-            // SAFETY: nobody writes: the writer is here, and the reader has no buffer.
+            // SAFETY: nothing writes: the writer is here, and the reader has no buffer.
             let counter = unsafe { &*buffer.get() };
             for memory in counter.memory() {
                 punctual_host::task::memory::lock(memory)?;

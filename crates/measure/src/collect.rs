@@ -1,4 +1,4 @@
-//! From the ring to statistics: what the conducting thread does with the samples of one series.
+//! From the ring to statistics: what the controller thread does with the samples of one series.
 
 use crate::ring::{Consumer, MISSED_MANY};
 use crate::sink::SampleSource;
@@ -8,7 +8,7 @@ use punctual_core::{BinnedCounter, ClockNs, Nanos, Sample, SeriesData, Window};
 /// The length of the windows in which samples over time are kept.
 pub const WINDOW: Nanos = Nanos::SECOND;
 
-/// What happened between two looks: for the live view.
+/// What happened between two drains: for the live view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Recent {
     /// Samples.
@@ -25,7 +25,7 @@ pub struct Collector {
     /// The samples since they were last taken away, at most [`Collector::PENDING`].
     pending: Vec<Sample>,
     keep_pending: bool,
-    /// The worst of those that were only counted, since they were last taken away; `None` where nobody wants them.
+    /// The worst of those that were only counted, since they were last taken away; `None` where they are not requested.
     worst: Option<Vec<Sample>>,
     digest: SampleDigest,
     window: Option<Window>,
@@ -37,8 +37,8 @@ impl Collector {
     /// Never more samples are held for the log than this; the reader takes them away far more often.
     pub const PENDING: usize = 1 << 20;
 
-    /// A collector for the series at the other end of the feed. Without `keep_samples` nothing but statistics is kept; of a tally there
-    /// is nothing else.
+    /// A collector for the series of this source. Without `keep_samples` only statistics are kept; a binned counter has
+    /// nothing else.
     pub fn new(source: SampleSource, keep_samples: bool) -> Collector {
         let digest = SampleDigest::default();
         Collector {
@@ -52,7 +52,7 @@ impl Collector {
         }
     }
 
-    /// Takes what has come; `None` when there was nothing.
+    /// Takes what has arrived; `None` when there was nothing.
     pub fn drain(&mut self, data: &mut SeriesData) -> Option<Recent> {
         let mut recent = None;
         let (pending, keep, digest) = (&mut self.pending, self.keep_pending, &mut self.digest);
@@ -89,7 +89,7 @@ impl Collector {
         self.ended_windows.extend(self.window.take());
     }
 
-    /// The digest of all that came; of a tally, of its counts in `data`.
+    /// The digest of all samples; of a binned counter, of its counts in `data`.
     pub fn digest(&self, data: &SeriesData) -> Digest {
         match &self.source {
             SampleSource::Ring(_) => self.digest.value(),
@@ -108,17 +108,17 @@ impl Collector {
         self.pending.clear();
     }
 
-    /// Of samples that are only counted the worst are wanted from now on.
+    /// From now on, keeps the worst of samples that are only counted.
     pub fn keep_worst(&mut self) {
         self.worst = Some(Vec::new());
     }
 
-    /// Hands out the worst of those that were only counted since the last call: some of each look.
+    /// Hands out the worst of those that were only counted since the last call: some of each drain.
     pub fn take_worst(&mut self) -> Vec<Sample> {
         self.worst.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// No more samples are wanted for the log.
+    /// Keeps no more samples for the log.
     pub fn keep_no_samples(&mut self) {
         self.keep_pending = false;
         self.pending = Vec::new();
@@ -149,7 +149,7 @@ fn one(sample: &Sample) -> Window {
     Window { start: sample.due, count: 1, min: latency, max: latency, sum: latency }
 }
 
-/// The window of a tally: it is as long as the time between two looks, and is counted where it began.
+/// The window of a binned counter: as long as the time between two drains, and counted where it began.
 fn many(counter: &BinnedCounter) -> Option<Window> {
     counter.extent().map(|(start, min, max, sum)| Window { start, count: counter.count(), min, max, sum })
 }

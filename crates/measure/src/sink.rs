@@ -1,10 +1,10 @@
-//! Where the samples of a series go: a ring that keeps each, or a tally for loops too fast for that.
+//! Where the samples of a series go: a ring that keeps each, or a binned counter for loops too fast for that.
 
 use crate::binned_counter::{self, CounterReader, CounterWriter};
 use crate::ring::{self, BackupDrain, Consumer, Producer, SnapshotReader};
 use punctual_core::{Nanos, SeriesShape};
 
-/// The ring holds what comes in this time: as long as whoever empties or relieves it may be kept off the CPUs.
+/// The ring holds what comes in this time: as long as its readers may be kept off the CPUs.
 const RING_SPAN: Nanos = Nanos::from_secs(2);
 /// Bounds of the ring in samples (24 bytes each).
 const RING_SAMPLES: std::ops::RangeInclusive<i64> = 1_024..=262_144;
@@ -31,14 +31,14 @@ impl Sink for CounterWriter {
 
 /// The controller thread's end.
 pub enum SampleSource {
-    /// Samples one by one.
+    /// Every sample.
     Ring(Consumer),
-    /// Samples counted.
+    /// Counts of samples.
     Counter(CounterReader),
 }
 
 impl SampleSource {
-    /// A second reader of samples one by one, beside the controller thread.
+    /// A second reader of every sample, beside the controller thread.
     pub fn snapshot_reader(&self) -> Option<SnapshotReader> {
         match self {
             SampleSource::Ring(consumer) => Some(consumer.snapshot_reader()),
@@ -62,7 +62,7 @@ pub fn ring(period: Nanos) -> (Producer, SampleSource) {
     (producer, SampleSource::Ring(consumer))
 }
 
-/// A tally, for samples that follow one another faster than about 10 µs.
+/// A binned counter, for samples that follow one another faster than about 10 µs.
 pub fn binned_counter(shape: SeriesShape) -> (CounterWriter, SampleSource) {
     let (writer, reader) = binned_counter::binned_counter(shape);
     (writer, SampleSource::Counter(reader))

@@ -1,7 +1,7 @@
-//! What all workloads have in common: they are ordered, prepared, let go at one instant, ended, and asked what they have to say.
+//! What all workloads have in common: they are configured, prepared, started at one instant, ended, and asked for their notes.
 //!
-//! A kind turns its order into [`Prepared`]: a [`Task`] for each thread, a [`SampleSource`] for each series, and an [`Observer`] that looks on from
-//! without. Everything else is done here, the same for all kinds. docs/workloads.md and CONTRIBUTING.md say how one is added.
+//! A kind turns its configuration into [`Prepared`]: a [`Task`] for each thread, a [`SampleSource`] for each series, and an [`Observer`] outside
+//! the measuring threads. Everything else is done here, the same for all kinds. CONTRIBUTING.md describes how to add one.
 
 mod clock_cost;
 pub mod counter;
@@ -34,7 +34,7 @@ use punctual_plan::Workload;
 use std::io;
 use std::sync::Arc;
 
-/// What a measure shall do, whatever its kind.
+/// The configuration of a measure, whatever its kind.
 #[derive(Clone, Debug)]
 pub struct MeasureConfig {
     /// Its name in the experiment.
@@ -53,13 +53,13 @@ pub struct MeasureConfig {
     pub duration: Option<Nanos>,
     /// How many samples of each series; `None`: until something else ends it.
     pub samples: Option<u64>,
-    /// The latency above which everybody stops.
+    /// The latency above which all threads stop.
     pub stop_above: Option<Nanos>,
     /// Whether all memory of the process is locked.
     pub lock_memory: bool,
     /// The seed of everything random.
     pub seed: u64,
-    /// Tells when to end, and is told of what exceeds `stop_above`. Every loop looks at it once a sample.
+    /// Requests the end, and takes what exceeds `stop_above`. Every loop reads it once a sample.
     pub stop: Arc<Stop>,
 }
 
@@ -70,25 +70,25 @@ pub struct SeriesConfig {
     pub number: u32,
     /// Its name, for messages.
     pub name: String,
-    /// Which of the order's threads it belongs to.
+    /// Index of its thread in [`MeasureConfig::threads`].
     pub thread: usize,
     /// Its histogram.
     pub shape: SeriesShape,
 }
 
-/// What a kind makes of an order.
+/// What a kind makes of a configuration.
 pub struct Prepared {
-    /// One for each thread of the order.
+    /// One for each thread of the configuration.
     pub tasks: Vec<Box<dyn Task>>,
-    /// One for each series of the order.
+    /// One for each series of the configuration.
     pub sources: Vec<SampleSource>,
-    /// Who looks on.
+    /// What counts from outside.
     pub observer: Box<dyn Observer>,
 }
 
-/// Looks on from without, on the conducting thread: counts of the kernel before and after, and what is to be tidied up.
+/// Counts from outside, on the controller thread: the kernel's counters before and after; cleans up.
 pub trait Observer {
-    /// Directly before the threads are let go.
+    /// Directly before the threads are started.
     fn before(&mut self) {}
     /// When all threads have ended.
     fn after(&mut self) -> Notes {
@@ -96,13 +96,13 @@ pub trait Observer {
     }
 }
 
-/// Has nothing to look at: what there is to say the tasks say themselves.
+/// Observes nothing: the tasks have all the notes.
 pub struct NoObserver;
 impl Observer for NoObserver {}
 
-/// Lets threads be born where their CPUs are: in a partition, or not.
+/// Creates threads where their CPUs are: in a partition, or not.
 pub trait CpuPlacement {
-    /// Does something from within the place that these CPUs belong to.
+    /// Runs `what` in the cgroup that these CPUs belong to.
     fn run_in(&self, cpus: &CpuSet, what: &mut dyn FnMut()) -> Result<(), String>;
 }
 
@@ -139,11 +139,11 @@ pub struct Ended {
     pub errors: Vec<io::Error>,
     /// Scheduling and affinity of each thread directly after its last sample.
     pub after: Vec<io::Result<(Scheduling, CpuSet)>>,
-    /// What it has to say.
+    /// Its notes.
     pub notes: Notes,
 }
 
-/// Opens what the measure needs, and tells what is missing. No thread of it is started; dropped, it gives everything back.
+/// Opens what the measure needs; the error names what is missing. Starts no thread; dropping the result frees everything.
 pub fn prepare_workload(config: &MeasureConfig) -> Result<Prepared, PrepareError> {
     match &config.workload {
         Workload::Timer(plan) => Ok(timer::prepare(config, plan)),
@@ -159,7 +159,7 @@ pub fn prepare_workload(config: &MeasureConfig) -> Result<Prepared, PrepareError
     }
 }
 
-/// Prepares everything: memory, files, devices, threads. What is missing is said here, before anything starts.
+/// Prepares everything: memory, files, devices, threads. What is missing is an error here, before anything starts.
 pub fn prepare(config: &MeasureConfig, placement: &dyn CpuPlacement) -> Result<Waiting, PrepareError> {
     let Prepared { tasks, sources, observer } = prepare_workload(config)?;
     let mut threads = Vec::new();
@@ -174,12 +174,12 @@ pub fn prepare(config: &MeasureConfig, placement: &dyn CpuPlacement) -> Result<W
 }
 
 impl Waiting {
-    /// Each thread as the kernel says it is.
+    /// Each thread as read back from the kernel.
     pub fn prepared(&self) -> impl Iterator<Item = &PreparedThread> {
         self.threads.iter().map(|thread| &thread.prepared)
     }
 
-    /// Lets all threads go, `ahead` from now.
+    /// Starts all threads, `ahead` from now.
     pub fn start(mut self, ahead: Nanos) -> (Running, Vec<SampleSource>) {
         self.observer.before();
         let start = (clock::now(self.clock) + ahead).ns();
@@ -199,7 +199,7 @@ impl Running {
         self.threads.get(thread).is_none_or(thread::Running::is_finished)
     }
 
-    /// Wakes all threads from a long sleep, to look at their stop.
+    /// Wakes all threads from a long sleep, to read their stop flag.
     pub fn wake(&self) {
         self.threads.iter().for_each(thread::Running::wake);
     }
@@ -219,7 +219,7 @@ impl Running {
     }
 }
 
-/// What each thread says, in order; the clock cost of the first that knows it.
+/// Joins the notes of the threads, in order; the clock cost of the first that knows it.
 fn merge(all: &mut Notes, more: Notes) {
     all.validations.extend(more.validations);
     all.figures.extend(more.figures);

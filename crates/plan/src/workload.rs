@@ -176,7 +176,7 @@ impl WorkloadKind {
             WorkloadKind::Syscall => "one system call",
             WorkloadKind::Switch => "from the last instruction of one task to the first of the next",
             WorkloadKind::Irq => "from an interrupt to its handler, and on to the thread that waits",
-            WorkloadKind::Mutex => "each wait for a lock, with who held it",
+            WorkloadKind::Mutex => "each wait for a lock, with its holders",
             WorkloadKind::Heap => "malloc, first touch, free",
             WorkloadKind::Storage => "open, write, close, and forcing data to the disk",
             WorkloadKind::Netio => "a periodic task that receives, encrypts and writes, and each part of it",

@@ -5,7 +5,6 @@ use crate::{PhaseView, SeriesView};
 use punctual_bundle::evidence::{
     Evidence, IsolationEvidence, LoadEvidence, OtherMeasurement, ReadBack, ThreadEvidence,
 };
-use punctual_bundle::meta::REQUESTED_SCHEDULING;
 use punctual_bundle::ran_on::KernelEvidence;
 use punctual_bundle::summary::{Proof, ProofOutcome, ProofWord};
 use punctual_bundle::{Manifest, Outcome};
@@ -123,9 +122,9 @@ fn is_absent(phase: &PhaseView, view: &SeriesView) -> bool {
 
 fn scheduling(view: &SeriesView, thread: Option<&ThreadEvidence>, insists: bool) -> Said {
     let meta = view.meta;
-    let asked = meta.details.get(REQUESTED_SCHEDULING);
+    let requested = meta.requested_scheduling();
     let Some(thread) = thread else {
-        return match asked.filter(|_| !meta.has_requested_scheduling()) {
+        return match requested.filter(|_| !meta.has_requested_scheduling()) {
             Some(asked) => lacks(insists, format!("{asked} was requested, it ran as {}", meta.scheduling)),
             None => not_recorded(format!("known from its start alone: {}", meta.scheduling)),
         };

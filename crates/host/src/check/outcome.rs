@@ -9,7 +9,7 @@ use std::fmt;
 pub enum Verdict {
     /// As it should be, or nothing to judge.
     Ok,
-    /// A file that tells could not be read or understood.
+    /// Cannot be determined: a file could not be read or understood.
     Unknown,
     /// Could be better.
     Advice,
@@ -31,7 +31,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// One write that mends something, to be done through the journal.
+/// One write that fixes something, to be made through the journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Write {
     /// The file.
@@ -40,7 +40,7 @@ pub struct Write {
     pub value: String,
 }
 
-/// How something is mended.
+/// How to fix something.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Fix {
     /// For a person: a shell command, or what to change and where.
@@ -126,9 +126,9 @@ pub fn warning(message: impl Into<String>, evidence: impl Into<String>) -> Outco
 pub fn bad(message: impl Into<String>, evidence: impl Into<String>) -> Outcome {
     outcome(Verdict::Bad, message, evidence)
 }
-/// What would tell could not be read.
+/// The verdict cannot be determined.
 pub fn unknown(evidence: impl Into<String>) -> Outcome {
-    outcome(Verdict::Unknown, "what would tell could not be read", evidence)
+    outcome(Verdict::Unknown, "cannot be determined", evidence)
 }
 /// There is nothing to judge on this system.
 pub fn not_applicable(reason: impl Into<String>, evidence: impl Into<String>) -> Outcome {
@@ -136,7 +136,7 @@ pub fn not_applicable(reason: impl Into<String>, evidence: impl Into<String>) ->
 }
 
 /// Evidence: a file and what it holds, shortened.
-pub fn seen(path: &str, value: impl fmt::Display) -> String {
+pub fn format_evidence(path: &str, value: impl fmt::Display) -> String {
     let value = value.to_string();
     let mut short: String = value.chars().take(120).collect();
     if short.len() < value.len() {
@@ -146,7 +146,7 @@ pub fn seen(path: &str, value: impl fmt::Display) -> String {
 }
 
 /// Some of many names: the first eight and how many more.
-pub fn some(names: &[String]) -> String {
+pub fn join_some(names: &[String]) -> String {
     const SHOWN: usize = 8;
     let mut text = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
     if names.len() > SHOWN {

@@ -26,7 +26,7 @@ pub struct Partition {
     pub note: PartitionNote,
     /// The file with which it is taken back.
     pub journal: String,
-    /// Every change that was wanted and what became of it, in order.
+    /// Every requested change and its result, in order.
     pub applied: Vec<StepResult>,
     /// What was left out, and why.
     pub skipped: Vec<Skipped>,
@@ -39,9 +39,9 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// The wanted changes that did not take effect.
+    /// The requested changes that did not take effect.
     pub fn refused(&self) -> impl Iterator<Item = &StepResult> {
-        self.applied.iter().filter(|one| !one.effect.is_as_wanted())
+        self.applied.iter().filter(|one| !one.effect.has_requested_value())
     }
 }
 
@@ -54,7 +54,7 @@ pub enum CreateError {
     /// Nothing has been changed: the journals cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// Something essential failed half way; everything was taken back, as far as the report says.
+    /// Something essential failed half way; everything was undone, as the report shows.
     #[error("{what}; {}", if undone.is_complete() { "everything was taken back" } else { "not everything could be taken back" })]
     Failed {
         /// What failed.
@@ -134,7 +134,7 @@ impl Maker<'_, '_> {
     fn make(&mut self, step: &Step) -> Result<(), String> {
         let (files, name, journal) = (self.files, step.name.as_str(), &mut *self.journal);
         let hierarchy = &self.plan.machine.cpusets.hierarchy;
-        let (path, wanted, effect) = match &step.change {
+        let (path, requested, effect) = match &step.change {
             Change::NoteAffinities => {
                 let noted = self.noted.note_all(files, journal, name).map_err(|error| error.to_string())?;
                 return noted.map_err(|error| error.to_string());
@@ -166,13 +166,15 @@ impl Maker<'_, '_> {
         };
         let effect = effect.map_err(|error| error.to_string())?;
         let failure = match &effect {
-            Effect::Refused { why, .. } if step.essential => Some(format!("cannot write `{wanted}` to {path}: {why}")),
+            Effect::Refused { why, .. } if step.essential => {
+                Some(format!("cannot write `{requested}` to {path}: {why}"))
+            }
             // A CPU that is gone is a failure, however little it matters that its timers were to move.
             Effect::HalfMade { why } => Some(why.clone()),
             _ => None,
         };
         let path = step.about.as_ref().map_or(path.clone(), |about| format!("{path} ({about})"));
-        self.done.applied.push(StepResult { step: step.name.clone(), path, wanted, effect });
+        self.done.applied.push(StepResult { step: step.name.clone(), path, requested, effect });
         failure.map_or(Ok(()), Err)
     }
 
@@ -182,8 +184,8 @@ impl Maker<'_, '_> {
         for kind in kinds {
             let write = Write::inside(path.to_owned(), (*kind).to_owned());
             let effect = self.journal.write(self.files, "partition", write).map_err(|error| error.to_string())?;
-            let (step, path, wanted) = ("partition".into(), path.to_owned(), (*kind).to_owned());
-            self.done.applied.push(StepResult { step, path, wanted, effect: effect.clone() });
+            let (step, path, requested) = ("partition".into(), path.to_owned(), (*kind).to_owned());
+            self.done.applied.push(StepResult { step, path, requested, effect: effect.clone() });
             match effect {
                 Effect::Refused { why: refusal, .. } => why = refusal,
                 _ => return Ok(()),
@@ -192,7 +194,7 @@ impl Maker<'_, '_> {
         Err(format!("the kernel does not make it a partition: {path}: {why}"))
     }
 
-    /// Waits until the partition says that it is one.
+    /// Waits until the kernel reports the partition as valid.
     fn verify(&mut self, path: &str, kinds: &[&str]) -> Result<(), String> {
         let mut holds = String::new();
         for _ in 0..VERIFY_TRIES {

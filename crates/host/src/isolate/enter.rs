@@ -14,7 +14,7 @@ use punctual_core::{CpuSet, Policy};
 use std::collections::HashSet;
 use std::io;
 
-/// How often threads that appear while a process moves are looked for.
+/// How often to look for threads that appear while a process moves.
 const MAX_ROUNDS: usize = 20;
 
 /// Where to, and how.
@@ -39,7 +39,7 @@ pub struct Entered {
     pub recorded: bool,
 }
 
-/// Why a task is not in the partition as it was wanted.
+/// Why a task is not in the partition as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum EnterError {
     /// The request was wrong; nothing has been changed.
@@ -54,10 +54,10 @@ pub enum EnterError {
         why: String,
     },
     /// CPUs that the partition does not have.
-    #[error("CPU {wanted} is not in the partition, which has {has}")]
+    #[error("CPU {requested} is not in the partition, which has {has}")]
     OtherCpus {
-        /// Those that were wanted and are not in it.
-        wanted: CpuSet,
+        /// The requested ones that are not in it.
+        requested: CpuSet,
         /// Those that it has.
         has: CpuSet,
     },
@@ -80,7 +80,7 @@ pub enum EnterError {
     /// The kernel does not schedule it so.
     #[error("cannot be scheduled as {scheduling}: {source}{hint}")]
     Scheduling {
-        /// As wanted.
+        /// As requested.
         scheduling: Scheduling,
         /// The kernel's answer.
         source: io::Error,
@@ -109,7 +109,7 @@ impl Place {
         let path = cpusets.child(&entry.partition);
         let name = || entry.partition.clone();
         if !files.exists(&format!("{path}/cgroup.procs")) {
-            let why = format!("{path} is not a cgroup; `punctual isolate list` shows those that there are");
+            let why = format!("{path} is not a cgroup; `punctual isolate list` shows those that exist");
             return Err(EnterError::NoPartition { name: name(), why });
         }
         let file = if cpusets.is_v1() { "cpus" } else { "cpus.effective" };
@@ -118,10 +118,10 @@ impl Place {
         if cpus.is_empty() {
             return Err(EnterError::NoPartition { name: name(), why: format!("{path} has no CPUs") });
         }
-        if let Some(wanted) = &entry.cpus {
-            let wanted = wanted.difference(&cpus);
-            if !wanted.is_empty() || entry.cpus.as_ref().is_some_and(CpuSet::is_empty) {
-                return Err(EnterError::OtherCpus { wanted, has: cpus });
+        if let Some(requested) = &entry.cpus {
+            let requested = requested.difference(&cpus);
+            if !requested.is_empty() || entry.cpus.as_ref().is_some_and(CpuSet::is_empty) {
+                return Err(EnterError::OtherCpus { requested, has: cpus });
             }
         }
         Ok(Place { cpusets, path, cpus })
@@ -144,7 +144,7 @@ impl Place {
     }
 }
 
-/// Moves this process, which has one thread and is about to become a command, and schedules it as wanted.
+/// Moves this process, which has one thread and is about to become a command, and schedules it as requested.
 pub fn enter_self(files: &dyn Files, store: &dyn Store, entry: &Entry) -> Result<Entered, EnterError> {
     let own = tasks::own_id(files)?.tid;
     let entered = move_process(files, store, own, Membership::Process, entry)?;
@@ -167,7 +167,7 @@ fn hint(files: &dyn Files, tid: i32, scheduling: &Scheduling, error: &io::Error)
         (Some(cgroup), Policy::Fifo | Policy::Rr) => {
             format!(" ({cgroup}/cpu.rt_runtime_us is 0: give that cgroup a real-time budget, or leave it)")
         }
-        (_, Policy::Deadline) => " (SCHED_DEADLINE wants an affinity that is a whole root domain: enter the partition \
+        (_, Policy::Deadline) => " (SCHED_DEADLINE needs an affinity that is a whole root domain: enter the partition \
                                    without --cpus, and with load-balance among its tweaks)"
             .into(),
         _ => " (CAP_SYS_NICE or a higher RLIMIT_RTPRIO is needed)".into(),
@@ -265,7 +265,7 @@ impl Mover<'_, '_> {
         let tid = stat.id.tid;
         match tasks::enter(self.files, &self.place.cpusets.hierarchy, &self.place.path, tid, membership) {
             Err(error) if error.errno() != Some(libc::ESRCH) => {
-                Err(EnterError::Stays { tid, why: tasks::why_it_stays(stat, &error) })
+                Err(EnterError::Stays { tid, why: tasks::explain_refusal(stat, &error) })
             }
             _ => Ok(()),
         }

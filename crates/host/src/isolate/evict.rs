@@ -11,7 +11,7 @@ use punctual_core::CpuSet;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
-/// How often newly forked tasks are looked for. A system that forks faster than this never comes to rest, and is told so.
+/// How often to look for newly forked tasks. A system that forks faster than this is reported.
 const MAX_ROUNDS: usize = 20;
 
 /// What became of the tasks.
@@ -39,7 +39,7 @@ pub struct NotMovedTask {
     /// The CPUs that it may run on.
     pub cpus: CpuSet,
     /// Whether these include CPUs of the partition.
-    pub may_visit: bool,
+    pub may_run_in_partition: bool,
     /// The kernel's error number, where it was asked and refused.
     pub errno: Option<i32>,
     /// Why, in words.
@@ -134,9 +134,9 @@ fn describe(
     // One that ended meanwhile is of no interest.
     let stat = tasks::stat(files, id.tid).ok().filter(|stat| stat.id == id)?;
     let cpus = tasks::affinity(files, id.tid).ok()?;
-    let may_visit = !cpus.intersection(&machine.rt).is_empty();
+    let may_run_in_partition = !cpus.intersection(&machine.rt).is_empty();
     let kernel = stat.is_kernel_thread();
-    Some(NotMovedTask { tid: id.tid, name: stat.name, kernel, cpus, may_visit, errno, why })
+    Some(NotMovedTask { tid: id.tid, name: stat.name, kernel, cpus, may_run_in_partition, errno, why })
 }
 
 /// Takes the partition's CPUs from the affinity of every thread that still has them and that is not of the partition. These
@@ -177,7 +177,7 @@ pub fn confine(
     }
     let still = |task: &mut NotMovedTask| {
         if let Ok(cpus) = tasks::affinity(files, task.tid) {
-            (task.may_visit, task.cpus) = (!cpus.intersection(&machine.rt).is_empty(), cpus);
+            (task.may_run_in_partition, task.cpus) = (!cpus.intersection(&machine.rt).is_empty(), cpus);
         }
     };
     eviction.not_moved.iter_mut().for_each(still);

@@ -109,7 +109,7 @@ pub enum Refusal {
     /// Both halves under one name.
     #[error("both halves would be called `{0}`")]
     SameName(String),
-    /// A tweak nobody knows.
+    /// An unknown tweak.
     #[error("there is no tweak `{}`{}", name.escape_default(), near.map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]
     UnknownTweak {
         /// As written.
@@ -118,9 +118,9 @@ pub enum Refusal {
         near: Option<&'static str>,
     },
     /// A partition stands already.
-    #[error("a partition stands already ({0}): undo it first, with `punctual isolate undo`")]
+    #[error("a partition exists already ({0}): undo it first, with `punctual isolate undo`")]
     AlreadyActive(String),
-    /// A file that says something unexpected.
+    /// A file with unexpected content.
     #[error("cannot understand {path}: {why}")]
     Unreadable {
         /// The file.

@@ -1,4 +1,4 @@
-//! What is in force, and who visits the partition all the same.
+//! What is in force, and what still runs in the partition.
 
 use super::cpusets::Cpusets;
 use super::pending::{Pending, pending};

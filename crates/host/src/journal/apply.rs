@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(super) const TRIES: u32 = 10;
 pub(super) const PAUSE: Duration = Duration::from_millis(20);
 
-/// What became of one wanted change.
+/// The result of one requested change.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case", tag = "effect")]
 pub enum Effect {
@@ -46,15 +46,15 @@ pub enum Effect {
     },
 }
 
-/// A wanted change and what became of it.
+/// A requested change and its result.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct StepResult {
-    /// The step that wanted it.
+    /// The step that requested it.
     pub step: String,
     /// The file, the cgroup or the CPU.
     pub path: String,
     /// What was to be written there.
-    pub wanted: String,
+    pub requested: String,
     /// What became of it.
     #[serde(flatten)]
     pub effect: Effect,
@@ -64,8 +64,8 @@ impl Effect {
     fn refused(error: &FileError) -> Effect {
         Effect::Refused { errno: error.errno(), why: error.source.to_string() }
     }
-    /// Whether the system is now as it was wanted.
-    pub fn is_as_wanted(&self) -> bool {
+    /// Whether the file has the requested value now.
+    pub fn has_requested_value(&self) -> bool {
         matches!(self, Effect::Changed { .. } | Effect::Already)
     }
 }
@@ -73,15 +73,15 @@ impl Effect {
 impl Journal<'_> {
     /// One write to a file of the kernel. `wanted.old` and `wanted.undo` are what was planned; when the file has changed since,
     /// what it holds now is what is taken back to.
-    pub fn write(&mut self, files: &dyn Files, step: &str, wanted: Write) -> Result<Effect, JournalError> {
-        let current = match files.read(&wanted.path) {
+    pub fn write(&mut self, files: &dyn Files, step: &str, requested: Write) -> Result<Effect, JournalError> {
+        let current = match files.read(&requested.path) {
             Ok(text) => meaning(&text),
             Err(error) => return Ok(Effect::refused(&error)),
         };
-        if same(&current, &wanted.new) {
+        if same(&current, &requested.new) {
             return Ok(Effect::Already);
         }
-        let mut write = wanted;
+        let mut write = requested;
         if !same(&current, &write.old) {
             write.undo = if write.undo.is_empty() { Vec::new() } else { vec![current.clone()] };
             write.old = current.clone();
@@ -166,7 +166,7 @@ impl Journal<'_> {
                     not_moved.push(NotMoved {
                         id: place.id,
                         errno: error.errno(),
-                        why: tasks::why_it_stays(stat, &error),
+                        why: tasks::explain_refusal(stat, &error),
                     });
                 }
             }
@@ -180,7 +180,7 @@ impl Journal<'_> {
         self.announce(step, Action::NoteAffinities { tasks }).map(drop)
     }
 
-    /// Takes a CPU offline and online again, and mends what the kernel changed by itself meanwhile in these files.
+    /// Takes a CPU offline and online again, and restores what the kernel changed by itself meanwhile in these files.
     pub fn replug(
         &mut self,
         files: &dyn Files,
@@ -204,7 +204,7 @@ impl Journal<'_> {
         Ok(match wrong.first() {
             // Undo tries it once more.
             Some(error) => {
-                Effect::Refused { errno: error.errno(), why: format!("what it changed is not mended: {error}") }
+                Effect::Refused { errno: error.errno(), why: format!("what it changed is not restored: {error}") }
             }
             None => Effect::Changed { old: "online".into(), now: "offline and online again".into() },
         })
@@ -230,16 +230,16 @@ impl Journal<'_> {
     pub fn apply_writes(
         store: &dyn Store,
         files: &dyn Files,
-        wanted: &[RequestedWrite],
+        requested: &[RequestedWrite],
     ) -> Result<Vec<StepResult>, JournalError> {
         let _lock = super::lock(store)?;
         super::put_aside_stale(store, &super::boot_id(files)?)?;
         let mut journal = Journal::begin(store, files, Purpose::Fix, false)?;
         let mut applied = Vec::new();
-        for RequestedWrite { step, path, value } in wanted {
+        for RequestedWrite { step, path, value } in requested {
             let old = files.read(path).map(|text| meaning(&text)).unwrap_or_default();
             let effect = journal.write(files, step, Write::new(path, old, value))?;
-            applied.push(StepResult { step: step.clone(), path: path.clone(), wanted: value.clone(), effect });
+            applied.push(StepResult { step: step.clone(), path: path.clone(), requested: value.clone(), effect });
         }
         if applied.iter().any(|one| matches!(one.effect, Effect::Changed { .. })) {
             journal.ready()?;
@@ -250,10 +250,10 @@ impl Journal<'_> {
     }
 }
 
-/// A value that a file is to hold, and the rule or step that wants it.
+/// A value that a file is to hold, and the rule or step that requests it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RequestedWrite {
-    /// Who wants it.
+    /// The rule or step that requests it.
     pub step: String,
     /// The file.
     pub path: String,
@@ -271,7 +271,7 @@ pub(super) fn bring_online(files: &dyn Files, cpu: usize) -> Result<(), FileErro
     write_with_retries(files, &online_file(cpu), "1")
 }
 
-/// Writes again when the kernel says that it is busy, [`TRIES`] times in all.
+/// Writes again on EBUSY, [`TRIES`] times in all.
 pub(super) fn write_with_retries(files: &dyn Files, path: &str, text: &str) -> Result<(), FileError> {
     let mut tries = 1;
     loop {

@@ -1,4 +1,4 @@
-//! What a journal says: one JSON object a line, each synced to disk before the change that it announces.
+//! The records of a journal: one JSON object a line, each synced to disk before the change that it announces.
 
 use punctual_core::CpuSet;
 use serde::{Deserialize, Serialize};
@@ -12,12 +12,12 @@ pub const VERSION: u32 = 2;
 pub struct Record {
     /// Its number, counting from 0; an `applied`, `refused` or `undone` names the `intent` that it belongs to by this number.
     pub seq: u64,
-    /// What it says.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// What a line says.
+/// The event of a line.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
@@ -33,7 +33,7 @@ pub enum Event {
     Refused(Refusal),
     /// Every change has been made: what stands now is meant to stand.
     Ready {},
-    /// A change has been taken back, or needs no taking back.
+    /// A change has been undone, or needs no undoing.
     Undone {
         /// The `intent` that it belongs to.
         of: u64,
@@ -51,7 +51,7 @@ pub struct Begin {
     pub boot_id: String,
     /// The process that wrote it.
     pub writer: TaskId,
-    /// Whether the changes are to stand only as long as that process lives (an experiment), not until somebody undoes them.
+    /// Whether the changes are to stand only as long as that process lives (an experiment), not until they are undone.
     #[serde(default)]
     pub for_writer_only: bool,
 }
@@ -120,26 +120,26 @@ impl Hierarchy {
 /// A change that is about to be made.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Intent {
-    /// The step that wants it: the name of a tweak, or of a part of the partition.
+    /// The step that requests it: the name of a tweak, or of a part of the partition.
     pub step: String,
     /// The change.
     pub action: Action,
 }
 
-/// A change to the system, with all that is needed to take it back.
+/// A change to the system, with all that is needed to undo it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// One write to a file of the kernel.
     Write(Write),
-    /// A new cgroup. Taken back by sending its tasks home and removing it.
+    /// A new cgroup. Undone by moving its tasks back and removing it.
     MakeCgroup {
         /// The hierarchy that it is in.
         hierarchy: Hierarchy,
         /// The directory.
         path: String,
     },
-    /// Tasks enter a cgroup. Taken back by sending each to the one that it came from.
+    /// Tasks enter a cgroup. Undone by moving each back to the cgroup it came from.
     MoveTasks {
         /// The hierarchy in which they move.
         hierarchy: Hierarchy,

@@ -1,4 +1,4 @@
-//! Tasks on their way home: back into the cgroup that each came from, back to the CPUs that each was allowed.
+//! Moves tasks back: into the cgroup that each came from, and to the CPUs that each was allowed.
 
 use super::apply::{PAUSE, TRIES, write_with_retries};
 use super::record::{Action, CgroupVersion, Hierarchy, PartitionNote, TaskAffinity, TaskId, TaskPlace};
@@ -8,20 +8,20 @@ use crate::files::{FileError, Files};
 use punctual_core::CpuSet;
 use std::collections::{HashMap, HashSet};
 
-/// How many generations of parents are asked for a home.
+/// How many generations of parents are searched for an original cgroup.
 const MAX_GENERATIONS: usize = 64;
 
-/// What happened to a task on its way home.
+/// The result of moving a task back.
 #[derive(Debug)]
 pub enum Return {
-    /// It is home, or never left.
+    /// It is in its cgroup again, or never left it.
     Home {
         /// Whether anything had to be done.
         moved: bool,
     },
     /// It ended meanwhile.
     Gone,
-    /// Somebody else has changed it since; it was left alone.
+    /// Another process has changed it since; it was left alone.
     ChangedSince,
     /// The kernel refused.
     Failed(FileError),
@@ -35,26 +35,26 @@ pub struct TaskOrigins {
 }
 
 impl TaskOrigins {
-    /// Collects what a journal says.
+    /// Collects the origins from a journal.
     pub fn of(journal: &Saved) -> TaskOrigins {
-        let mut homes = TaskOrigins::default();
+        let mut origins = TaskOrigins::default();
         for entry in journal.entries.iter().filter(|entry| !matches!(entry.outcome, Outcome::Refused(_))) {
             match &entry.intent.action {
-                Action::MakeCgroup { path, .. } => drop(homes.made.insert(path.clone())),
+                Action::MakeCgroup { path, .. } => drop(origins.made.insert(path.clone())),
                 Action::MoveTasks { tasks, .. } => {
-                    for task in tasks.iter().filter(|task| !homes.made.contains(&task.from)) {
+                    for task in tasks.iter().filter(|task| !origins.made.contains(&task.from)) {
                         // A task that moved twice came from where it was first.
-                        homes.from.entry(task.id).or_insert_with(|| task.from.clone());
+                        origins.from.entry(task.id).or_insert_with(|| task.from.clone());
                     }
                 }
                 _ => {}
             }
         }
-        homes
+        origins
     }
 
     /// Where a task belongs: where it came from, or else where its nearest recorded ancestor came from, or else the root.
-    fn home_of(&self, files: &dyn Files, hierarchy: &Hierarchy, tid: i32) -> String {
+    fn origin_of(&self, files: &dyn Files, hierarchy: &Hierarchy, tid: i32) -> String {
         let mut next = tid;
         for _ in 0..MAX_GENERATIONS {
             let Ok(stat) = tasks::stat(files, next) else { break };
@@ -96,7 +96,7 @@ impl TaskOrigins {
         let mut tries = 1;
         loop {
             for tid in tasks::members(files, hierarchy, path)? {
-                let home = self.home_of(files, hierarchy, tid);
+                let home = self.origin_of(files, hierarchy, tid);
                 match tasks::enter(files, hierarchy, &home, tid, Membership::Process) {
                     Ok(()) => drop(sent.insert(tid)),
                     Err(error) if error.errno() == Some(libc::ESRCH) => {}
@@ -116,7 +116,7 @@ impl TaskOrigins {
     }
 }
 
-/// Ends a partition of version 2 before its cgroup is removed, so that its CPUs are everybody's when this returns.
+/// Ends a partition of version 2 before its cgroup is removed, so that its CPUs are available to all when this returns.
 ///
 /// Removing the cgroup alone gives them back later, in a workqueue (kernel/cgroup/cgroup.c, css_killed_work_fn): until then
 /// a task that asks for them is refused (EINVAL), and when it comes the kernel before 6.2 overwrites the affinities of all.
@@ -131,9 +131,9 @@ fn give_cpus_back(files: &dyn Files, hierarchy: &Hierarchy, cgroup: &str) {
 
 /// Gives a task the CPUs back that it was allowed, where the kernel has forgotten them.
 ///
-/// From 6.2 on the kernel itself remembers what a task asked for (kernel/sched/core.c, `user_cpus_ptr`); before, and for
+/// From 6.2 on the kernel itself remembers the affinity that a task requested (kernel/sched/core.c, `user_cpus_ptr`); before, and for
 /// kernel threads, a move between cpusets overwrites it. What is none of the sets that such a move leaves behind was chosen
-/// by somebody else since, and stays.
+/// by another process since, and stays.
 pub fn restore_affinity(files: &dyn Files, note: Option<&PartitionNote>, task: &TaskAffinity) -> Return {
     if !tasks::is_alive(files, task.id) {
         return Return::Gone;

@@ -77,7 +77,7 @@ impl Saved {
         Ok(saved)
     }
 
-    /// A later version's records would look like damage: its first line says so before anything else is tried.
+    /// A later version's records would look like damage: its version is checked first.
     fn reject_newer(&self, name: &str, line: &[u8]) -> Result<(), JournalError> {
         if self.begin.is_some() || !self.entries.is_empty() {
             return Ok(());

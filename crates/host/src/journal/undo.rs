@@ -1,4 +1,4 @@
-//! Taking back what a journal says, the last change first.
+//! Undoes the changes of a journal, the last one first.
 
 use super::apply::{TRIES, bring_online, online_file, write_with_retries};
 use super::record::{Action, Event, FileValue, Hierarchy, Purpose, TaskAffinity, TaskPlace, Write};
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// How long is waited, [`TRIES`] times at most, for a step on the way to take effect.
 const MOMENT: Duration = Duration::from_millis(2);
 
-/// What to do with a file that somebody else has changed since.
+/// What to do with a file that another process has changed since.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum IfChanged {
     /// Leave it, report it, and keep the journal.
@@ -28,7 +28,7 @@ pub enum IfChanged {
     Keep,
 }
 
-/// Takes back every journal that `wanted` picks, the newest first.
+/// Undoes every journal that `selected` picks, the newest first.
 ///
 /// Can be killed at any moment and repeated. Takes the lock for as long as it lasts. An error means that the journals
 /// themselves could not be read; what could not be restored is in the report.
@@ -36,13 +36,13 @@ pub fn undo(
     store: &dyn Store,
     files: &dyn Files,
     if_changed: IfChanged,
-    wanted: impl Fn(&Saved) -> bool,
+    selected: impl Fn(&Saved) -> bool,
 ) -> Result<UndoReport, JournalError> {
     if store.names().map_err(in_store(store, "list", ""))?.is_empty() {
         return Ok(UndoReport::default());
     }
     let _lock = lock(store)?;
-    undo_locked(store, files, if_changed, wanted)
+    undo_locked(store, files, if_changed, selected)
 }
 
 /// [`undo`] for who holds the lock already.
@@ -50,10 +50,10 @@ pub(crate) fn undo_locked(
     store: &dyn Store,
     files: &dyn Files,
     if_changed: IfChanged,
-    wanted: impl Fn(&Saved) -> bool,
+    selected: impl Fn(&Saved) -> bool,
 ) -> Result<UndoReport, JournalError> {
     let mut report = UndoReport { put_aside: put_aside_stale(store, &boot_id(files)?)?, ..UndoReport::default() };
-    for saved in read_all(store)?.iter().rev().filter(|saved| wanted(saved)) {
+    for saved in read_all(store)?.iter().rev().filter(|saved| selected(saved)) {
         report.journals.push(Undoing::new(files, saved, if_changed).run(store)?);
     }
     Ok(report)
@@ -63,7 +63,7 @@ pub(crate) fn undo_locked(
 struct Undoing<'a> {
     files: &'a dyn Files,
     saved: &'a Saved,
-    homes: TaskOrigins,
+    origins: TaskOrigins,
     if_changed: IfChanged,
     report: JournalReport,
 }
@@ -82,7 +82,7 @@ impl<'a> Undoing<'a> {
         };
         let damaged = saved.damaged.clone();
         let report = JournalReport { name: saved.name.clone(), purpose, damaged, ..JournalReport::default() };
-        Undoing { files, saved, homes: TaskOrigins::of(saved), if_changed, report }
+        Undoing { files, saved, origins: TaskOrigins::of(saved), if_changed, report }
     }
 
     fn run(mut self, store: &dyn Store) -> Result<JournalReport, JournalError> {
@@ -179,15 +179,14 @@ impl<'a> Undoing<'a> {
         if !self.files.exists(path) {
             return self.nothing_left();
         }
-        match self.homes.remove_cgroup(self.files, hierarchy, path) {
+        match self.origins.remove_cgroup(self.files, hierarchy, path) {
             Ok(sent) => {
                 self.report.tasks_returned += sent;
                 true
             }
             Err(error) => {
                 let inside = tasks::cgroups(self.files, path).unwrap_or_default();
-                let others =
-                    inside.get(1).map(|first| format!(" (somebody has made {first} in it)")).unwrap_or_default();
+                let others = inside.get(1).map(|first| format!(" (it has a new child, {first})")).unwrap_or_default();
                 self.fail(path, format!("{error}{others}"))
             }
         }
@@ -200,7 +199,7 @@ impl<'a> Undoing<'a> {
         };
         let mut settled = true;
         for task in places.iter().rev() {
-            match self.homes.send(self.files, hierarchy, task, &cgroup_by_task) {
+            match self.origins.send(self.files, hierarchy, task, &cgroup_by_task) {
                 Return::Home { moved } => self.report.tasks_returned += usize::from(moved),
                 Return::Gone => {}
                 Return::ChangedSince => {
@@ -303,11 +302,11 @@ impl<'a> Undoing<'a> {
             Err(error) => return self.fail(&switch, error.to_string()),
         }
         // All of them, also after one that failed.
-        let settled: Vec<Settled> = side_effects.iter().map(|file| self.mend_side_effect(cpu, file)).collect();
+        let settled: Vec<Settled> = side_effects.iter().map(|file| self.restore_side_effect(cpu, file)).collect();
         settled.into_iter().all(|settled| settled)
     }
 
-    fn mend_side_effect(&mut self, cpu: usize, file: &FileValue) -> Settled {
+    fn restore_side_effect(&mut self, cpu: usize, file: &FileValue) -> Settled {
         let found = match self.files.read(&file.path) {
             Ok(text) => meaning(&text),
             Err(error) if error.is_missing() => return true,
@@ -316,7 +315,7 @@ impl<'a> Undoing<'a> {
         if same(&found, &file.value) {
             return true;
         }
-        // What unplugging leaves behind lacks the CPU; anything else is somebody's choice.
+        // What unplugging leaves behind lacks the CPU; anything else was set by another process.
         let ours = found.parse::<CpuSet>().is_ok_and(|set| !set.contains(cpu));
         let expected = format!("a set without CPU {cpu}");
         if !ours && !self.may_overwrite(&file.path, &expected, &found, &file.value) {

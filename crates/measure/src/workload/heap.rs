@@ -4,11 +4,11 @@
 //! the requests (`heap.c`), a batch at a time. It and the measuring thread take turns: while one works the other waits, so that
 //! counting samples is outside of all of them, and on the same CPU.
 
-mod board;
 mod helper;
 mod kernel;
 mod lists;
 mod requests;
+mod shared_memory;
 
 use super::measurement_loop::{Monotonic, Pacing, Ticks};
 use super::{MeasureConfig, NoObserver, PrepareError, Prepared, clock_cost};
@@ -19,7 +19,6 @@ use crate::stop::Stop;
 use crate::thread::Task;
 pub use helper::{ARGUMENT, serve};
 
-use board::{Block, FRESH, LOCK, ONE_CPU, TOUCH};
 use helper::{Allocator, Helper};
 use kernel::Counted;
 use lists::Lists;
@@ -28,12 +27,13 @@ use punctual_core::{CpuSet, Fact, Figure, Finding, Nanos, Notes, Severity, Table
 use punctual_host::task::memory;
 use punctual_plan::kinds::HeapPlan;
 use requests::Requests;
+use shared_memory::{Block, FRESH, LOCK, ONE_CPU, TOUCH};
 use std::io;
 use std::sync::Arc;
 
 /// Blocks of a batch at most, but for a list, which is one batch however long it is.
 const BATCH: usize = 4_096;
-/// Rounds for nothing before the first sample.
+/// Rounds of warm-up before the first sample.
 const WARM_UP: usize = 64;
 /// The shortest rest, and which part of the time since the last one it is at least: a long list is not interrupted.
 const REST: Nanos = Nanos::MILLI;
@@ -118,7 +118,7 @@ struct Bounds {
     left: u64,
     /// Random lists still to be made.
     lists: u64,
-    /// A longer sample ends everything.
+    /// A longer sample trips the stop.
     limit: i64,
 }
 
@@ -141,10 +141,10 @@ struct Heap {
 impl Heap {
     /// The blocks of the next batch.
     fn order(&mut self, helper: &mut Helper, blocks: usize, round: usize) {
-        let head = helper.board.head();
+        let head = helper.shared_memory.head();
         head.flags = self.flags;
         (head.blocks, head.round) = (blocks as u64, round as u64);
-        self.requests.fill(&mut helper.board.blocks()[..blocks], round);
+        self.requests.fill(&mut helper.shared_memory.blocks()[..blocks], round);
     }
 
     /// Batch after batch, until something ends it.
@@ -157,10 +157,10 @@ impl Heap {
         stop: &Stop,
     ) -> io::Result<()> {
         let end_at = bounds.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
-        let head = helper.board.head();
+        let head = helper.shared_memory.head();
         (head.due, head.until, head.limit) = (start, end_at, bounds.limit);
         head.period = bounds.period.map_or(0, Nanos::ns);
-        // Long periods one at a time, so that nobody waits for their samples; and no list is cut.
+        // Long periods one at a time, so that their samples arrive soon; and no list is cut.
         let (single, round) = (bounds.period.is_some_and(|period| period >= Pacing::BURST), self.requests.round);
         let batch = if single { round } else { round * (BATCH / round).max(1) };
         let mut now = Monotonic.now();
@@ -178,7 +178,7 @@ impl Heap {
             self.order(helper, blocks, round);
             helper.batch(stop)?;
             bounds.left = bounds.left.saturating_sub(self.take(bounds.limit, round, helper, writers, stop));
-            if helper.board.head().failed > 0 {
+            if helper.shared_memory.head().failed > 0 {
                 return Err(io::Error::other(
                     "malloc gave nothing: is there a limit on memory (ulimit -v, a cgroup; with `mlockall`, ulimit -l)?",
                 ));
@@ -203,13 +203,13 @@ impl Heap {
         writers: &mut [(u32, Writer)],
         stop: &Stop,
     ) -> u64 {
-        let head = helper.board.head();
+        let head = helper.shared_memory.head();
         let (count, page, faults) = (head.done, head.page, head.faults);
         self.done.spent += head.spent;
         self.done.faults += head.faults;
         self.done.skipped += head.skipped;
         self.done.blocks += count;
-        let blocks = &helper.board.blocks()[..count as usize];
+        let blocks = &helper.shared_memory.blocks()[..count as usize];
         for block in blocks {
             self.done.bytes += block.size;
             let parts = [block.malloc, block.touch, block.free];
@@ -228,13 +228,13 @@ impl Heap {
         count
     }
 
-    /// The very loop for nothing, so that its code and memory are there.
+    /// Warms up the measured loop, so that its code and memory are there.
     fn rehearse(&mut self) -> Result<(), String> {
         let Some(mut helper) = self.helper.take() else { return Ok(()) };
         let (mut writers, lists) = (std::mem::take(&mut self.writers), self.lists.take());
         let blocks = if self.requests.round > 1 { self.requests.round } else { WARM_UP };
         let bounds = Bounds { period: None, duration: None, left: blocks as u64, lists: 1, limit: i64::MAX };
-        // Tallies forget; a ring would not.
+        // Counters are reset; a ring would keep these samples.
         let scratch = writers.iter().filter(|(_, writer)| matches!(writer, Writer::Ring(_)));
         let mut scratch: Vec<_> = scratch.map(|(number, _)| (*number, Writer::Ring(ring(WARM_UP).0))).collect();
         let into = if scratch.is_empty() { &mut writers } else { &mut scratch };
@@ -254,8 +254,8 @@ impl Heap {
             "a request with everything around it (malloc, free and four readings of the clock), mean"
         };
         let mut figures = vec![
-            Figure::new("blocks", "blocks that were asked for and given back", blocks as f64, "count"),
-            Figure::new("bytes", "bytes that were asked for", bytes as f64, "bytes"),
+            Figure::new("blocks", "blocks allocated and freed", blocks as f64, "count"),
+            Figure::new("bytes", "bytes requested", bytes as f64, "bytes"),
             Figure::new("turn", title, each(spent as f64), "ns").of(blocks),
             Figure::new("faults-each", "page faults for each block (getrusage(2))", each(faults as f64), "ratio")
                 .of(blocks),
@@ -296,10 +296,10 @@ impl Task for Heap {
 
     fn warm_up(&mut self) {
         if let Some(helper) = &self.helper {
-            // What the thread itself could not be is told already.
+            // What the thread itself was refused is reported already.
             let _ = helper.scheduled_like_us();
         }
-        // What fails here fails in the run, which tells.
+        // What fails here fails in the run, which reports it.
         let _ = self.rehearse();
     }
 
@@ -341,7 +341,8 @@ impl Task for Heap {
         notes.figures = self.figures();
         notes.figures.extend(unused.iter().flat_map(kernel::figures));
         if let Some(why) = &helper.instead {
-            let message = format!("what was measured is {}, not the allocator that programs meet here", helper.name);
+            let message =
+                format!("the measured allocator is {}, not the one that programs of this machine use", helper.name);
             let finding = Finding::new("heap-built-in", Severity::Advice, &*self.subject, message);
             let remedy = "measure on a machine with glibc, or read the figures as those of a static program";
             notes.findings.push(finding.evidence(why.clone()).remedy(remedy));

@@ -1,6 +1,6 @@
 //! `irq`: from the raising of an interrupt to the entry of its handler, and on to the thread that waits for it.
 //!
-//! The measuring thread waits. A timer and membarrier(2) it sets off itself; what another thread must raise while this one sleeps is raised by a
+//! The measuring thread waits. A timer and membarrier(2) it triggers itself; what another thread must raise while this one sleeps is raised by a
 //! [`raiser`]. Stamps inside of the kernel are BPF programs' (`punctual_record::interrupt`); where there are none the hops that need them are absent.
 
 mod doorbell;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use watch::{Source, Watch};
 
-/// Interrupts for nothing before the first sample.
+/// Interrupts of warm-up before the first sample.
 const WARM_UP: u64 = 8;
 /// The longest distance of those of a device.
 const PATIENT: Nanos = Nanos::from_millis(200);
@@ -43,7 +43,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared
     let cpu = thread.cpus.first().filter(|_| bound).map(|cpu| cpu as u32);
     if cpu.is_none() && !matches!(plan.source, IrqSource::Timer | IrqSource::Uio) {
         return Err(needs(
-            "this source wants a thread on one CPU, which SCHED_DEADLINE does not allow: use policy fifo".into(),
+            "this source needs a thread on one CPU, which SCHED_DEADLINE does not allow: use policy fifo".into(),
         ));
     }
     let Found { awaited, at, row, hops, line, target, source } = find(plan, config, cpu).map_err(needs)?;
@@ -52,21 +52,21 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared
         None => Err(source.untold.to_owned()),
     };
     let way = match (plan.source, line, &stamps) {
-        (IrqSource::Timer, ..) => Way::Timer,
-        (IrqSource::Membarrier, ..) => Way::Membarrier { cpu: target.unwrap_or_default(), target: None },
+        (IrqSource::Timer, ..) => Trigger::Timer,
+        (IrqSource::Membarrier, ..) => Trigger::Membarrier { cpu: target.unwrap_or_default(), target: None },
         (IrqSource::SelfIpi, _, Ok(stamps)) => {
-            Way::Raised { line: Arc::new(doorbell::Doorbell(Arc::clone(stamps))), raiser: None }
+            Trigger::Raised { line: Arc::new(doorbell::Doorbell(Arc::clone(stamps))), raiser: None }
         }
         (IrqSource::SelfIpi, _, Err(why)) => return Err(needs(format!("only BPF can raise this interrupt: {why}"))),
         (IrqSource::Uio, _, Err(why)) => {
-            return Err(needs(format!("nobody can tell when this device's interrupt came: {why}")));
+            return Err(needs(format!("the arrival of this device's interrupt cannot be timed: {why}")));
         }
-        (_, Some(line), _) => Way::Raised { line, raiser: None },
+        (_, Some(line), _) => Trigger::Raised { line, raiser: None },
         (_, None, _) => return Err(needs("this source has no line".to_owned())),
     };
     let (lanes, sources) = Lanes::of(config, hops, plan.period, cpu.unwrap_or_default());
     let raised = Arc::new(AtomicU64::new(0));
-    let line = if let Way::Raised { line, .. } = &way { Some(Arc::clone(line)) } else { None };
+    let line = if let Trigger::Raised { line, .. } = &way { Some(Arc::clone(line)) } else { None };
     let watch = Watch::new(&source, stamps.clone(), Rows { row, cpu: at }, Arc::clone(&raised), line);
     let waiter = Waiter {
         name: config.name.clone(),
@@ -160,8 +160,8 @@ fn target(plan: &IrqPlan, config: &MeasureConfig, own: Option<u32>) -> Result<u3
     others.next().ok_or_else(|| "there is no other CPU to be interrupted".to_owned())
 }
 
-/// How an interrupt is set off and waited for.
-enum Way {
+/// How an interrupt is raised and waited for.
+enum Trigger {
     Timer,
     Membarrier { cpu: u32, target: Option<Target> },
     Raised { line: Arc<dyn Line>, raiser: Option<Raiser> },
@@ -178,10 +178,10 @@ struct Waiter {
     stop: Arc<Stop>,
     source: Source,
     stamps: Result<Arc<Stamps>, String>,
-    way: Way,
+    way: Trigger,
     /// Until it runs, and afterwards.
     lanes: Option<Lanes>,
-    /// Interrupts set off so far, for whoever looks on.
+    /// Interrupts raised so far, for the observer.
     raised: Arc<AtomicU64>,
 }
 
@@ -191,12 +191,14 @@ impl Waiter {
         let Waiter { way, stamps, raised, source, .. } = self;
         let stamps = stamps.as_deref().ok();
         match way {
-            Way::Timer => {
+            Trigger::Timer => {
                 timer::run(lanes, go, stop, stamps, raised);
                 Ok(())
             }
-            Way::Membarrier { target: Some(target), .. } => membarrier::run(lanes, go, stop, stamps, raised, target),
-            Way::Raised { raiser: Some(raiser), .. } => {
+            Trigger::Membarrier { target: Some(target), .. } => {
+                membarrier::run(lanes, go, stop, stamps, raised, target)
+            }
+            Trigger::Raised { raiser: Some(raiser), .. } => {
                 let alone = source.sharers <= 1;
                 let skipped = raiser.run(go, stop, |came| {
                     let book = &mut lanes.book;
@@ -204,7 +206,7 @@ impl Waiter {
                     let handler = came.handler.filter(|_| !mixed && came.entries != Some(0));
                     book.mixed += u64::from(mixed);
                     book.unstamped += u64::from(stamps.is_some() && !mixed && handler.is_none());
-                    let raiser::Came { raised, woke, handled_on, .. } = came;
+                    let raiser::Arrival { raised, woke, handled_on, .. } = came;
                     lanes.take(Passed { raised, handler, expiry: None, woke, handled_on }, stop);
                     lanes.left() > 0
                 });
@@ -212,7 +214,7 @@ impl Waiter {
                 lanes.book.skipped += skipped?;
                 Ok(())
             }
-            Way::Membarrier { .. } | Way::Raised { .. } => Err(io::Error::other("it was not prepared")),
+            Trigger::Membarrier { .. } | Trigger::Raised { .. } => Err(io::Error::other("it was not prepared")),
         }
     }
 
@@ -220,13 +222,13 @@ impl Waiter {
     fn spare(&mut self, count: u64, period: Nanos) -> io::Result<Lanes> {
         let Some(lanes) = &self.lanes else { return Err(io::Error::other("it has not ended")) };
         let mut scratch = lanes.scratch(count);
-        // What is slow to come back, as a line through an opto-coupler, is given the time that it will have. Else the first instant is over
-        // already: what is done about that is gone through, too.
+        // What is slow to return, as a line through an opto-coupler, gets the time that it will have. Else the first instant has passed
+        // already: that path is warmed up, too.
         let own = self.source.own;
         let period = if own { self.period.min(PATIENT) } else { self.period.min(period) };
         let start = Monotonic.now() + if own { period.ns() } else { 0 };
-        // A device that raises its own when it pleases is not waited for; the code is gone through all the same.
-        let comes = !matches!(&self.way, Way::Raised { line, .. } if !line.is_raised());
+        // A device that raises interrupts by itself is not waited for; its code is warmed up all the same.
+        let comes = !matches!(&self.way, Trigger::Raised { line, .. } if !line.is_raised());
         let end = if comes { i64::MAX } else { start };
         self.measure(&mut scratch, Go { start, period, count, end }, &Arc::default())?;
         if !comes {
@@ -250,13 +252,13 @@ impl Task for Waiter {
         }
         let (scheduling, stamps) = (self.scheduling, self.stamps.as_ref().ok().cloned());
         match &mut self.way {
-            Way::Timer => return Ok(()),
-            Way::Membarrier { cpu, target } => *target = Some(Target::start(*cpu, scheduling)?),
-            Way::Raised { line, raiser } => {
+            Trigger::Timer => return Ok(()),
+            Trigger::Membarrier { cpu, target } => *target = Some(Target::start(*cpu, scheduling)?),
+            Trigger::Raised { line, raiser } => {
                 *raiser = Some(Raiser::start(Arc::clone(line), stamps, here, scheduling)?);
             }
         }
-        // What can never come is told before anything starts.
+        // What can never come is an error before anything starts.
         let why = self.spare(1, Nanos::MILLI).err();
         why.map_or(Ok(()), |why| Err(format!("{why} ({})", self.source.doubt)))
     }
@@ -266,7 +268,7 @@ impl Task for Waiter {
     }
 
     fn warm_up(&mut self) {
-        // What fails here fails again, and is told, in the real loop.
+        // What fails here fails again, and is reported, in the measured loop.
         let _ = self.spare(WARM_UP, Nanos::MILLI);
     }
 
@@ -285,9 +287,9 @@ impl Task for Waiter {
         let notes = report::notes(self);
         // Nothing that was started goes on.
         match &mut self.way {
-            Way::Timer => {}
-            Way::Membarrier { target, .. } => *target = None,
-            Way::Raised { raiser, .. } => *raiser = None,
+            Trigger::Timer => {}
+            Trigger::Membarrier { target, .. } => *target = None,
+            Trigger::Raised { raiser, .. } => *raiser = None,
         }
         notes
     }

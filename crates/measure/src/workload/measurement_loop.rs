@@ -47,7 +47,7 @@ impl Ticks for Monotonic {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pacing {
     /// One follows the other. After every [`Pacing::BURST`] the thread sleeps for this long: a real-time thread that never sleeps is
-    /// throttled (sched_rt_runtime_us, 950 ms of each second), and whoever waits for its CPU waits for ever.
+    /// throttled (sched_rt_runtime_us, 950 ms of each second), and a thread that waits for its CPU waits for ever.
     BackToBack {
         /// How long; zero: it never sleeps.
         rest: Nanos,
@@ -70,9 +70,9 @@ pub struct MeasurementLoop {
     pub pacing: Pacing,
     /// For how long.
     pub duration: Option<Nanos>,
-    /// At most so many samples.
+    /// At most this many samples.
     pub samples: u64,
-    /// A longer sample ends everything.
+    /// A longer sample trips the stop.
     pub limit: i64,
     /// The CPU, where the thread has only one: saves asking at every sample.
     pub only_cpu: Option<u32>,
@@ -88,7 +88,7 @@ pub struct Taken {
 }
 
 impl MeasurementLoop {
-    /// The course of one series of an order.
+    /// The loop of one series of a measure.
     pub fn of(config: &MeasureConfig, series: &SeriesConfig, pacing: Pacing) -> MeasurementLoop {
         let cpus = config.threads.get(series.thread).map(|thread| &thread.cpus);
         MeasurementLoop {
@@ -101,7 +101,7 @@ impl MeasurementLoop {
         }
     }
 
-    /// The same, for so many samples, as fast as they come, with nothing that ends it early: for warming up and for counting.
+    /// The same for `samples` samples, back to back, with nothing that ends it early: for warming up and for counting.
     pub fn short(&self, samples: u64) -> MeasurementLoop {
         MeasurementLoop {
             pacing: Pacing::BackToBack { rest: Nanos::ZERO },

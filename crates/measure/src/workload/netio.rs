@@ -1,4 +1,4 @@
-//! `netio`: a periodic task that asks a server for a message, receives it, encrypts it, and writes it to a file or leaves that to another thread.
+//! `netio`: a periodic task that requests a message of a server, receives it, encrypts it, and writes it to a file or leaves that to another thread.
 //!
 //! The file, the collecting of batches, and the thread that writes them are those of `storage`.
 
@@ -7,7 +7,7 @@ mod line;
 use super::measurement_loop::{MeasurementLoop, Monotonic, Pacing, Taken, Ticks};
 use super::perf::Counter;
 use super::storage::batch_queue::{self, BatchProducer};
-use super::storage::file::{self, Record, Sheet};
+use super::storage::file::{self, Record, RecordFile};
 use super::storage::place::Place;
 use super::storage::writer::{Running, Writer};
 use super::storage::{Watch, report};
@@ -29,7 +29,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// Messages for nothing before the first sample.
+/// Messages of warm-up before the first sample.
 const WARM_UP: u64 = 8;
 /// Messages of which the task's own time is kept, the first ones.
 const KEPT: usize = 1 << 16;
@@ -55,7 +55,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &NetioPlan) -> Result<Prepar
         subject: config.name.clone(),
         plan: plan.clone(),
         measurement_loop,
-        hands: Hands {
+        hands: TaskState {
             line,
             cipher: encryption(plan, config.seed),
             message: Record::new(plan.message.get() as usize),
@@ -75,7 +75,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &NetioPlan) -> Result<Prepar
     Ok(Prepared { tasks: vec![Box::new(netio)], sources, observer })
 }
 
-/// Where messages go, and who looks on from without.
+/// Where messages go, and the observer.
 fn work(
     config: &MeasureConfig,
     plan: &NetioPlan,
@@ -97,21 +97,29 @@ fn work(
         file_max: FILE_MAX,
         ..StoragePlan::default()
     };
-    let mut sheet = Sheet::new(file, &as_storage).map_err(on)?;
+    let mut record_file = RecordFile::new(file, &as_storage).map_err(on)?;
     let at_once = plan.message.get() as usize * if direct { 1 } else { plan.batch as usize };
-    sheet.try_once(&Monotonic, Record::new(at_once).bytes()).map_err(on)?;
+    record_file.try_once(&Monotonic, Record::new(at_once).bytes()).map_err(on)?;
     let records = Arc::new(AtomicU64::new(0));
-    // What sync(2) finds written already needs no write of its own.
-    let tells = forced && plan.forcing != punctual_plan::kinds::Forcing::Sync;
-    let watch = Watch::new(place, tells.then(|| Arc::clone(&records)), forced, config.name.clone());
+    // What sync(2) finds written already needs no write.
+    let forced_records = forced && plan.forcing != punctual_plan::kinds::Forcing::Sync;
+    let watch = Watch::new(place, forced_records.then(|| Arc::clone(&records)), forced, config.name.clone());
     if direct {
-        return Ok((Work::Writes(sheet), Box::new(watch)));
+        return Ok((Work::Writes(record_file), Box::new(watch)));
     }
     let (queue, batches) = batch_queue::batch_queue(plan.message.get() as usize, plan.batch as usize);
     let last = config.series.last().map_or(measurement_loop.series, |series| series.number);
     let (subject, stop) = (config.name.clone(), Arc::clone(&config.stop));
-    let writer =
-        Writer { sheet, batches, bytes: at_once, series: last, subject, limit: measurement_loop.limit, stop, records };
+    let writer = Writer {
+        record_file,
+        batches,
+        bytes: at_once,
+        series: last,
+        subject,
+        limit: measurement_loop.limit,
+        stop,
+        records,
+    };
     let start = |producer| Running::start(writer, producer).map_err(|why| format!("no writer thread: {why}"));
     let writer = producers.pop().map(start).transpose()?;
     Ok((Work::Collects { queue, writer, held: 0 }, Box::new(watch)))
@@ -127,7 +135,7 @@ fn encryption(plan: &NetioPlan, seed: u64) -> Option<Encryption> {
 
 /// What is done with a message.
 enum Work {
-    Writes(Sheet),
+    Writes(RecordFile),
     Collects {
         queue: BatchProducer,
         /// Until the task has ended.
@@ -167,7 +175,7 @@ impl Spans {
 }
 
 /// What the task works with.
-struct Hands {
+struct TaskState {
     line: Line,
     cipher: Option<Encryption>,
     message: Record,
@@ -176,11 +184,11 @@ struct Hands {
     came: u64,
 }
 
-impl Hands {
+impl TaskState {
     /// One message, a reading of the clock between its parts.
     #[inline(always)]
     fn one(&mut self, stop: &Stop) -> Result<Spans, Missing> {
-        let Hands { line, cipher, message, work, came } = self;
+        let TaskState { line, cipher, message, work, came } = self;
         let mut spans = Spans::default();
         let begin = Monotonic.now();
         line.send()?;
@@ -195,8 +203,8 @@ impl Hands {
             spans.add([received, Monotonic.now()]);
         }
         match work {
-            Work::Writes(sheet) => {
-                if let Some([begin, opened, written, _, closed]) = sheet.write(&Monotonic, message.bytes()) {
+            Work::Writes(record_file) => {
+                if let Some([begin, opened, written, _, closed]) = record_file.write(&Monotonic, message.bytes()) {
                     spans.add([begin, opened]);
                     spans.add([opened, written]);
                     spans.add([written, closed]);
@@ -217,7 +225,7 @@ impl Hands {
     /// System calls of the calling thread so far.
     fn calls(&self) -> u64 {
         // Open, write, close.
-        let written = if let Work::Writes(sheet) = &self.work { 3 * sheet.count.records } else { 0 };
+        let written = if let Work::Writes(record_file) = &self.work { 3 * record_file.count.records } else { 0 };
         self.line.calls + written
     }
 
@@ -228,7 +236,7 @@ impl Hands {
         }
     }
 
-    /// A basket that nobody empties.
+    /// A queue without a consumer.
     fn spare_queue(&self) -> BatchProducer {
         batch_queue::batch_queue(self.message.bytes().len(), 2).0
     }
@@ -250,7 +258,7 @@ struct Done {
 }
 
 /// What a message that came is a sample of.
-struct Came<'a, S> {
+struct Received<'a, S> {
     sink: &'a mut S,
     came: &'a Cell<bool>,
     /// How long it was waited for.
@@ -259,7 +267,7 @@ struct Came<'a, S> {
     own: &'a mut Vec<i64>,
 }
 
-impl<S: Sink> Sink for Came<'_, S> {
+impl<S: Sink> Sink for Received<'_, S> {
     #[inline(always)]
     fn put(&mut self, begin: i64, end: i64, cpu: u32) {
         if self.came.get() {
@@ -275,11 +283,11 @@ struct Netio {
     subject: String,
     plan: NetioPlan,
     measurement_loop: MeasurementLoop,
-    hands: Hands,
+    hands: TaskState,
     /// Of `whole`, then of the task's parts. Dropped at the end, which ends the series.
     producers: Vec<Producer>,
     stop: Arc<Stop>,
-    /// What the kernel says this thread had read and written before the first message.
+    /// What this thread had read, by the kernel's count, and written before the first message.
     before: Result<Moved, String>,
     done: Done,
     /// Of each message, without waiting for it.
@@ -323,7 +331,7 @@ impl Netio {
             }
         };
         let own = &mut self.own;
-        let mut sink = Came { sink: whole, came: &came, waited: &waited, own };
+        let mut sink = Received { sink: whole, came: &came, waited: &waited, own };
         done.taken = measurement_loop.run(start, &Monotonic, &mut sink, stop, before, act);
         if let Some(spans) = last.take() {
             spans.hand_on(parts);
@@ -334,12 +342,12 @@ impl Netio {
 
     /// The last record of the file, decrypted, against what the server sent.
     fn read_back(&mut self) -> Option<Validation> {
-        let Work::Writes(sheet) = &mut self.hands.work else { return None };
-        if sheet.count.records == 0 || sheet.count.failed > 0 {
+        let Work::Writes(record_file) = &mut self.hands.work else { return None };
+        if record_file.count.records == 0 || record_file.count.failed > 0 {
             return None;
         }
         let length = self.hands.message.bytes().len();
-        let read = sheet.read_last(length).map_err(|why| why.to_string()).and_then(|mut bytes| {
+        let read = record_file.read_last(length).map_err(|why| why.to_string()).and_then(|mut bytes| {
             if let Some(cipher) = &mut self.hands.cipher {
                 let end: u64 = cipher.try_current_pos().map_err(|why| why.to_string())?;
                 cipher.try_seek(end - length as u64).map_err(|why| why.to_string())?;
@@ -374,7 +382,7 @@ impl Netio {
         };
         let counted = Counter::system_calls(&mut more);
         if counted.is_err() {
-            // The claim stands, whoever counts it.
+            // The claim does not depend on the count.
             more();
         }
         self.hands.swap_queue(&mut other);
@@ -429,19 +437,19 @@ impl Task for Netio {
     fn warm_up(&mut self) {
         let mut scratch: Vec<Producer> = self.producers.iter().map(|_| ring(WARM_UP as usize).0).collect();
         let measurement_loop = self.measurement_loop.short(WARM_UP);
-        // Collected in a basket of its own: the writer finds nothing.
+        // Collected in a separate queue: the writer finds nothing.
         let mut other = self.hands.spare_queue();
         self.hands.swap_queue(&mut other);
         self.work(&measurement_loop, 0, &mut scratch, &Stop::default());
         self.hands.swap_queue(&mut other);
-        if let Work::Writes(sheet) = &mut self.hands.work {
-            sheet.forget();
+        if let Work::Writes(record_file) = &mut self.hands.work {
+            record_file.forget();
         }
         // Giving memory back may read: glibc looks at /proc/sys/vm/overcommit_memory then.
         drop((scratch, other));
         self.own.clear();
         self.done.tcp_before = self.hands.line.tcp_counts().map(|counts| counts.received);
-        // Here and not in the run, because page faults in the run would be told of.
+        // Here and not in the run, because page faults in the run would be reported.
         self.before = Moved::now().map(|(moved, length)| Moved { read: moved.read + length, ..moved });
     }
 
@@ -483,7 +491,7 @@ impl Task for Netio {
         notes.validations.extend(self.read_back());
         let written = moved.map(|moved| moved.written.saturating_sub(sent));
         match &mut self.hands.work {
-            Work::Writes(sheet) => merge(&mut notes, report::of(sheet, &self.subject, Ok(0), written)),
+            Work::Writes(record_file) => merge(&mut notes, report::of(record_file, &self.subject, Ok(0), written)),
             Work::Collects { queue, writer, held } => {
                 merge(&mut notes, writer.take().map(Running::join).unwrap_or_default());
                 report::collected(&mut notes, &self.subject, *held, queue.dropped);
@@ -499,7 +507,7 @@ impl Task for Netio {
             let figure =
                 Figure::new("lost-datagrams", "answers that did not come within a second", *lost as f64, "count");
             notes.figures.push(figure.of(taken.samples));
-            let message = "datagrams were lost, or their sender did not get a CPU for a second";
+            let message = "datagrams were lost, or their sender got no CPU for a second";
             let finding = Finding::new("netio-lost", Severity::Warning, &*self.subject, message);
             let finding = finding.evidence(format!("{lost} of {}; no sample has been taken of them", taken.samples));
             notes.findings.push(finding.remedy("leave the server a CPU on which nothing real-time runs"));

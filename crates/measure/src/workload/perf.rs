@@ -1,4 +1,4 @@
-//! Counts of the kernel through perf_event_open(2), counting mode: for comparing a claim with somebody else's count.
+//! Counts of the kernel through perf_event_open(2), counting mode: for comparing a claim with an independent count.
 
 use super::tracefs::Tracefs;
 use std::fs::File;
@@ -37,7 +37,7 @@ pub enum Whom {
     ThisThreadAndChildren,
     /// Those of another thread.
     Thread(i32),
-    /// Everybody's on a CPU.
+    /// All tasks' on a CPU.
     Cpu(u32),
 }
 
@@ -57,7 +57,7 @@ pub enum Software {
 pub struct Counter(File);
 
 impl Counter {
-    /// Of a tracepoint, `group` and `event` as under `events` in tracefs. The error says what is missing.
+    /// Of a tracepoint, `group` and `event` as under `events` in tracefs. The error names what is missing.
     pub fn tracepoint(group: &str, event: &str, whom: Whom) -> Result<Counter, String> {
         let id = tracepoint_id(&Tracefs::open()?, group, event)?;
         Counter::open(TYPE_TRACEPOINT, id, whom).map_err(|why| format!("perf_event_open of {group}:{event}: {why}"))
@@ -72,7 +72,7 @@ impl Counter {
     /// counted by the kernel and taken off here. Slows every one of them.
     pub fn system_calls(mut what: impl FnMut()) -> Result<u64, String> {
         // Seen once in thousands: a tracepoint that others switch off and on at the same time stays off. The call that ends the counting
-        // tells, because it is always counted.
+        // shows it, because it is always counted.
         for _ in 0..3 {
             let counter = Counter::tracepoint("raw_syscalls", "sys_enter", Whom::ThisThread)?;
             counter.enable();

@@ -16,7 +16,7 @@ use crate::sink;
 use crate::stop::Stop;
 use crate::thread::Task;
 use batch_queue::BatchProducer;
-use file::{Record, Sheet, Stamps};
+use file::{Record, RecordFile, Stamps};
 use place::{DeviceCounts, Place};
 use punctual_core::{Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
 use punctual_host::task::attributes::current_cpu;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use writer::{Running, Writer};
 
-/// Records for nothing before the first sample: few, because forcing may take long.
+/// Records of warm-up before the first sample: few, because forcing may take long.
 const WARM_UP: u64 = 4;
 
 pub(super) fn prepare(config: &MeasureConfig, plan: &StoragePlan) -> Result<Prepared, PrepareError> {
@@ -39,9 +39,9 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &StoragePlan) -> Result<Prep
     let file = file::opened(&plan.directory).map_err(needs)?;
     let place = Place::of(&file, &plan.directory);
     let on = |why: String| needs(format!("on {} in {}: {why}", place.kind(), plan.directory.display()));
-    let mut sheet = Sheet::new(file, plan).map_err(on)?;
+    let mut record_file = RecordFile::new(file, plan).map_err(on)?;
     let record = Record::new(plan.record.get() as usize);
-    sheet.try_once(&Monotonic, record.bytes()).map_err(on)?;
+    record_file.try_once(&Monotonic, record.bytes()).map_err(on)?;
     let (mut producers, mut sources) = (Vec::new(), Vec::new());
     for _ in &config.series {
         let (producer, source) = sink::ring(plan.period);
@@ -57,20 +57,20 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &StoragePlan) -> Result<Prep
         let last = config.series.last().map_or(first.number, |series| series.number);
         let (limit, stop) = (measurement_loop.limit, Arc::clone(&config.stop));
         let (subject, records) = (subject.clone(), Arc::default());
-        let writer = Writer { sheet, batches, bytes, series: last, subject, limit, stop, records };
+        let writer = Writer { record_file, batches, bytes, series: last, subject, limit, stop, records };
         let producer = producers.pop();
         let start =
             |producer| Running::start(writer, producer).map_err(|why| needs(format!("no writer thread: {why}")));
         Work::Collects { queue, writer: producer.map(start).transpose()?, held: 0 }
     } else {
-        Work::Writes(sheet)
+        Work::Writes(record_file)
     };
-    let tells = if plan.mode == StorageMode::Forced && plan.forcing != Forcing::Sync {
+    let forced_records = if plan.mode == StorageMode::Forced && plan.forcing != Forcing::Sync {
         Some(Arc::clone(&forced))
     } else {
         None
     };
-    let watch = Watch::new(place, tells, plan.mode == StorageMode::Forced, subject.clone());
+    let watch = Watch::new(place, forced_records, plan.mode == StorageMode::Forced, subject.clone());
     let storage = Storage {
         subject,
         measurement_loop,
@@ -87,7 +87,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &StoragePlan) -> Result<Prep
 
 /// What is done with a record.
 enum Work {
-    Writes(Sheet),
+    Writes(RecordFile),
     Collects {
         queue: BatchProducer,
         /// Until the task has ended.
@@ -104,15 +104,15 @@ struct Storage {
     work: Work,
     /// Of `whole`, then, where the task writes, of its steps. Dropped at the end, which ends the series.
     producers: Vec<Producer>,
-    /// Records that were forced, for whoever looks on.
+    /// Records that were forced, for the observer.
     forced: Arc<AtomicU64>,
     stop: Arc<Stop>,
-    /// What the kernel says this thread had written before the first record.
+    /// What this thread had written, by the kernel's count, before the first record.
     before: Result<u64, String>,
     skipped: u64,
 }
 
-/// Hands the steps of a record on: `open`, `write`, where there is such a series `force`, and `close`.
+/// Passes on the steps of a record: `open`, `write`, where there is such a series `force`, and `close`.
 #[inline(always)]
 fn hand_on(stamps: Option<Stamps>, steps: &mut [Producer]) {
     let Some([begin, opened, written, safe, closed]) = stamps else { return };
@@ -150,10 +150,10 @@ impl Storage {
         let Some((whole, steps)) = producers.split_first_mut() else { return Taken::default() };
         let record = self.record.bytes();
         match &mut self.work {
-            Work::Writes(sheet) => {
+            Work::Writes(record_file) => {
                 let last = Cell::new(None);
                 let before = || hand_on(last.take(), steps);
-                let act = || last.set(sheet.write(&Monotonic, record));
+                let act = || last.set(record_file.write(&Monotonic, record));
                 let taken = measurement_loop.run(start, &Monotonic, whole, stop, before, act);
                 hand_on(last.take(), steps);
                 taken
@@ -182,15 +182,15 @@ impl Task for Storage {
     fn warm_up(&mut self) {
         let mut scratch: Vec<Producer> = self.producers.iter().map(|_| ring(WARM_UP as usize).0).collect();
         let measurement_loop = self.measurement_loop.short(WARM_UP);
-        // Collected in a basket of its own: the writer is woken and finds nothing.
+        // Collected in a separate queue: the writer is woken and finds nothing.
         let mut other = batch_queue::batch_queue(self.record.bytes().len(), 2).0;
         self.swap_queue(&mut other);
         self.write(&measurement_loop, 0, &mut scratch, &Stop::default());
         self.swap_queue(&mut other);
-        if let Work::Writes(sheet) = &mut self.work {
-            sheet.forget();
+        if let Work::Writes(record_file) = &mut self.work {
+            record_file.forget();
         }
-        // Here and not in the run, because page faults in the run would be told of.
+        // Here and not in the run, because page faults in the run would be reported.
         self.before = file::written_by_this_thread();
     }
 
@@ -200,8 +200,8 @@ impl Task for Storage {
         self.skipped = self.write(&measurement_loop, start, &mut producers, &stop).skipped;
         drop(producers);
         match &mut self.work {
-            Work::Writes(sheet) => {
-                self.forced.store(sheet.count.records - sheet.count.failed, Ordering::Release);
+            Work::Writes(record_file) => {
+                self.forced.store(record_file.count.records - record_file.count.failed, Ordering::Release);
             }
             Work::Collects { queue, writer, held } => {
                 *held = queue.close();
@@ -218,9 +218,9 @@ impl Task for Storage {
         let mut notes;
         let (before, after) = (self.before.clone(), file::written_by_this_thread());
         match &mut self.work {
-            Work::Writes(sheet) => {
-                notes = report::of(sheet, &self.subject, before, after);
-                notes.validations.extend(report::calls(sheet, &self.record));
+            Work::Writes(record_file) => {
+                notes = report::of(record_file, &self.subject, before, after);
+                notes.validations.extend(report::calls(record_file, &self.record));
             }
             Work::Collects { queue, writer, held } => {
                 notes = writer.take().map(Running::join).unwrap_or_default();
@@ -246,7 +246,7 @@ impl Drop for Storage {
     }
 }
 
-/// Looks at the device.
+/// Counts the writes of the device.
 pub(super) struct Watch {
     place: Place,
     before: Result<DeviceCounts, String>,
@@ -279,17 +279,17 @@ impl Observer for Watch {
             let mut figure = |name: &str, title: &str, value: u64, unit: &str| {
                 notes.figures.push(Figure::new(name, title, value as f64, unit));
             };
-            figure("device-writes", "writes that the device completed, for everybody", writes, "count");
-            figure("device-bytes", "bytes written to the device, for everybody", bytes, "bytes");
+            figure("device-writes", "writes that the device completed, of all tasks", writes, "count");
+            figure("device-bytes", "bytes written to the device, by all tasks", bytes, "bytes");
             if let (Some(before), Some(after)) = (before.flushes, after.flushes) {
-                let title = "flushes that the device completed, for everybody";
+                let title = "flushes that the device completed, of all tasks";
                 figure("device-flushes", title, after.saturating_sub(before), "count");
             }
         }
         if let Some(forced) = &self.forced {
             let claimed = forced.load(Ordering::Acquire);
             let counted = both.map(|(before, after)| after.writes.saturating_sub(before.writes));
-            let tolerance = Tolerance::EXACT.any_more("what others wrote to the device meanwhile");
+            let tolerance = Tolerance::EXACT.any_more("what other tasks wrote to the device meanwhile");
             let what = "records forced to the device, at least";
             let source = self.place.counts_file();
             let validation = Validation::compare(what, claimed, Fact::from(counted), source, tolerance);
@@ -299,7 +299,7 @@ impl Observer for Watch {
         if self.in_memory {
             let message = format!("nothing is forced to a disk: {} is memory", self.place.kind());
             let finding = Finding::new("storage-in-memory", Severity::Advice, &*self.subject, message);
-            notes.findings.push(finding.remedy("choose a `directory` on the disk that you want to know about"));
+            notes.findings.push(finding.remedy("choose a `directory` on the disk to be measured"));
         }
         notes
     }

@@ -3,11 +3,11 @@
 //! The measuring thread is the first task, the leader. Each task stamps when it comes and before it hands over, in shared memory; the leader
 //! takes the samples of a round when the turn is back with it, outside of every sample. Working sets take turns of a burst each.
 
-mod board;
 mod counts;
 mod handoff;
 mod members;
 mod places;
+mod shared_memory;
 mod walks;
 mod watch;
 
@@ -17,7 +17,6 @@ use crate::binned_counter::CounterWriter;
 use crate::sink::{self, Sink};
 use crate::stop::Stop;
 use crate::thread::Task;
-use board::{Board, Mode};
 use handoff::HandoffMechanism;
 use members::{Members, Ring, now};
 use punctual_core::{CpuSet, Nanos, Notes};
@@ -25,16 +24,17 @@ use punctual_host::files::Root;
 use punctual_host::task::attributes;
 use punctual_host::topology::Topology;
 use punctual_plan::kinds::{Distance, SwitchPlan, Tasks};
+use shared_memory::{Mode, SharedMemory};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use walks::Walks;
 
-/// Rounds for nothing before the first sample.
+/// Rounds of warm-up before the first sample.
 const WARM_UP: u64 = 8;
 /// How many pairs of walks through a working set are kept, the first ones.
 const KEPT: usize = 4_096;
-/// Every so many rounds a member walks through its set a second time: in between the measured
+/// After this many rounds a member walks through its set a second time: in between the measured
 /// switches, so that both walks meet the same frequency, caches and neighbours.
 const PAIR_EVERY: u64 = 4;
 
@@ -51,11 +51,11 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &SwitchPlan) -> Result<Prepa
         needs(format!("a ring of {tasks} tasks needs {many} file descriptors: {why} (raise `ulimit -n`)"))
     })?;
     let largest = plan.working_set.iter().map(|size| size.get() as usize).max().unwrap_or_default();
-    let board = Board::new(tasks, largest)
-        .map_err(|why| needs(format!("{tasks} working sets of {largest} B are not to be had: {why}")))?;
+    let shared_memory = SharedMemory::new(tasks, largest)
+        .map_err(|why| needs(format!("memory for {tasks} working sets of {largest} B: {why}")))?;
     let scheduling = thread.scheduling;
     let places = places.into_iter().map(CpuSet::single).collect();
-    let ring = Arc::new(Ring { board, handoff, places, scheduling });
+    let ring = Arc::new(Ring { shared_memory, handoff, places, scheduling });
     let (mut lanes, mut writers, mut sources) = (Vec::new(), Vec::new(), Vec::new());
     for (series, size) in config.series.iter().zip(&plan.working_set) {
         let (writer, source) = sink::binned_counter(series.shape);
@@ -79,7 +79,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &SwitchPlan) -> Result<Prepa
         duration: config.duration,
         limit: config.stop_above.map_or(i64::MAX, Nanos::ns),
         stop: Arc::clone(&config.stop),
-        book: counts::Book::new(tasks),
+        book: counts::SwitchCounts::new(tasks),
     };
     Ok(Prepared { tasks: vec![Box::new(leader)], sources, observer })
 }
@@ -90,7 +90,7 @@ struct Lane {
     size: usize,
     /// Samples still to be taken.
     left: u64,
-    /// How long a member took to go through its working set, after a switch and with nobody between.
+    /// How long a member took to go through its working set, after a switch and with no task between.
     walks: Vec<Walks>,
     /// Of all samples.
     sum: i64,
@@ -110,7 +110,7 @@ struct Leader {
     duration: Option<Nanos>,
     limit: i64,
     stop: Arc<Stop>,
-    book: counts::Book,
+    book: counts::SwitchCounts,
 }
 
 /// The turn will not come back.
@@ -120,43 +120,43 @@ impl Ring {
     /// Hands over to the first member and waits until the turn has gone round.
     #[inline(always)]
     fn round(&self) -> Result<(), Broken> {
-        let Ring { board, handoff, .. } = self;
-        let slot = board.slot(0);
-        board.work(0);
-        handoff.before(board, 1);
+        let Ring { shared_memory, handoff, .. } = self;
+        let slot = shared_memory.slot(0);
+        shared_memory.work(0);
+        handoff.before(shared_memory, 1);
         slot.left.store(now(), Ordering::Release);
-        handoff.hand_over(board, 1);
-        let whole = handoff.wait(board, 0);
+        handoff.hand_over(shared_memory, 1);
+        let whole = handoff.wait(shared_memory, 0);
         slot.arrived.store(now(), Ordering::Release);
         if whole { Ok(()) } else { Err(Broken) }
     }
 
     /// A round for which members do something else.
     fn round_of(&self, mode: Mode) -> Result<(), Broken> {
-        self.board.set_mode(mode);
+        self.shared_memory.set_mode(mode);
         let outcome = self.round();
-        self.board.set_mode(Mode::Run);
+        self.shared_memory.set_mode(Mode::Run);
         outcome
     }
 
-    /// Lets those out of their park who wait there, in the order of the ring: so they stand in the
+    /// Unparks the waiting members, in the order of the ring: so they stand in the
     /// run queue. How often the leader slept meanwhile.
     fn unpark(&self, stop: &Stop) -> Result<u64, Broken> {
-        let Ring { board, handoff, .. } = self;
+        let Ring { shared_memory, handoff, .. } = self;
         let mut slept = 0;
-        if !handoff.parks() || !board.is_parking() {
+        if !handoff.parks() || !shared_memory.is_parking() {
             return Ok(slept);
         }
-        while !board.slots().skip(1).all(|slot| slot.parked.load(Ordering::Acquire) == 1) {
-            if stop.is_asked() || board.is_broken() {
+        while !shared_memory.slots().skip(1).all(|slot| slot.parked.load(Ordering::Acquire) == 1) {
+            if stop.is_asked() || shared_memory.is_broken() {
                 return Err(Broken);
             }
             Monotonic.sleep_until(now() + 50_000);
             slept += 1;
         }
-        board.set_turn(0);
-        board.set_parking(false);
-        board.slots().skip(1).for_each(|slot| handoff.wake(slot));
+        shared_memory.set_turn(0);
+        shared_memory.set_parking(false);
+        shared_memory.slots().skip(1).for_each(|slot| handoff.wake(slot));
         Ok(slept)
     }
 }
@@ -164,7 +164,7 @@ impl Ring {
 impl Leader {
     /// Sleeps with the turn in its hand, so that everybody else gets the CPU.
     fn rest(&mut self, until: i64) -> Result<(), Broken> {
-        self.ring.board.set_parking(true);
+        self.ring.shared_memory.set_parking(true);
         self.book.rests += 1;
         Monotonic.sleep_until(until);
         self.wake_all()
@@ -177,14 +177,14 @@ impl Leader {
 
     /// A round that is not measured.
     fn spare_round(&mut self, mode: Mode) -> Result<(), Broken> {
-        self.book.spare += self.ring.board.tasks() as u64;
+        self.book.spare += self.ring.shared_memory.tasks() as u64;
         self.ring.round_of(mode)
     }
 
-    /// A round in which each says how often it was switched out.
+    /// A round in which each reports how often it was switched out.
     fn count(&mut self) -> Result<(), Broken> {
         self.spare_round(Mode::Count)?;
-        self.ring.board.slot(0).count();
+        self.ring.shared_memory.slot(0).count();
         Ok(())
     }
 
@@ -193,11 +193,11 @@ impl Leader {
     fn take(&mut self, lane: usize, sink: &mut impl Sink) -> i64 {
         let Leader { ring, lanes, limit, stop, book, .. } = self;
         let lane = &mut lanes[lane];
-        let tasks = ring.board.tasks();
+        let tasks = ring.shared_memory.tasks();
         book.rounds += 1;
         let mut end = 0;
         for task in 0..tasks {
-            let (from, to) = (ring.board.slot(task), ring.board.slot(task + 1));
+            let (from, to) = (ring.shared_memory.slot(task), ring.shared_memory.slot(task + 1));
             let begin = from.left.load(Ordering::Acquire);
             end = to.arrived.load(Ordering::Acquire);
             if lane.left == 0 {
@@ -250,7 +250,7 @@ impl Leader {
 
     /// Another working set: a round that brings the sets in.
     fn begin_size(&mut self, lane: usize) -> Result<(), Broken> {
-        self.ring.board.set_size(self.lanes[lane].size);
+        self.ring.shared_memory.set_size(self.lanes[lane].size);
         self.spare_round(Mode::Run)
     }
 
@@ -261,7 +261,7 @@ impl Leader {
             return Ok(());
         }
         self.spare_round(Mode::Twice)?;
-        let member = self.ring.board.slot(1);
+        let member = self.ring.shared_memory.slot(1);
         let after = member.after.load(Ordering::Acquire);
         let alone = member.alone.load(Ordering::Relaxed);
         self.lanes[lane].walks.push(Walks { after, alone });
@@ -269,7 +269,7 @@ impl Leader {
     }
 
     fn broken(&self) -> io::Result<()> {
-        if self.stop.is_asked() && !self.ring.board.is_broken() {
+        if self.stop.is_asked() && !self.ring.shared_memory.is_broken() {
             return Ok(());
         }
         Err(io::Error::other("a process of the ring has ended: was it killed?"))
@@ -279,12 +279,12 @@ impl Leader {
 impl Task for Leader {
     fn prepare(&mut self) -> Result<(), String> {
         let ring = &self.ring;
-        ring.introduce(0);
+        ring.publish_ids(0);
         if ring.scheduling.deadline.is_none() {
             let why = |why| format!("the ring cannot run on CPU {}: {why}", ring.places[0]);
             attributes::set_affinity(0, &ring.places[0]).map_err(why)?;
         }
-        ring.board.touch(0);
+        ring.shared_memory.touch(0);
         self.members = Some(Members::start(ring, self.processes)?);
         Ok(())
     }
@@ -299,8 +299,8 @@ impl Task for Leader {
         let whole = self.ring.unpark(&scratch).is_ok();
         for (lane, writer) in writers.iter_mut().enumerate().filter(|_| whole) {
             let Lane { size, left, .. } = self.lanes[lane];
-            self.ring.board.set_size(size);
-            let rounds = if size > 1 << 16 || self.ring.board.tasks() > 64 { 1 } else { WARM_UP };
+            self.ring.shared_memory.set_size(size);
+            let rounds = if size > 1 << 16 || self.ring.shared_memory.tasks() > 64 { 1 } else { WARM_UP };
             let stop = std::mem::take(&mut self.stop);
             for _ in 0..rounds {
                 if self.ring.round().is_err() {
@@ -314,12 +314,12 @@ impl Task for Leader {
             lane.walks.clear();
             (lane.left, lane.sum, lane.taken) = (left, 0, 0);
         }
-        // What else the measured time runs through, so that its code is there. What fails here fails again, and is told, in the real loop.
+        // What else the measured time runs through, so that its code is there. What fails here fails again, and is reported, in the measured loop.
         if whole {
             let _ = self.count();
             let _ = self.rest(now() + 20_000);
         }
-        self.ring.board.set_parking(true);
+        self.ring.shared_memory.set_parking(true);
         self.writers = writers;
     }
 
@@ -330,22 +330,22 @@ impl Task for Leader {
         while now() < start && !self.stop.is_asked() {
             Monotonic.sleep_until(start);
         }
-        self.ring.board.set_size(0);
+        self.ring.shared_memory.set_size(0);
         if self.wake_all().is_err() {
             return self.broken();
         }
         if self.count().is_err() {
             return self.broken();
         }
-        self.book.begin(&self.ring.board);
+        self.book.begin(&self.ring.shared_memory);
         if self.measure(start, &mut writers).is_err() {
             return self.broken();
         }
-        self.ring.board.set_size(0);
+        self.ring.shared_memory.set_size(0);
         if self.count().is_err() {
             return self.broken();
         }
-        self.book.end(&self.ring.board);
+        self.book.end(&self.ring.shared_memory);
         Ok(())
     }
 

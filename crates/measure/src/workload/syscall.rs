@@ -18,9 +18,9 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// Calls for nothing before the first sample.
+/// Calls of warm-up before the first sample.
 const WARM_UP: u64 = 256;
-/// Calls that are counted from outside, after the measured ones: while the tracepoint is on, every call takes the slow way
+/// Calls that perf counts, after the measured ones: while the tracepoint is on, every call takes the slow path
 /// (SYSCALL_WORK_SYSCALL_TRACEPOINT in kernel/entry/common.c), so it must be off while anything is measured.
 const COUNTED: u64 = 10_000;
 
@@ -30,9 +30,9 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &SyscallPlan) -> Result<Prep
     for series in &config.series {
         let (writer, source) = sink::binned_counter(series.shape);
         let subject = series.name.clone();
-        let told =
+        let describe =
             |why: io::Error| format!("what it works on cannot be made: {why}: are too many files open (`ulimit -n`)?");
-        let calls = Calls::new(plan).map_err(|why| PrepareError::Needs(told(why)))?;
+        let calls = Calls::new(plan).map_err(|why| PrepareError::Needs(describe(why)))?;
         let measurement_loop = MeasurementLoop::of(config, series, pace);
         let stop = Arc::clone(&config.stop);
         parts.tasks.push(Box::new(Syscalls {
@@ -123,7 +123,7 @@ fn transfers(target: Target, at: libc::c_long, open: &mut Vec<OwnedFd>) -> io::R
     Ok((Raw::new(libc::SYS_read, &[fd(from), at, length]), Raw::new(libc::SYS_write, &[fd(to), at, length])))
 }
 
-/// What a course left.
+/// What a loop left.
 #[derive(Default)]
 struct Done {
     taken: Taken,
@@ -143,7 +143,7 @@ struct Syscalls {
     done: Done,
 }
 
-/// Takes samples and forgets them.
+/// Discards samples.
 struct Discard;
 
 impl Sink for Discard {
@@ -189,12 +189,12 @@ impl Calls {
 }
 
 impl Task for Syscalls {
-    /// A number that the kernel does not have is told before anything starts: there would be nothing to measure.
+    /// A number that the kernel does not have is an error before anything starts: there would be nothing to measure.
     fn prepare(&mut self) -> Result<(), String> {
         let Some(number) = self.number else { return Ok(()) };
         let is_missing = self.calls.timed.call() < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS);
-        let told = || format!("this kernel has no system call {number} (ENOSYS): choose another `number`");
-        if is_missing { Err(told()) } else { Ok(()) }
+        let describe = || format!("this kernel has no system call {number} (ENOSYS): choose another `number`");
+        if is_missing { Err(describe()) } else { Ok(()) }
     }
 
     fn lock_memory(&self) -> io::Result<()> {
@@ -203,7 +203,7 @@ impl Task for Syscalls {
 
     fn warm_up(&mut self) {
         let Some(writer) = &mut self.writer else { return };
-        // The stop may have been asked for already: this is to be run all the same.
+        // The stop may have been requested already: the warm-up runs all the same.
         self.calls.run(&self.measurement_loop.short(WARM_UP), 0, writer, &Stop::default());
         writer.reset();
     }
@@ -230,13 +230,13 @@ impl Task for Syscalls {
         if *failed > 0 {
             let figure = Figure::new("failed-calls", "calls that failed", *failed as f64, "count");
             notes.figures.push(figure.of(taken.samples));
-            let message = "the system call failed: what was measured is the way to its error";
+            let message = "the system call failed: the samples measure a failing call";
             let finding = Finding::new("syscall-failed", Severity::Warning, &*self.subject, message);
             let why = errno.as_ref().map_or(String::new(), |why| format!(", the last one with: {why}"));
             let finding = finding.evidence(format!("{failed} of {} calls{why}", taken.samples));
             notes
                 .findings
-                .push(finding.remedy("give arguments with which it succeeds, if that is what you want to know"));
+                .push(finding.remedy("give arguments with which it succeeds, unless its failure is what you measure"));
         }
         notes
     }

@@ -4,8 +4,8 @@
 //! or a change of frequency meets each of them. The stamps of `ring` are those that the ring itself holds.
 
 mod lttng;
+mod mechanisms;
 mod ring;
-mod ways;
 
 use super::counter::Counter;
 use super::measurement_loop::{MeasurementLoop, Pacing, Ticks};
@@ -15,6 +15,7 @@ use crate::binned_counter::CounterWriter;
 use crate::sink::{self, Sink};
 use crate::stop::Stop;
 use crate::thread::Task;
+use mechanisms::{MEMFD_SIZE, OpenMechanism};
 use punctual_core::notes::Absent;
 use punctual_core::{Cell, Column, CpuSet, Fact, Figure, Notes, Table, Tolerance, Validation};
 use punctual_host::task::attributes::current_cpu;
@@ -24,11 +25,10 @@ use std::cell::Cell as Shared;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use ways::{MEMFD_SIZE, Way};
 
 /// Points of a mechanism before it is the next one's turn: at 10 µs each no longer than a [`Pacing::BURST`].
 const ROUND: u64 = 1_000;
-/// Points for nothing before the first sample.
+/// Points of warm-up before the first sample.
 const WARM_UP: u64 = 64;
 /// Batches in which points are written without a clock between them.
 const BATCHES: usize = 25;
@@ -66,7 +66,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &TestpointCostPlan) -> Prepa
 struct Lane {
     mechanism: PointMechanism,
     series: String,
-    way: Result<Way, String>,
+    way: Result<OpenMechanism, String>,
     measurement_loop: MeasurementLoop,
     writer: Option<CounterWriter>,
     left: u64,
@@ -92,18 +92,18 @@ impl Lane {
         let (mut failed, result) = (0u64, Shared::new(0 as libc::c_long));
         let mut count = || failed += u64::from(result.get() < 0);
         let taken = match way {
-            Way::Clock => measurement_loop.run(0, ticks, sink, stop, || (), || ()).samples,
-            Way::Raw { timed, before: None, .. } => {
+            OpenMechanism::Clock => measurement_loop.run(0, ticks, sink, stop, || (), || ()).samples,
+            OpenMechanism::Raw { timed, before: None, .. } => {
                 measurement_loop.run(0, ticks, sink, stop, &mut count, || result.set(timed.call())).samples
             }
-            Way::Raw { timed, before: Some(before), .. } => {
+            OpenMechanism::Raw { timed, before: Some(before), .. } => {
                 let other = || {
                     count();
                     before.call();
                 };
                 measurement_loop.run(0, ticks, sink, stop, other, || result.set(timed.call())).samples
             }
-            Way::Memfd(file) => {
+            OpenMechanism::Memfd(file) => {
                 let (fd, at) = (file.as_raw_fd(), payload.as_ptr().cast());
                 let mut offset = 0;
                 let write = || {
@@ -113,17 +113,17 @@ impl Lane {
                 };
                 measurement_loop.run(0, ticks, sink, stop, &mut count, write).samples
             }
-            Way::Uring(uring, file) => {
+            OpenMechanism::Uring(uring, file) => {
                 let (fd, length) = (file.as_raw_fd(), payload.len() as u32);
                 // SAFETY: the payload is readable memory of its length and outlives the call.
                 let write = || result.set(unsafe { uring.write(fd, payload.as_ptr(), length) }.into());
                 measurement_loop.run(0, ticks, sink, stop, &mut count, write).samples
             }
-            Way::Uprobe(probe) => {
+            OpenMechanism::Uprobe(probe) => {
                 probe.drain();
                 measurement_loop.run(0, ticks, sink, stop, || (), || probe.hit()).samples
             }
-            Way::Lttng(lttng) => match lttng.batch() {
+            OpenMechanism::Lttng(lttng) => match lttng.batch() {
                 Ok(()) => {
                     let cpu = self.measurement_loop.only_cpu.unwrap_or_else(current_cpu);
                     for pair in lttng.stamps.windows(2).take(points as usize) {
@@ -136,7 +136,7 @@ impl Lane {
                     return;
                 }
             },
-            Way::Ring(ring) => match ring.batch() {
+            OpenMechanism::Ring(ring) => match ring.batch() {
                 Ok(recorded) => {
                     let cpu = current_cpu();
                     for pair in ring.stamps.windows(2).take(points as usize) {
@@ -165,23 +165,25 @@ impl Lane {
             let begin = ticks.now();
             match way {
                 // Where another call must come between, or there is nothing to write.
-                Way::Clock | Way::Lttng(_) | Way::Raw { before: Some(_), .. } => return None,
-                Way::Ring(ring) => ring.pass(POINTS),
-                Way::Raw { timed, .. } => (0..POINTS).for_each(|_| {
+                OpenMechanism::Clock | OpenMechanism::Lttng(_) | OpenMechanism::Raw { before: Some(_), .. } => {
+                    return None;
+                }
+                OpenMechanism::Ring(ring) => ring.pass(POINTS),
+                OpenMechanism::Raw { timed, .. } => (0..POINTS).for_each(|_| {
                     timed.call();
                 }),
-                Way::Memfd(file) => (0..POINTS).for_each(|_| {
+                OpenMechanism::Memfd(file) => (0..POINTS).for_each(|_| {
                     // SAFETY: the payload is readable memory of its length.
                     unsafe { libc::pwrite(file.as_raw_fd(), payload.as_ptr().cast(), payload.len(), 0) };
                 }),
-                Way::Uring(uring, file) => (0..POINTS).for_each(|_| {
+                OpenMechanism::Uring(uring, file) => (0..POINTS).for_each(|_| {
                     // SAFETY: the payload is readable memory of its length and outlives the call.
                     unsafe { uring.write(file.as_raw_fd(), payload.as_ptr(), payload.len() as u32) };
                 }),
-                Way::Uprobe(probe) => (0..POINTS).for_each(|_| probe.hit()),
+                OpenMechanism::Uprobe(probe) => (0..POINTS).for_each(|_| probe.hit()),
             }
             let end = ticks.now();
-            if let Way::Uprobe(probe) = way {
+            if let OpenMechanism::Uprobe(probe) = way {
                 self.passed += POINTS as u64;
                 probe.drain();
             }
@@ -197,7 +199,7 @@ impl Task for Points {
         let ticks = Counter::calibrate();
         self.ticks = Some(ticks);
         for lane in &mut self.lanes {
-            lane.way = Way::open(lane.mechanism, &mut self.payload, &self.cpus, &ticks);
+            lane.way = OpenMechanism::open(lane.mechanism, &mut self.payload, &self.cpus, &ticks);
         }
         Ok(())
     }
@@ -237,7 +239,7 @@ impl Task for Points {
                     return Ok(());
                 }
                 if now >= rest_at {
-                    // Real-time throttling strikes who never sleeps.
+                    // Real-time throttling stops threads that never sleep.
                     ticks.sleep_until(now + 1_000_000);
                     rest_at = now + 1_000_000 + Pacing::BURST.ns();
                 }
@@ -256,7 +258,7 @@ impl Task for Points {
         for lane in &self.lanes {
             match &lane.way {
                 Err(why) => notes.absent.push(Absent { series: lane.series.clone(), why: why.clone() }),
-                Ok(Way::Uprobe(probe)) => {
+                Ok(OpenMechanism::Uprobe(probe)) => {
                     let source = "the BPF program of the probe, at the entry of the function";
                     let counted = Fact::Known(probe.counted());
                     let site =
@@ -272,7 +274,7 @@ impl Task for Points {
                         .explain(site),
                     );
                 }
-                Ok(Way::Ring(_)) => {
+                Ok(OpenMechanism::Ring(_)) => {
                     let read = lane.passed.saturating_sub(lane.failed);
                     let source = "the head of the ring in the record, before and after each batch";
                     notes.validations.push(Validation::compare(
@@ -296,7 +298,7 @@ impl Task for Points {
 }
 
 impl Points {
-    /// A stretch of every mechanism that is one system call a point, while the kernel counts them.
+    /// A segment of every mechanism that is one system call a point, while the kernel counts them.
     fn system_calls(&mut self) -> Option<Validation> {
         let ticks = self.ticks?;
         let (mut claimed, mut others) = (0, 0);
@@ -304,8 +306,8 @@ impl Points {
             (claimed, others) = (0, 0);
             for lane in &mut self.lanes {
                 match &lane.way {
-                    Ok(Way::Raw { before, .. }) => others += if before.is_some() { ROUND } else { 0 },
-                    Ok(Way::Memfd(_) | Way::Uring(..)) => {}
+                    Ok(OpenMechanism::Raw { before, .. }) => others += if before.is_some() { ROUND } else { 0 },
+                    Ok(OpenMechanism::Memfd(_) | OpenMechanism::Uring(..)) => {}
                     _ => continue,
                 }
                 lane.round(&ticks, ROUND, &self.payload, &mut Discard, &Stop::default());
@@ -351,7 +353,7 @@ impl Points {
     }
 }
 
-/// Takes samples and forgets them.
+/// Discards samples.
 struct Discard;
 
 impl Sink for Discard {

@@ -81,7 +81,7 @@ impl Task for Timer {
             ..self.plan
         };
         if warm.method != Method::Deadline {
-            // What fails here fails again, and is told, in the real loop.
+            // What fails here fails again, and is reported, in the measured loop.
             let _ = timer::run(&warm, &mut scratch, &Stop::default());
         }
     }

@@ -16,7 +16,7 @@ pub struct Tracefs {
 }
 
 impl Tracefs {
-    /// Opens it. The error says what is missing.
+    /// Opens it. The error names what is missing.
     pub fn open() -> Result<Tracefs, String> {
         for place in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
             if Path::new(place).join("trace_marker").exists() {

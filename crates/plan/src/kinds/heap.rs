@@ -8,7 +8,7 @@ use punctual_core::{Bytes, Nanos};
 use std::path::PathBuf;
 
 words! {
-    /// Which sizes are asked for.
+    /// The requested sizes.
     Sizes {
         /// `size`, always.
         Fixed = "fixed",
@@ -49,7 +49,7 @@ parameters! {
 }
 
 impl Sizes {
-    /// Whether blocks are asked for together, and visited in random order.
+    /// Whether blocks are requested together, and visited in random order.
     pub fn is_list(self) -> bool {
         matches!(self, Sizes::List | Sizes::RandomList)
     }

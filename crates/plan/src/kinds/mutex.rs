@@ -1,4 +1,4 @@
-//! `mutex`: each wait for a lock that threads contend for, with who held it meanwhile.
+//! `mutex`: each wait for a lock that threads contend for, with its holders meanwhile.
 
 use super::read::{count, flag, list, span, word};
 use super::{DefaultCpus, Kind, ParameterProblems, parameters, words};
@@ -36,7 +36,7 @@ words! {
 }
 
 parameters! {
-    /// Threads that contend for a lock; `threads` says how many, a series each.
+    /// Threads that contend for a lock; `threads` is their number, with a series each.
     MutexPlan, MutexSpec {
         /// Which lock.
         lock: LockKind = LockKind::Normal, word("a lock");

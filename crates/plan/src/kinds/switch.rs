@@ -92,7 +92,7 @@ impl Kind for SwitchPlan {
 impl SwitchSpec {
     pub(crate) fn check(&self, plan: &SwitchPlan, problems: &mut ParameterProblems) {
         if problems.threads != 1 {
-            let help = "leave `threads` out; `ring` says how many tasks there are";
+            let help = "leave `threads` out; `ring` is the number of tasks";
             problems.wrong(&self.ring, "a switch is measured by one ring", help);
         }
         if plan.mechanism == Mechanism::Yield && plan.distance != Distance::SameCpu {

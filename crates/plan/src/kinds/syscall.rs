@@ -19,11 +19,11 @@ words! {
         Read = "read",
         /// write(2) of one byte (to an eventfd: eight).
         Write = "write",
-        /// futex(2) FUTEX_WAKE with nobody waiting.
+        /// futex(2) FUTEX_WAKE without a waiter.
         FutexWake = "futex-wake",
         /// sched_yield(2).
         SchedYield = "sched-yield",
-        /// Whatever `number` says.
+        /// The call with this `number`.
         Number = "number",
     }
 }
@@ -114,15 +114,15 @@ impl SyscallSpec {
     }
 }
 
-/// exit, exit_group, rt_sigreturn, execve, execveat, fork, vfork, clone, clone3: they end, replace or double whoever calls them.
+/// exit, exit_group, rt_sigreturn, execve, execveat, fork, vfork, clone, clone3: they end, replace or duplicate the caller.
 #[cfg(target_arch = "x86_64")]
 const NEVER_TIMED: &[u32] = &[60, 231, 15, 59, 322, 57, 58, 56, 435];
 /// The same in the table that newer architectures share.
 #[cfg(not(target_arch = "x86_64"))]
 const NEVER_TIMED: &[u32] = &[93, 94, 139, 221, 281, 220, 435];
 
-/// Calls that only tell something about the caller: they take numbers alone, and change nothing. All others
-/// can end, stop or change something (reboot, kill, mount, exit, …), and are not told apart.
+/// Calls that only return something about the caller: they take numbers alone, and change nothing. All others
+/// can end, stop or change something (reboot, kill, mount, exit, …), and are not distinguished.
 #[cfg(target_arch = "x86_64")]
 const HARMLESS: &[u32] = &[
     24,  // sched_yield

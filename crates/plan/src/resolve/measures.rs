@@ -98,7 +98,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Whether there is room for so many more threads in these phases.
+    /// Whether these phases have space for `more` threads.
     fn make_room(&mut self, spec: &MeasureSpec, count: usize, parts: usize, phases: &[usize], room: &mut Room) -> bool {
         phases.iter().for_each(|phase| room.threads[*phase] += count);
         room.series += count * parts * phases.len();
@@ -247,7 +247,7 @@ struct Room {
     series: usize,
 }
 
-/// Where a measure runs that does not say; with threads that share their CPUs it must be one side of a partition.
+/// Where a measure runs that does not set `cpus`; with threads that share their CPUs it must be one side of a partition.
 fn default_cpus(workload: &Workload, written: &Setting<CpuChoice>, zones: &Zones) -> CpuSet {
     let all = zones.measured();
     let few = match workload.default_cpus() {

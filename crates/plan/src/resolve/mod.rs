@@ -1,4 +1,4 @@
-//! From an experiment to a plan: every default filled in, every name looked up, everything checked that can be before it runs.
+//! From an experiment to a plan: every default filled in, every name resolved, everything checked that can be before it runs.
 
 mod cpus;
 mod explain;
@@ -22,7 +22,7 @@ pub(crate) use measures::bytes;
 use punctual_core::{CpuSet, Nanos};
 pub(crate) use target::target;
 
-/// A plan, and what was doubtful on the way to it.
+/// A plan, and its warnings.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Resolved {
     /// What to run.

@@ -134,25 +134,25 @@ pub fn row(result: &RuleResult) -> CheckRow {
 /// Applies the writes of every rule that is not satisfied.
 fn fix(files: &Root, results: &[RuleResult], dry_run: bool) -> Ending {
     let unsatisfied = results.iter().filter(|result| !matches!(result.verdict, Verdict::Ok | Verdict::Unknown));
-    let wanted: Vec<RequestedWrite> = unsatisfied
+    let requested: Vec<RequestedWrite> = unsatisfied
         .flat_map(|result| result.writes.iter().map(|write| (result.id.clone(), write)))
         .map(|(step, write)| RequestedWrite { step, path: write.path.clone(), value: write.value.clone() })
         .collect();
-    if wanted.is_empty() {
+    if requested.is_empty() {
         output::print("nothing to fix at run time; `punctual check` shows what needs a reboot or other hardware\n")?;
         return Ok(Exit::Done);
     }
     if dry_run {
-        let lines = wanted
+        let lines = requested
             .iter()
             .map(|one| format!("{:<28} write `{}` to {}\n", one.step, plain(&one.value), plain(&one.path)));
         output::print(&lines.collect::<String>())?;
         return Ok(Exit::Done);
     }
     check_rights(files).map_err(Failure::refused)?;
-    let applied = Journal::apply_writes(&Directory::system(), files, &wanted).map_err(Failure::failed)?;
+    let applied = Journal::apply_writes(&Directory::system(), files, &requested).map_err(Failure::failed)?;
     output::print(&format_applied(&applied))?;
-    let all = applied.iter().all(|one| one.effect.is_as_wanted());
+    let all = applied.iter().all(|one| one.effect.has_requested_value());
     Ok(if all { Exit::Done } else { Exit::Failed })
 }
 

@@ -100,7 +100,7 @@ pub fn meta(measure: &MeasurePlan, series: &SeriesConfig, prepared: &PreparedThr
     let mut details: BTreeMap<String, String> = BTreeMap::new();
     let cpus = prepared.cpus.clone();
     if let Some(thread) = measure.threads.get(series.thread) {
-        details.insert("asked".to_owned(), scheduling(thread.scheduling).to_string());
+        details.insert("requested".to_owned(), scheduling(thread.scheduling).to_string());
         if thread.start_offset != Nanos::ZERO {
             details.insert("offset".to_owned(), thread.start_offset.to_string());
         }

@@ -60,10 +60,10 @@ fn high_resolution_timers(ctx: &Context) -> Conclusion {
     let source = &tick.high_resolution_source;
     let off = ctx.command_line().ok().and_then(|line| line.value("highres")).is_some_and(|value| value == "off");
     match (known(&tick.high_resolution)?, off) {
-        (true, false) => ok("timers have the resolution of the clock", format!("{source} says so")),
+        (true, false) => ok("timers have the resolution of the clock", format!("{source}")),
         (_, true) => bad("timers fire at ticks only", "/proc/cmdline has highres=off")
             .fix(Fix::by_hand("remove `highres=off` from the kernel's command line")),
-        (false, false) => bad("timers fire at ticks only", format!("{source} says so"))
+        (false, false) => bad("timers fire at ticks only", format!("{source}"))
             .fix(Fix::by_hand("boot a kernel with CONFIG_HIGH_RES_TIMERS and a stable clock source")),
     }
     .conclude()
@@ -78,11 +78,14 @@ fn clocksource(ctx: &Context) -> Conclusion {
     let tsc_is_there = ctx.environment.clock.available.known().is_some_and(|all| all.iter().any(|name| name == "tsc"));
     let slow = SLOW.contains(&current.as_str());
     let outcome = match (slow, current != "tsc" && tsc_is_there) {
-        (true, _) => bad(format!("reading the clock {current} is slow"), seen(path, current)),
-        (false, true) => {
-            advice(format!("the clock is {current} although the processor's own could be used"), seen(path, current))
+        (true, _) => bad(format!("reading the clock {current} is slow"), format_evidence(path, current)),
+        (false, true) => advice(
+            format!("the clock is {current} although the processor's own could be used"),
+            format_evidence(path, current),
+        ),
+        (false, false) => {
+            return ok(format!("the clock source is {current}"), format_evidence(path, current)).conclude();
         }
-        (false, false) => return ok(format!("the clock source is {current}"), seen(path, current)).conclude(),
     };
     match tsc_is_there {
         true => outcome.fix(Fix::write(path, "tsc")),
@@ -125,8 +128,8 @@ fn clock_event_device(ctx: &Context) -> Conclusion {
     }
     let shared = ["hpet", "pit"].contains(&device.as_str());
     match shared {
-        false => ok(format!("the timer device is {device}"), seen(path, device)),
-        true => warning(format!("the timer device {device} is slow and shared"), seen(path, device))
+        false => ok(format!("the timer device is {device}"), format_evidence(path, device)),
+        true => warning(format!("the timer device {device} is slow and shared"), format_evidence(path, device))
             .fix(Fix::by_hand("remove `nolapic`, `noapic` and `nolapic_timer` from the kernel's command line")),
     }
     .conclude()
@@ -136,8 +139,8 @@ fn timer_migration(ctx: &Context) -> Conclusion {
     ctx.dedicated()?;
     let path = "/proc/sys/kernel/timer_migration";
     match ctx.number_of(path, "NO_HZ_COMMON")? {
-        0 => ok("timers stay where they are set", seen(path, 0)),
-        on => advice("timers of idle CPUs move to busy ones", seen(path, on)).fix(Fix::write(path, "0")),
+        0 => ok("timers stay where they are set", format_evidence(path, 0)),
+        on => advice("timers of idle CPUs move to busy ones", format_evidence(path, on)).fix(Fix::write(path, "0")),
     }
     .conclude()
 }

@@ -108,7 +108,7 @@ fn built_with(ctx: &Context, judge: Judge, options: &[&str]) -> Conclusion {
         )
         .conclude();
     }
-    judge(format!("the kernel is built with {}", some(&on)), format!("{} sets them", config.source.0))
+    judge(format!("the kernel is built with {}", join_some(&on)), format!("{} sets them", config.source.0))
         .fix(Fix::by_hand("boot a kernel that is built without them"))
         .conclude()
 }
@@ -116,8 +116,8 @@ fn built_with(ctx: &Context, judge: Judge, options: &[&str]) -> Conclusion {
 fn stack_tracer(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/kernel/stack_tracer_enabled";
     match ctx.number_of(path, "STACK_TRACER")? {
-        0 => ok("the stack tracer is off", seen(path, 0)),
-        on => warning("the stack tracer is on", seen(path, on)).fix(Fix::write(path, "0")),
+        0 => ok("the stack tracer is off", format_evidence(path, 0)),
+        on => warning("the stack tracer is on", format_evidence(path, on)).fix(Fix::write(path, "0")),
     }
     .conclude()
 }
@@ -125,8 +125,8 @@ fn stack_tracer(ctx: &Context) -> Conclusion {
 fn scheduler_statistics(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/kernel/sched_schedstats";
     match ctx.number_of(path, "SCHEDSTATS")? {
-        0 => ok("scheduler statistics are off", seen(path, 0)),
-        on => advice("scheduler statistics are counted", seen(path, on)).fix(Fix::write(path, "0")),
+        0 => ok("scheduler statistics are off", format_evidence(path, 0)),
+        on => advice("scheduler statistics are counted", format_evidence(path, on)).fix(Fix::write(path, "0")),
     }
     .conclude()
 }
@@ -134,13 +134,13 @@ fn scheduler_statistics(ctx: &Context) -> Conclusion {
 fn current_tracer(ctx: &Context) -> Conclusion {
     let (path, tracer) = ctx.tracefs("current_tracer")?;
     if tracer == "nop" {
-        return ok("no tracer is on", seen(&path, tracer)).conclude();
+        return ok("no tracer is on", format_evidence(&path, tracer)).conclude();
     }
     if tracer.is_empty() {
         return unknown(format!("{path} is empty")).conclude();
     }
     let (switch, on) = ctx.tracefs("tracing_on")?;
-    let evidence = format!("{}; {}", seen(&path, &tracer), seen(&switch, &on));
+    let evidence = format!("{}; {}", format_evidence(&path, &tracer), format_evidence(&switch, &on));
     let fix = Fix::write(path, "nop");
     // A tracer that is chosen costs its hooks even while the buffer takes nothing.
     match on == "0" {
@@ -156,7 +156,7 @@ fn trace_events(ctx: &Context) -> Conclusion {
     if on.is_empty() {
         return ok("no event is on", format!("{path} is empty")).conclude();
     }
-    advice(format!("{} trace events are on", on.len()), format!("{path}: {}", some(&on)))
+    advice(format!("{} trace events are on", on.len()), format!("{path}: {}", join_some(&on)))
         .fix(Fix::by_hand(format!("echo > {path}")))
         .conclude()
 }

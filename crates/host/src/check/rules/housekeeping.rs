@@ -26,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "nmi-watchdog",
         group: Group::Housekeeping,
         title: "the hard-lockup watchdog is off",
-        why: "It takes a performance counter and sends an interrupt that nothing can hold back to each CPU every few seconds.",
+        why: "It takes a performance counter and sends a non-maskable interrupt to each CPU every few seconds.",
         source: "Documentation/admin-guide/lockup-watchdogs.rst",
         evaluate: nmi_watchdog,
     },
@@ -41,8 +41,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "hung-task-detector",
         group: Group::Housekeeping,
-        title: "the hung-task detector is off or patient",
-        why: "It walks all tasks, and calls those hung that real-time work rightly keeps waiting.",
+        title: "the hung-task detector is off or has a long timeout",
+        why: "It walks all tasks, and reports those as hung that wait for real-time tasks.",
         source: "Documentation/admin-guide/sysctl/kernel.rst, hung_task_timeout_secs",
         evaluate: hung_task_detector,
     },
@@ -100,9 +100,11 @@ fn mask_leaves_out(ctx: &Context, path: &str, work: &str) -> Conclusion {
     let text = ctx.setting(path)?;
     let rest = ctx.housekeeping()?;
     match as_mask(path, &text)?.intersection(cpus).is_empty() {
-        true => ok(format!("{work} is done on other CPUs"), seen(path, text)),
-        false if rest.is_empty() => advice(format!("{work} may be done on the real-time CPUs"), seen(path, text)),
-        false => advice(format!("{work} may be done on the real-time CPUs"), seen(path, text))
+        true => ok(format!("{work} is done on other CPUs"), format_evidence(path, text)),
+        false if rest.is_empty() => {
+            advice(format!("{work} may be done on the real-time CPUs"), format_evidence(path, text))
+        }
+        false => advice(format!("{work} may be done on the real-time CPUs"), format_evidence(path, text))
             .fix(Fix::write(path, rest.to_mask())),
     }
     .conclude()
@@ -119,8 +121,8 @@ fn writeback_workqueue(ctx: &Context) -> Conclusion {
 fn nmi_watchdog(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/kernel/nmi_watchdog";
     match ctx.number_of(path, "LOCKUP_DETECTOR")? {
-        0 => ok("the hard-lockup watchdog is off", seen(path, 0)),
-        on => advice("every CPU gets the watchdog's interrupts", seen(path, on)).fix(Fix::write(path, "0")),
+        0 => ok("the hard-lockup watchdog is off", format_evidence(path, 0)),
+        on => advice("every CPU gets the watchdog's interrupts", format_evidence(path, on)).fix(Fix::write(path, "0")),
     }
     .conclude()
 }
@@ -130,7 +132,7 @@ fn soft_watchdog(ctx: &Context) -> Conclusion {
     let (switch, soft) = ("/proc/sys/kernel/watchdog", "/proc/sys/kernel/soft_watchdog");
     for path in [switch, soft] {
         if ctx.number_of(path, "LOCKUP_DETECTOR")? == 0 {
-            return ok("the soft-lockup watchdog is off", seen(path, 0)).conclude();
+            return ok("the soft-lockup watchdog is off", format_evidence(path, 0)).conclude();
         }
     }
     let path = "/proc/sys/kernel/watchdog_cpumask";
@@ -139,8 +141,8 @@ fn soft_watchdog(ctx: &Context) -> Conclusion {
     let rest = ctx.housekeeping()?;
     let fix = if rest.is_empty() { Fix::write(switch, "0") } else { Fix::write(path, rest.to_string()) };
     match mask.intersection(cpus).is_empty() {
-        true => ok("the soft-lockup watchdog leaves the real-time CPUs out", seen(path, text)),
-        false => advice("the soft-lockup watchdog runs on the real-time CPUs", seen(path, text)).fix(fix),
+        true => ok("the soft-lockup watchdog leaves the real-time CPUs out", format_evidence(path, text)),
+        false => advice("the soft-lockup watchdog runs on the real-time CPUs", format_evidence(path, text)).fix(fix),
     }
     .conclude()
 }
@@ -149,10 +151,15 @@ fn hung_task_detector(ctx: &Context) -> Conclusion {
     ctx.dedicated()?;
     let path = "/proc/sys/kernel/hung_task_timeout_secs";
     match ctx.number_of(path, "DETECT_HUNG_TASK")? {
-        0 => ok("the hung-task detector is off", seen(path, 0)),
-        seconds if seconds >= HUNG_TASK => ok("the hung-task detector is patient", seen(path, seconds)),
-        seconds => advice(format!("the hung-task detector calls a task hung after {seconds} s"), seen(path, seconds))
-            .fix(Fix::write(path, HUNG_TASK.to_string())),
+        0 => ok("the hung-task detector is off", format_evidence(path, 0)),
+        seconds if seconds >= HUNG_TASK => {
+            ok("the hung-task detector has a long timeout", format_evidence(path, seconds))
+        }
+        seconds => advice(
+            format!("the hung-task detector calls a task hung after {seconds} s"),
+            format_evidence(path, seconds),
+        )
+        .fix(Fix::write(path, HUNG_TASK.to_string())),
     }
     .conclude()
 }
@@ -163,8 +170,8 @@ fn machine_check_polling(ctx: &Context) -> Conclusion {
     let text = ctx.unless_guest(ctx.setting_of(path, "X86_MCE"), "the state of the hardware")?;
     match text.as_str() {
         "" => unknown(format!("{path} is empty")),
-        "0" => ok("nothing is polled", seen(path, text)),
-        _ => advice("every CPU polls for errors", seen(path, text)).fix(Fix::write(path, "0")),
+        "0" => ok("nothing is polled", format_evidence(path, text)),
+        _ => advice("every CPU polls for errors", format_evidence(path, text)).fix(Fix::write(path, "0")),
     }
     .conclude()
 }
@@ -173,8 +180,10 @@ fn vm_statistics(ctx: &Context) -> Conclusion {
     ctx.dedicated()?;
     let path = "/proc/sys/vm/stat_interval";
     match ctx.number(path)? {
-        seconds if seconds >= STAT_INTERVAL => ok("memory statistics are gathered seldom", seen(path, seconds)),
-        seconds => advice(format!("every CPU folds its counters every {seconds} s"), seen(path, seconds))
+        seconds if seconds >= STAT_INTERVAL => {
+            ok("memory statistics are gathered seldom", format_evidence(path, seconds))
+        }
+        seconds => advice(format!("every CPU folds its counters every {seconds} s"), format_evidence(path, seconds))
             .fix(Fix::write(path, STAT_INTERVAL.to_string())),
     }
     .conclude()
@@ -183,12 +192,17 @@ fn vm_statistics(ctx: &Context) -> Conclusion {
 fn console_messages(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/kernel/printk";
     let text = ctx.setting(path)?;
-    let level: i64 =
-        text.split_whitespace().next().and_then(|word| word.parse().ok()).ok_or_else(|| unknown(seen(path, &text)))?;
+    let level: i64 = text
+        .split_whitespace()
+        .next()
+        .and_then(|word| word.parse().ok())
+        .ok_or_else(|| unknown(format_evidence(path, &text)))?;
     match level <= QUIET {
-        true => ok(format!("only messages below level {level} are shown"), seen(path, text)),
-        false => advice(format!("messages below level {level} are shown, notices among them"), seen(path, text))
-            .fix(Fix::write(path, "4")),
+        true => ok(format!("only messages below level {level} are shown"), format_evidence(path, text)),
+        false => {
+            advice(format!("messages below level {level} are shown, notices among them"), format_evidence(path, text))
+                .fix(Fix::write(path, "4"))
+        }
     }
     .conclude()
 }
@@ -202,9 +216,9 @@ fn serial_console(ctx: &Context) -> Conclusion {
         .map(str::to_owned)
         .collect();
     if serial.is_empty() {
-        return ok("no serial port is a console", seen(path, active)).conclude();
+        return ok("no serial port is a console", format_evidence(path, active)).conclude();
     }
-    advice(format!("{} carries kernel messages", some(&serial)), seen(path, active))
+    advice(format!("{} carries kernel messages", join_some(&serial)), format_evidence(path, active))
         .fix(Fix::by_hand("remove `console=` of the serial port from the kernel's command line, or boot with `quiet`"))
         .conclude()
 }
@@ -216,10 +230,10 @@ fn access_times(ctx: &Context) -> Conclusion {
     };
     let has = |option: &str| mount.options.split(',').any(|o| o == option);
     if ["tmpfs", "ramfs", "rootfs"].contains(&mount.kind.as_str()) {
-        let evidence = seen("/proc/self/mounts", format!("{} {}", mount.point, mount.kind));
+        let evidence = format_evidence("/proc/self/mounts", format!("{} {}", mount.point, mount.kind));
         return not_applicable("the output is in memory", evidence).conclude();
     }
-    let evidence = seen("/proc/self/mounts", format!("{} {} {}", mount.point, mount.kind, mount.options));
+    let evidence = format_evidence("/proc/self/mounts", format!("{} {} {}", mount.point, mount.kind, mount.options));
     let remount = |option: &str| Fix::by_hand(format!("mount -o remount,{option} {}", mount.point));
     if has("sync") {
         return warning("every write of the output waits for the disk", evidence).fix(remount("async")).conclude();

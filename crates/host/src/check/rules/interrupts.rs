@@ -20,7 +20,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "default-irq-affinity",
         group: Group::Interrupts,
         title: "new interrupts go to other CPUs",
-        why: "A device that is plugged in or opened later gets its interrupts where the default mask says.",
+        why: "A device that is plugged in or opened later gets its interrupts on the CPUs of the default mask.",
         source: "Documentation/core-api/irq/irq-affinity.rst",
         evaluate: default_irq_affinity,
     },
@@ -36,7 +36,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "managed-interrupts",
         group: Group::Interrupts,
         title: "isolcpus= keeps managed interrupts away too",
-        why: "The kernel places the queues of NVMe and virtio disks itself and lets nobody move them; only this flag keeps them off.",
+        why: "The kernel places the queues of NVMe and virtio disks itself, and they cannot be moved; only this flag keeps them off.",
         source: "Documentation/admin-guide/kernel-parameters.txt, isolcpus=",
         evaluate: managed_interrupts,
     },
@@ -68,7 +68,7 @@ pub(super) const RULES: &[Rule] = &[
 
 /// Interrupts beyond this are not asked for their affinity.
 const MAX_INTERRUPTS: usize = 4096;
-/// Interfaces and queues beyond this are not looked at.
+/// At most this many interfaces and queues are examined.
 const MAX_QUEUES: usize = 4096;
 /// Priorities from here on are the kernel's own watchdogs and migration threads.
 const HIGHEST: u32 = 90;
@@ -116,7 +116,7 @@ fn interrupts_elsewhere(ctx: &Context) -> Conclusion {
         .conclude();
     }
     let message = format!("{} of {asked} interrupts land on the real-time CPUs", landing.len());
-    let outcome = warning(message, format!("/proc/irq/*/effective_affinity_list: {}", some(&landing)));
+    let outcome = warning(message, format!("/proc/irq/*/effective_affinity_list: {}", join_some(&landing)));
     if rest.is_empty() { Ok(outcome) } else { outcome.fix(Fix::writes(writes)).conclude() }
 }
 
@@ -126,9 +126,11 @@ fn default_irq_affinity(ctx: &Context) -> Conclusion {
     let text = ctx.setting(path)?;
     let rest = ctx.housekeeping()?;
     match as_mask(path, &text)?.intersection(cpus).is_empty() {
-        true => ok("new interrupts go to other CPUs", seen(path, text)),
-        false if rest.is_empty() => advice("new interrupts may land on the real-time CPUs", seen(path, text)),
-        false => advice("new interrupts may land on the real-time CPUs", seen(path, text))
+        true => ok("new interrupts go to other CPUs", format_evidence(path, text)),
+        false if rest.is_empty() => {
+            advice("new interrupts may land on the real-time CPUs", format_evidence(path, text))
+        }
+        false => advice("new interrupts may land on the real-time CPUs", format_evidence(path, text))
             .fix(Fix::write(path, rest.to_mask())),
     }
     .conclude()
@@ -161,7 +163,7 @@ fn managed_interrupts(ctx: &Context) -> Conclusion {
     let flags = line.flags("isolcpus");
     let evidence = format!("/proc/cmdline has isolcpus={value}");
     match flags.iter().any(|flag| flag == "managed_irq") {
-        true => ok("managed interrupts are kept away", evidence),
+        true => ok("managed interrupts are kept off isolated CPUs", evidence),
         false => advice("managed interrupts may land on isolated CPUs", evidence)
             .fix(Fix::boot_parameter(&format!("isolcpus=managed_irq,domain,{}", ctx.cpus))),
     }
@@ -207,13 +209,13 @@ fn irq_thread_priorities(ctx: &Context) -> Conclusion {
     let high: Vec<String> =
         threads.iter().filter(|task| task.rt_priority >= HIGHEST).map(|task| label(&task)).collect();
     if !high.is_empty() {
-        return warning(format!("{} interrupt thread(s) run at {HIGHEST} or above", high.len()), some(&high))
+        return warning(format!("{} interrupt thread(s) run at {HIGHEST} or above", high.len()), join_some(&high))
             .fix(Fix::by_hand("chrt -f -p 50 PID"))
             .conclude();
     }
     let none: Vec<String> = threads.iter().filter(|task| task.rt_priority == 0).map(|task| label(&task)).collect();
     if !none.is_empty() {
-        return warning(format!("{} interrupt thread(s) have no real-time priority", none.len()), some(&none))
+        return warning(format!("{} interrupt thread(s) have no real-time priority", none.len()), join_some(&none))
             .fix(Fix::by_hand("chrt -f -p 50 PID"))
             .conclude();
     }
@@ -253,8 +255,10 @@ fn packet_steering(ctx: &Context) -> Conclusion {
             "no network queue is steered to the real-time CPUs",
             format!("{asked} masks /sys/class/net/*/queues/*/{{rps,xps}}_cpus"),
         ),
-        false => advice(format!("{} network queues are steered to the real-time CPUs", steered.len()), some(&steered))
-            .fix(Fix::writes(writes)),
+        false => {
+            advice(format!("{} network queues are steered to the real-time CPUs", steered.len()), join_some(&steered))
+                .fix(Fix::writes(writes))
+        }
     }
     .conclude()
 }

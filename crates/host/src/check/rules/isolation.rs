@@ -26,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "housekeeping-cpus",
         group: Group::Isolation,
         title: "CPUs are left for all the rest, the first one among them",
-        why: "Interrupts, kernel threads and everybody else's tasks need a CPU, and the first one keeps duties from boot.",
+        why: "Interrupts, kernel threads and all other tasks need a CPU, and the first one keeps duties from boot.",
         source: "kernel/sched/isolation.c",
         evaluate: housekeeping_cpus,
     },
@@ -72,7 +72,7 @@ fn set_apart(ctx: &Context) -> Result<(CpuSet, String), Outcome> {
         return Err(unknown(reason(isolated)));
     }
     let isolated = isolated.known().cloned().unwrap_or_default();
-    let evidence = seen("/sys/devices/system/cpu/isolated", &isolated);
+    let evidence = format_evidence("/sys/devices/system/cpu/isolated", &isolated);
     let evidence = match groups.partitioned.is_empty() {
         true => evidence,
         false => format!("{evidence}; partitions of {}: {}", groups.partition_evidence, groups.partitioned),
@@ -99,7 +99,7 @@ fn isolated_cpus(ctx: &Context) -> Conclusion {
 
 fn cpus_online(ctx: &Context) -> Conclusion {
     let online = known(&ctx.environment.topology.online)?;
-    let evidence = seen("/sys/devices/system/cpu/online", online);
+    let evidence = format_evidence("/sys/devices/system/cpu/online", online);
     let missing = ctx.cpus.difference(online);
     if missing.is_empty() {
         return ok(format!("CPUs {} are online", ctx.cpus), evidence).conclude();
@@ -144,13 +144,13 @@ fn nohz_full(ctx: &Context) -> Conclusion {
     }
     let full = known(&ctx.environment.kernel.tick.nohz_full)?;
     if cpus.is_subset(full) {
-        return ok("the tick stops on all of them", seen(path, full)).conclude();
+        return ok("the tick stops on all of them", format_evidence(path, full)).conclude();
     }
     let message = format!("CPUs {} are interrupted by every tick", cpus.difference(full));
     let fix = Fix::boot_parameter(&format!("nohz_full={cpus}"));
     match cpus.intersection(full).is_empty() {
-        true => advice(message, seen(path, full)).fix(fix),
-        false => warning(message, seen(path, full)).fix(fix),
+        true => advice(message, format_evidence(path, full)).fix(fix),
+        false => warning(message, format_evidence(path, full)).fix(fix),
     }
     .conclude()
 }
@@ -164,7 +164,7 @@ fn nohz_full_isolated(ctx: &Context) -> Conclusion {
         return not_applicable("the kernel has no CONFIG_NO_HZ_FULL", format!("{} has it not set", config.source.0))
             .conclude();
     };
-    let evidence = seen("/sys/devices/system/cpu/nohz_full", full);
+    let evidence = format_evidence("/sys/devices/system/cpu/nohz_full", full);
     if full.is_empty() {
         return not_applicable("no CPU can stop its tick while busy", evidence).conclude();
     }
@@ -245,10 +245,11 @@ fn systemd_affinity(ctx: &Context) -> Conclusion {
     match commas.parse::<CpuSet>() {
         Err(why) => unknown(format!("{file}: CPUAffinity={list}: {why}")),
         Ok(set) if set.intersection(cpus).is_empty() => {
-            ok("services start beside them", seen(&file, format!("CPUAffinity={list}")))
+            ok("services start beside them", format_evidence(&file, format!("CPUAffinity={list}")))
         }
         Ok(_) => {
-            advice("services start on the real-time CPUs too", seen(&file, format!("CPUAffinity={list}"))).fix(fix)
+            advice("services start on the real-time CPUs too", format_evidence(&file, format!("CPUAffinity={list}")))
+                .fix(fix)
         }
     }
     .conclude()

@@ -121,9 +121,9 @@ fn rt_throttling(ctx: &Context) -> Conclusion {
     let throttling = known(&ctx.environment.rt_throttling)?;
     let path = "/proc/sys/kernel/sched_rt_runtime_us";
     let Some(runtime) = throttling.runtime else {
-        return ok("real-time tasks are not throttled", seen(path, "-1")).conclude();
+        return ok("real-time tasks are not throttled", format_evidence(path, "-1")).conclude();
     };
-    let evidence = seen(path, runtime.ns() / 1_000);
+    let evidence = format_evidence(path, runtime.ns() / 1_000);
     if runtime >= throttling.period {
         return ok("the limit is the whole period", evidence).conclude();
     }
@@ -140,8 +140,11 @@ fn rt_throttling(ctx: &Context) -> Conclusion {
 fn fair_server(ctx: &Context) -> Conclusion {
     let release = known(&ctx.environment.kernel.release)?;
     if ctx.environment.kernel.numbers().is_some_and(|numbers| numbers < (6, 12)) {
-        return not_applicable("the fair server came with Linux 6.12", seen("/proc/sys/kernel/osrelease", release))
-            .conclude();
+        return not_applicable(
+            "the fair server came with Linux 6.12",
+            format_evidence("/proc/sys/kernel/osrelease", release),
+        )
+        .conclude();
     }
     let mut lent = Vec::new();
     for cpu in ctx.cpus.iter() {
@@ -153,10 +156,10 @@ fn fair_server(ctx: &Context) -> Conclusion {
     }
     let files = "/sys/kernel/debug/sched/fair_server/cpu*/runtime";
     if lent.is_empty() {
-        return ok("no time is lent to normal tasks", seen(files, "0")).conclude();
+        return ok("no time is lent to normal tasks", format_evidence(files, "0")).conclude();
     }
     let fix = Fix::writes(lent.iter().map(|path| (path.clone(), "0".into())).collect());
-    advice("a starved normal task preempts real-time tasks", format!("not 0: {}", some(&lent))).fix(fix).conclude()
+    advice("a starved normal task preempts real-time tasks", format!("not 0: {}", join_some(&lent))).fix(fix).conclude()
 }
 
 fn rt_group_budget(ctx: &Context) -> Conclusion {
@@ -188,9 +191,9 @@ fn rt_group_budget(ctx: &Context) -> Conclusion {
     let path = format!("{mount}{}/cpu.rt_runtime_us", group.trim_end_matches('/'));
     let budget = as_number(&path, &ctx.read(&path)?)?;
     if budget != 0 {
-        return ok("the group has a real-time budget", seen(&path, budget)).conclude();
+        return ok("the group has a real-time budget", format_evidence(&path, budget)).conclude();
     }
-    bad("the group of this process has no real-time budget", seen(&path, budget))
+    bad("the group of this process has no real-time budget", format_evidence(&path, budget))
         .fix(Fix::by_hand(format!("run in the root group: echo $$ > {mount}/tasks")))
         .conclude()
 }

@@ -87,7 +87,7 @@ fn smi_count(ctx: &Context) -> Conclusion {
     ctx.only_x86()?;
     let vendor = known(&ctx.environment.machine.vendor)?;
     if vendor != "GenuineIntel" {
-        return not_applicable("only Intel processors count them", seen("/proc/cpuinfo", vendor)).conclude();
+        return not_applicable("only Intel processors count them", format_evidence("/proc/cpuinfo", vendor)).conclude();
     }
     let counts = ctx.unless_guest(known(&ctx.environment.before.smi), "the firmware").map_err(|unread| match unread
         .applies
@@ -97,10 +97,10 @@ fn smi_count(ctx: &Context) -> Conclusion {
     })?;
     let most = counts.values().max().copied().unwrap_or_default();
     match most {
-        0 => ok("none since power-on", seen("/dev/cpu/*/msr register 0x34", 0)),
+        0 => ok("none since power-on", format_evidence("/dev/cpu/*/msr register 0x34", 0)),
         n => advice(
             format!("up to {n} a CPU since power-on; compare before and after a run"),
-            seen("/dev/cpu/*/msr register 0x34", n),
+            format_evidence("/dev/cpu/*/msr register 0x34", n),
         )
         .fix(Fix::by_hand("switch off USB legacy support, power management and logging in the firmware's setup")),
     }
@@ -123,12 +123,13 @@ fn microcode(ctx: &Context) -> Conclusion {
         .map(|(name, _)| name)
         .collect();
     if without.is_empty() {
-        return ok("no mitigation misses its microcode", seen("/proc/cpuinfo microcode", revision)).conclude();
+        return ok("no mitigation misses its microcode", format_evidence("/proc/cpuinfo microcode", revision))
+            .conclude();
     }
     let evidence = format!(
         "/sys/devices/system/cpu/vulnerabilities: {}; {}",
-        some(&without),
-        seen("/proc/cpuinfo microcode", revision)
+        join_some(&without),
+        format_evidence("/proc/cpuinfo microcode", revision)
     );
     advice(format!("{} mitigation(s) want newer microcode", without.len()), evidence)
         .fix(Fix::by_hand("apt install intel-microcode or amd64-microcode, and reboot (in a guest: on the host)"))
@@ -154,7 +155,7 @@ fn mitigations(ctx: &Context) -> Conclusion {
     }
     advice(
         format!("{} mitigation(s) cost at each entry to the kernel", expensive.len()),
-        format!("{directory}: {}", some(&expensive)),
+        format!("{directory}: {}", join_some(&expensive)),
     )
     .fix(Fix::by_hand("only where all code on the machine is trusted: boot with `mitigations=off`"))
     .conclude()
@@ -164,7 +165,7 @@ fn thermal_throttling(ctx: &Context) -> Conclusion {
     ctx.only_x86()?;
     let vendor = known(&ctx.environment.machine.vendor)?;
     if vendor != "GenuineIntel" {
-        return not_applicable("only Intel processors count it", seen("/proc/cpuinfo", vendor)).conclude();
+        return not_applicable("only Intel processors count it", format_evidence("/proc/cpuinfo", vendor)).conclude();
     }
     let mut most = 0;
     for cpu in ctx.cpus.iter() {
@@ -174,8 +175,8 @@ fn thermal_throttling(ctx: &Context) -> Conclusion {
     }
     let files = "/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count";
     match most {
-        0 => ok("never since boot", seen(files, 0)),
-        n => warning(format!("up to {n} times a CPU since boot"), seen(files, n))
+        0 => ok("never since boot", format_evidence(files, 0)),
+        n => warning(format!("up to {n} times a CPU since boot"), format_evidence(files, n))
             .fix(Fix::by_hand("improve the cooling")),
     }
     .conclude()

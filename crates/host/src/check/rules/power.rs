@@ -78,14 +78,14 @@ fn governor(ctx: &Context) -> Conclusion {
     let Some((cpu, governor)) = others.first() else {
         return ok(
             "every CPU runs at full speed",
-            seen("/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", "performance"),
+            format_evidence("/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", "performance"),
         )
         .conclude();
     };
     let writes = others.iter().map(|(cpu, _)| (cpufreq(*cpu, "scaling_governor"), "performance".into())).collect();
     warning(
         format!("{} CPU(s) change their frequency", others.len()),
-        seen(&cpufreq(*cpu, "scaling_governor"), governor),
+        format_evidence(&cpufreq(*cpu, "scaling_governor"), governor),
     )
     .fix(Fix::writes(writes))
     .conclude()
@@ -95,17 +95,20 @@ fn energy_preference(ctx: &Context) -> Conclusion {
     let drivers = of_each(ctx, |info| &info.frequency.driver)?;
     let (cpu, driver) = drivers[0];
     if !["intel_pstate", "amd-pstate-epp", "amd_pstate_epp"].contains(&driver.as_str()) {
-        return not_applicable("this driver has no energy preference", seen(&cpufreq(cpu, "scaling_driver"), driver))
-            .conclude();
+        return not_applicable(
+            "this driver has no energy preference",
+            format_evidence(&cpufreq(cpu, "scaling_driver"), driver),
+        )
+        .conclude();
     }
     let name = "energy_performance_preference";
     let preferences = of_each(ctx, |info| &info.frequency.energy_preference)?;
     let others: Vec<_> = preferences.iter().filter(|(_, preference)| *preference != "performance").collect();
     let Some((cpu, preference)) = others.first() else {
-        return ok("performance is preferred", seen(&cpufreq(cpu, name), "performance")).conclude();
+        return ok("performance is preferred", format_evidence(&cpufreq(cpu, name), "performance")).conclude();
     };
     let writes = others.iter().map(|(cpu, _)| (cpufreq(*cpu, name), "performance".into())).collect();
-    advice("the processor weighs performance against energy", seen(&cpufreq(*cpu, name), preference))
+    advice("the processor weighs performance against energy", format_evidence(&cpufreq(*cpu, name), preference))
         .fix(Fix::writes(writes))
         .conclude()
 }
@@ -117,15 +120,18 @@ fn frequency_cap(ctx: &Context) -> Conclusion {
     let Some(((cpu, max), (_, hardware))) = capped.first() else {
         return ok(
             "every CPU may run at its highest frequency",
-            seen(&cpufreq(max[0].0, "scaling_max_freq"), max[0].1),
+            format_evidence(&cpufreq(max[0].0, "scaling_max_freq"), max[0].1),
         )
         .conclude();
     };
     let writes =
         capped.iter().map(|((cpu, _), (_, hw))| (cpufreq(*cpu, "scaling_max_freq"), hw.0.to_string())).collect();
-    advice(format!("{} CPU(s) are kept below {hardware}", capped.len()), seen(&cpufreq(*cpu, "scaling_max_freq"), max))
-        .fix(Fix::writes(writes))
-        .conclude()
+    advice(
+        format!("{} CPU(s) are kept below {hardware}", capped.len()),
+        format_evidence(&cpufreq(*cpu, "scaling_max_freq"), max),
+    )
+    .fix(Fix::writes(writes))
+    .conclude()
 }
 
 /// intel_pstate has a switch of its own; the other drivers share one.
@@ -140,7 +146,7 @@ fn turbo(ctx: &Context) -> Conclusion {
         }
     };
     match is_on {
-        false => ok("turbo is off", seen(path, off)),
+        false => ok("turbo is off", format_evidence(path, off)),
         true => advice("the frequency depends on neighbours and temperature", format!("{path} is not {off}"))
             .fix(Fix::write(path, off)),
     }
@@ -160,12 +166,13 @@ fn idle_states(ctx: &Context) -> Conclusion {
     }
     let request = latency_request(ctx.files()).filter(|asked| *asked <= SHALLOW);
     if let Some(asked) = request {
-        return ok("some process holds the CPUs awake", seen("/dev/cpu_dma_latency", asked)).conclude();
+        return ok("some process holds the CPUs awake", format_evidence("/dev/cpu_dma_latency", asked)).conclude();
     }
     let driver = &ctx.environment.idle_driver;
     if driver.known().is_some_and(|driver| driver == "none") {
         // Then the architecture's own instruction is used: HLT, WFI (kernel/sched/idle.c, default_idle_call).
-        return ok("an idle CPU only halts", seen("/sys/devices/system/cpu/cpuidle/current_driver", "none")).conclude();
+        return ok("an idle CPU only halts", format_evidence("/sys/devices/system/cpu/cpuidle/current_driver", "none"))
+            .conclude();
     }
     let mut deep: Vec<(usize, usize, &IdleState, Nanos)> = Vec::new();
     for info in ctx.cpu_infos()? {
@@ -188,15 +195,17 @@ fn idle_states(ctx: &Context) -> Conclusion {
         state.name
     );
     let writes = deep.iter().map(|(cpu, n, _, _)| (path(*cpu, *n, "disable"), "1".into())).collect();
-    warning(message, seen(&path(*cpu, *n, "latency"), latency.ns() / 1_000)).fix(Fix::writes(writes)).conclude()
+    warning(message, format_evidence(&path(*cpu, *n, "latency"), latency.ns() / 1_000))
+        .fix(Fix::writes(writes))
+        .conclude()
 }
 
 fn pcie_power_saving(ctx: &Context) -> Conclusion {
     let path = "/sys/module/pcie_aspm/parameters/policy";
     let policy = ctx.unless_guest(ctx.setting_of(path, "PCIEASPM"), "the power of links")?;
     match policy.contains("[powersave]") || policy.contains("[powersupersave]") {
-        true => advice("links sleep when they can", seen(path, policy)).fix(Fix::write(path, "performance")),
-        false => ok("links are left as the firmware set them, or awake", seen(path, policy)),
+        true => advice("links sleep when they can", format_evidence(path, policy)).fix(Fix::write(path, "performance")),
+        false => ok("links are left as the firmware set them, or awake", format_evidence(path, policy)),
     }
     .conclude()
 }

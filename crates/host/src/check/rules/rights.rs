@@ -59,12 +59,15 @@ fn realtime_priority_limit(ctx: &Context) -> Conclusion {
     let limit = *known(&ctx.process().soft_limit("Max realtime priority"))?;
     match limit {
         None | Some(99..) => ok("every priority may be used", "/proc/self/limits, Max realtime priority"),
-        Some(0) => bad("no real-time priority may be used", seen("/proc/self/limits, Max realtime priority", 0))
-            .fix(limits_conf("rtprio 99")),
-        Some(top) => {
-            advice(format!("priorities up to {top} may be used"), seen("/proc/self/limits, Max realtime priority", top))
+        Some(0) => {
+            bad("no real-time priority may be used", format_evidence("/proc/self/limits, Max realtime priority", 0))
                 .fix(limits_conf("rtprio 99"))
         }
+        Some(top) => advice(
+            format!("priorities up to {top} may be used"),
+            format_evidence("/proc/self/limits, Max realtime priority", top),
+        )
+        .fix(limits_conf("rtprio 99")),
     }
     .conclude()
 }
@@ -76,8 +79,8 @@ fn memory_lock_limit(ctx: &Context) -> Conclusion {
     let name = "/proc/self/limits, Max locked memory";
     match *known(&ctx.process().soft_limit("Max locked memory"))? {
         None => ok("all memory may be locked", name),
-        Some(size) if size >= MEMORY => ok(format!("{} may be locked", Bytes(size)), seen(name, size)),
-        Some(size) => warning(format!("only {} may be locked", Bytes(size)), seen(name, size))
+        Some(size) if size >= MEMORY => ok(format!("{} may be locked", Bytes(size)), format_evidence(name, size)),
+        Some(size) => warning(format!("only {} may be locked", Bytes(size)), format_evidence(name, size))
             .fix(limits_conf("memlock unlimited")),
     }
     .conclude()
@@ -87,8 +90,10 @@ fn realtime_timeout(ctx: &Context) -> Conclusion {
     let name = "/proc/self/limits, Max realtime timeout";
     match *known(&ctx.process().soft_limit("Max realtime timeout"))? {
         None => ok("there is no limit", name),
-        Some(us) => advice(format!("a real-time task gets SIGXCPU after {us} µs without blocking"), seen(name, us))
-            .fix(Fix::by_hand("raise it for the program: prlimit --rttime=unlimited")),
+        Some(us) => {
+            advice(format!("a real-time task gets SIGXCPU after {us} µs without blocking"), format_evidence(name, us))
+                .fix(Fix::by_hand("raise it for the program: prlimit --rttime=unlimited"))
+        }
     }
     .conclude()
 }
@@ -99,9 +104,9 @@ fn timer_slack(ctx: &Context) -> Conclusion {
     match slack <= DEFAULT_SLACK {
         true => ok(
             format!("timers of normal tasks are deferred by at most {slack} ns, real-time ones not at all"),
-            seen(path, slack),
+            format_evidence(path, slack),
         ),
-        false => advice(format!("timers of normal tasks may be deferred by {slack} ns"), seen(path, slack))
+        false => advice(format!("timers of normal tasks may be deferred by {slack} ns"), format_evidence(path, slack))
             .fix(Fix::by_hand("a parent set it: start from another shell or service (TimerSlackNSec=)")),
     }
     .conclude()

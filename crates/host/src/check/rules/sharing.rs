@@ -46,7 +46,8 @@ fn smt_siblings(ctx: &Context) -> Conclusion {
         return ok("each has a core of its own", format!("{files} name one CPU each")).conclude();
     };
     let siblings = ctx.environment.topology.siblings(first).map(CpuSet::to_string).unwrap_or_default();
-    let evidence = seen(&format!("/sys/devices/system/cpu/cpu{first}/topology/thread_siblings_list"), siblings);
+    let evidence =
+        format_evidence(&format!("/sys/devices/system/cpu/cpu{first}/topology/thread_siblings_list"), siblings);
     let message = format!("CPUs {shared} share their cores");
     let fix =
         Fix::by_hand("echo off > /sys/devices/system/cpu/smt/control (takes every second hardware thread offline)");
@@ -74,7 +75,7 @@ fn shared_cache(ctx: &Context) -> Conclusion {
         Some(cache) => {
             let first = cache.shared.first().unwrap_or_default();
             let path = format!("/sys/devices/system/cpu/cpu{first}/cache/index*/shared_cpu_list");
-            advice("a second-level cache is shared with other CPUs", seen(&path, &cache.shared))
+            advice("a second-level cache is shared with other CPUs", format_evidence(&path, &cache.shared))
                 .fix(Fix::by_hand(format!("take all of the CPUs {} for real time, or none", cache.shared)))
         }
     }
@@ -95,7 +96,7 @@ fn one_memory_node(ctx: &Context) -> Conclusion {
             of_ours.push(node.node.to_string());
         }
     }
-    let evidence = format!("/sys/devices/system/node/node*/cpulist: nodes {}", some(&of_ours));
+    let evidence = format!("/sys/devices/system/node/node*/cpulist: nodes {}", join_some(&of_ours));
     match of_ours.len() {
         0 => unknown("/sys/devices/system/node/node*/cpulist name none of the CPUs"),
         1 => ok("they are of one memory node", evidence),

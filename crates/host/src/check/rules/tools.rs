@@ -121,7 +121,7 @@ fn kernel_recorder(ctx: &Context) -> Conclusion {
     if let Ok(text) = ctx.read("/sys/kernel/security/lockdown")
         && text.contains("[confidentiality]")
     {
-        return warning("no kernel events can be recorded", seen("/sys/kernel/security/lockdown", &text))
+        return warning("no kernel events can be recorded", format_evidence("/sys/kernel/security/lockdown", &text))
             .fix(Fix::by_hand("boot without `lockdown=`, and without Secure Boot"))
             .conclude();
     }
@@ -199,12 +199,12 @@ fn lockdown(ctx: &Context) -> Conclusion {
         false => unread,
     })?;
     match text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word) {
-        Some("none") => ok("the kernel is not locked down", seen(path, &text)),
-        Some("integrity") => advice("kprobes, debugfs and registers are refused", seen(path, &text))
+        Some("none") => ok("the kernel is not locked down", format_evidence(path, &text)),
+        Some("integrity") => advice("kprobes, debugfs and registers are refused", format_evidence(path, &text))
             .fix(Fix::by_hand("boot without `lockdown=`, and without Secure Boot")),
-        Some("confidentiality") => warning("tracing is refused", seen(path, &text))
+        Some("confidentiality") => warning("tracing is refused", format_evidence(path, &text))
             .fix(Fix::by_hand("boot without `lockdown=`, and without Secure Boot")),
-        _ => unknown(seen(path, &text)),
+        _ => unknown(format_evidence(path, &text)),
     }
     .conclude()
 }
@@ -217,7 +217,7 @@ fn tracefs(ctx: &Context) -> Conclusion {
             .conclude();
     }
     match ctx.tracefs("tracing_on") {
-        Ok((path, value)) => ok("the trace buffer can be used", seen(&path, value)),
+        Ok((path, value)) => ok("the trace buffer can be used", format_evidence(&path, value)),
         Err(unread) => advice("tracefs is not mounted, or this user may not read it", unread.evidence)
             .fix(Fix::by_hand("mount -t tracefs tracefs /sys/kernel/tracing, and run as root")),
     }
@@ -243,10 +243,10 @@ fn latency_tracers(ctx: &Context) -> Conclusion {
         .map(|t| (*t).to_owned())
         .collect();
     match missing.is_empty() {
-        true => ok("the kernel has all three", seen(&path, text)),
-        false => advice(format!("{} are missing", some(&missing)), seen(&path, text)).fix(Fix::by_hand(
-            "Debian builds them into its -rt kernels: apt install linux-image-rt-amd64 or -rt-arm64",
-        )),
+        true => ok("the kernel has all three", format_evidence(&path, text)),
+        false => advice(format!("{} are missing", join_some(&missing)), format_evidence(&path, text)).fix(
+            Fix::by_hand("Debian builds them into its -rt kernels: apt install linux-image-rt-amd64 or -rt-arm64"),
+        ),
     }
     .conclude()
 }
@@ -261,8 +261,8 @@ fn perf_events(ctx: &Context) -> Conclusion {
         }
     }
     match paranoid <= -1 {
-        true => ok("everybody may use them", seen(path, paranoid)),
-        false => advice("only a part of them may be used", seen(path, paranoid)).fix(by_root()),
+        true => ok("everybody may use them", format_evidence(path, paranoid)),
+        false => advice("only a part of them may be used", format_evidence(path, paranoid)).fix(by_root()),
     }
     .conclude()
 }
@@ -276,7 +276,7 @@ fn hardware_counters(ctx: &Context) -> Conclusion {
     };
     match devices.iter().find(is_cpu) {
         Some(device) => ok("the counters are there", format!("{path}/{device}")),
-        None => advice("the processor shows no counters", format!("{path} has {}", some(&devices)))
+        None => advice("the processor shows no counters", format!("{path} has {}", join_some(&devices)))
             .fix(Fix::by_hand("in a guest: let the host pass them through (QEMU: -cpu host,pmu=on)")),
     }
     .conclude()

@@ -51,7 +51,7 @@ fn user_tasks(ctx: &Context) -> Conclusion {
     }
     warning(
         format!("{} processes may run there", there.len()),
-        format!("Cpus_allowed_list of /proc/*/status: {}", some(&there)),
+        format!("Cpus_allowed_list of /proc/*/status: {}", join_some(&there)),
     )
     .fix(Fix::by_hand(format!("punctual isolate create {cpus}")))
     .conclude()
@@ -66,7 +66,7 @@ fn kernel_threads(ctx: &Context) -> Conclusion {
             .conclude();
     }
     let message = format!("{} kernel threads that could be moved may run there", there.len());
-    advice(message, format!("Cpus_allowed_list of /proc/*/status: {}", some(&there)))
+    advice(message, format!("Cpus_allowed_list of /proc/*/status: {}", join_some(&there)))
         .fix(Fix::by_hand(format!("punctual isolate create {cpus}")))
         .conclude()
 }
@@ -81,7 +81,7 @@ fn competing_priorities(ctx: &Context) -> Conclusion {
     }
     advice(
         format!("{} process(es) have a high priority there", high.len()),
-        format!("/proc/*/stat, main threads: {}", some(&high)),
+        format!("/proc/*/stat, main threads: {}", join_some(&high)),
     )
     .fix(Fix::by_hand("give them a lower priority (chrt -f -p PRIORITY PID) or other CPUs (taskset -cp LIST PID)"))
     .conclude()

@@ -1,9 +1,9 @@
 //! What the kernel does for each request, counted by its own events: on requests of their own, because counting makes every system call and every
 //! page fault slower.
 
-use super::board::{Block, LOCK, TOUCH};
 use super::helper::{Allocator, Helper};
 use super::requests::Requests;
+use super::shared_memory::{Block, LOCK, TOUCH};
 use crate::stop::Stop;
 use crate::workload::perf::{Group, Whom};
 use punctual_core::{Cell, Column, Fact, Figure, Table, Tolerance, Validation};
@@ -31,7 +31,7 @@ const TOP_PAD: u64 = 33;
 const NAMES: [&str; 7] = ["page allocations", "page faults", "brk", "mmap", "munmap", "mremap", "madvise"];
 /// What is allocated while the kernel counts, at most.
 const MOST_BYTES: u64 = 64 << 20;
-/// So many requests, where the bytes allow them.
+/// This many requests, where the bytes allow them.
 const REQUESTS: std::ops::RangeInclusive<u64> = 16..=1_024;
 
 /// What was counted over some requests.
@@ -44,7 +44,7 @@ pub struct Counted {
     pub tables: u64,
     /// By event; `None`: it could not be counted.
     pub counts: [Option<u64>; EVENTS.len()],
-    /// Page faults as getrusage(2) tells them, which needs no right.
+    /// Page faults by getrusage(2), which needs no privilege.
     pub faults: u64,
     /// Why nothing was counted by event.
     pub uncounted: Option<String>,
@@ -56,7 +56,7 @@ pub fn requests(plan: &Requests) -> usize {
     fit.clamp(*REQUESTS.start(), *REQUESTS.end()).min((1 << 30) / plan.usual().max(1)).max(1) as usize
 }
 
-/// So many requests in a process whose heap nobody has used, all of them held until the last is there: so each needs memory of its own.
+/// Counts requests in a process whose heap is unused, all of them held until the last is there: so each needs memory of its own.
 pub fn unused(allocator: &Allocator, plan: &mut Requests, flags: u32) -> Result<Counted, String> {
     let count = requests(plan);
     let mut none = Err("the tracepoint kmem:mm_page_alloc stayed off".to_owned());
@@ -71,10 +71,10 @@ pub fn unused(allocator: &Allocator, plan: &mut Requests, flags: u32) -> Result<
     none
 }
 
-/// So many requests more in the process that was measured.
+/// Counts more requests in the process that was measured.
 pub fn used(helper: &mut Helper, plan: &mut Requests, flags: u32) -> Result<Counted, String> {
     let (count, round) = (requests(plan), plan.round);
-    let count = if round > 1 { round } else { count.min(helper.board.blocks().len()) };
+    let count = if round > 1 { round } else { count.min(helper.shared_memory.blocks().len()) };
     count_batch(helper, plan, flags, count, round)
 }
 
@@ -85,13 +85,13 @@ fn count_batch(
     count: usize,
     round: usize,
 ) -> Result<Counted, String> {
-    let head = helper.board.head();
+    let head = helper.shared_memory.head();
     (head.flags, head.blocks, head.round) = (flags, 0, round as u64);
     (head.due, head.period, head.burst, head.until, head.limit) = (0, 0, i64::MAX, i64::MAX, i64::MAX);
     // Without a block: what is locked at once is locked before anything is counted.
     helper.batch(&Stop::default()).map_err(|why| why.to_string())?;
-    plan.fill(&mut helper.board.blocks()[..count], round);
-    helper.board.head().blocks = count as u64;
+    plan.fill(&mut helper.shared_memory.blocks()[..count], round);
+    helper.shared_memory.head().blocks = count as u64;
     let group = Group::tracepoints(&EVENTS, Whom::Thread(helper.pid()));
     if let Ok((group, _)) = &group {
         group.enable();
@@ -106,9 +106,9 @@ fn count_batch(
         Err(why) => uncounted = Some(why),
     }
     done.map_err(|why| why.to_string())?;
-    let head = helper.board.head();
+    let head = helper.shared_memory.head();
     let (done, page, faults) = (head.done, head.page, head.faults);
-    let blocks = &helper.board.blocks()[..done as usize];
+    let blocks = &helper.shared_memory.blocks()[..done as usize];
     let bytes = blocks.iter().map(|block| block.size).sum();
     Ok(Counted {
         requests: done,
@@ -292,7 +292,7 @@ mod tests {
         };
         assert_eq!(of(16 * 257 + 20, 16 * 257 + 5, TOUCH), [Some(true), Some(true)]);
         assert_eq!(of(16 + 10, 16 + 3, 0), [Some(true), Some(true)]);
-        // Touched and nothing allocated, or the other way round: somebody does not tell the truth.
+        // Touched and nothing allocated, or the other way round: one of the counts is wrong.
         assert_eq!(of(26, 19, TOUCH), [Some(false), Some(false)]);
         assert_eq!(of(16 * 257, 16 * 257, 0), [Some(false), Some(false)]);
         assert_eq!(of(16 * 257 + 40, 12, LOCK), [Some(true), Some(true)]);

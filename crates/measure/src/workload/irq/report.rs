@@ -1,7 +1,7 @@
-//! What there is to say of interrupts that were waited for.
+//! Validations, figures and findings of interrupts that were waited for.
 
-use super::lanes::{Book, Lanes};
-use super::{Waiter, Way};
+use super::lanes::{InterruptCounts, Lanes};
+use super::{Trigger, Waiter};
 use crate::workload::clock_cost;
 use crate::workload::measurement_loop::Monotonic;
 use crate::workload::perf::{Counter, Whom};
@@ -12,14 +12,14 @@ use std::fs;
 /// Interrupts that perf counts too, after the measured ones: counting costs some 100 ns in each handler.
 const COUNTED: u64 = 100;
 
-/// Everything.
+/// All notes.
 pub fn notes(waiter: &mut Waiter) -> Notes {
     let mut notes = Notes { clock_cost: Fact::Known(clock_cost(&Monotonic)), ..Notes::default() };
     figures(waiter, &mut notes);
     notes.tables.push(source(waiter));
     findings(waiter, &mut notes);
     notes.absent = absent(waiter);
-    if matches!(waiter.way, Way::Timer) && waiter.stamps.is_ok() {
+    if matches!(waiter.way, Trigger::Timer) && waiter.stamps.is_ok() {
         let book = book(waiter);
         let counted = Fact::Known(book.taken - book.unstamped);
         let missed = waiter.stamps.as_ref().map_or(0, |stamps| stamps.missed());
@@ -34,7 +34,7 @@ pub fn notes(waiter: &mut Waiter) -> Notes {
     notes
 }
 
-fn book(waiter: &Waiter) -> Book {
+fn book(waiter: &Waiter) -> InterruptCounts {
     waiter.lanes.as_ref().map(|lanes| lanes.book).unwrap_or_default()
 }
 
@@ -44,7 +44,7 @@ fn figures(waiter: &Waiter, notes: &mut Notes) {
         notes.figures.push(Figure::new(name, title, value as f64, "count"));
     };
     count("interrupts", "interrupts that were waited for", book.taken);
-    if matches!(waiter.way, Way::Timer) && waiter.stamps.is_ok() {
+    if matches!(waiter.way, Trigger::Timer) && waiter.stamps.is_ok() {
         count("served-early", "served by an interrupt that had begun before the expiry", book.early);
     }
     for (name, title, value) in [
@@ -75,7 +75,7 @@ fn source(waiter: &Waiter) -> Table {
             let names: Vec<&str> = stamps.tracepoints().iter().map(|(_, name)| *name).collect();
             Some(names.join(", "))
         }
-        (Err(_), Way::Raised { line, .. }) if line.handled().is_some() => {
+        (Err(_), Trigger::Raised { line, .. }) if line.handled().is_some() => {
             Some("by the kernel, in the handler".to_owned())
         }
         (Err(_), _) => None,
@@ -139,10 +139,10 @@ fn by_perf(waiter: &mut Waiter) -> Option<Validation> {
     let stamps = waiter.stamps.as_ref().ok().cloned()?;
     // A device's own are counted by the device; perf would count those of all devices.
     let cpu = match &waiter.way {
-        Way::Membarrier { cpu, .. } => *cpu,
-        Way::Timer => waiter.cpu?,
-        Way::Raised { .. } if waiter.source.own => return None,
-        Way::Raised { .. } => waiter.cpu?,
+        Trigger::Membarrier { cpu, .. } => *cpu,
+        Trigger::Timer => waiter.cpu?,
+        Trigger::Raised { .. } if waiter.source.own => return None,
+        Trigger::Raised { .. } => waiter.cpu?,
     };
     let (mut entries, mut around) = (0, 0);
     let counted = (|| {
@@ -166,6 +166,6 @@ fn by_perf(waiter: &mut Waiter) -> Option<Validation> {
         .more(around, "while perf was switched on and off")
         .more(stamps.missed(), "times that the kernel left the BPF program out")
         .either(2, "one at each end may be in one count and not yet in the other");
-    let what = "handlers entered, in a stretch of their own";
+    let what = "handlers entered, in a separate segment";
     Some(Validation::compare(what, entries, Fact::from(counted), source, tolerance).explain(explanation))
 }

@@ -37,7 +37,7 @@ pub struct BatchProducer {
 /// The writer's end.
 pub struct BatchConsumer(Arc<Shared>);
 
-/// For batches of so many records of this size.
+/// For batches of `batch` records of `record` bytes.
 pub fn batch_queue(record: usize, batch: usize) -> (BatchProducer, BatchConsumer) {
     let batches = (0..BATCHES).map(|_| UnsafeCell::new(Record::new(record * batch))).collect();
     let (filled, emptied, closed) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
@@ -46,7 +46,7 @@ pub fn batch_queue(record: usize, batch: usize) -> (BatchProducer, BatchConsumer
 }
 
 impl BatchProducer {
-    /// Takes a record. Whether a batch is full now, and the writer is to be woken.
+    /// Takes a record. Returns whether a batch is full now, and the writer is to be woken.
     #[inline(always)]
     pub fn put(&mut self, record: &[u8]) -> bool {
         let filled = self.shared.filled.load(Ordering::Relaxed);
@@ -68,7 +68,7 @@ impl BatchProducer {
         full
     }
 
-    /// Nothing more comes. The records of the batch in hand, which nobody will write.
+    /// Ends the queue. Returns the records of the last, partial batch, which are not written.
     pub fn close(&mut self) -> u64 {
         self.shared.closed.store(true, Ordering::Release);
         (self.held / self.record) as u64
@@ -76,7 +76,7 @@ impl BatchProducer {
 }
 
 impl BatchConsumer {
-    /// Lets `write` have the next full batch. `None`: there is none.
+    /// Passes the next full batch to `write`. `None`: there is none.
     pub fn next<R>(&self, write: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let emptied = self.0.emptied.load(Ordering::Relaxed);
         if emptied == self.0.filled.load(Ordering::Acquire) {
@@ -88,7 +88,7 @@ impl BatchConsumer {
         Some(result)
     }
 
-    /// Whether nothing more comes than what is there.
+    /// Whether the queue has ended: no more batches follow those in it.
     pub fn is_closed(&self) -> bool {
         self.0.closed.load(Ordering::Acquire)
     }

@@ -1,6 +1,6 @@
 //! How one task hands over to the next, and how it waits for its turn: nothing but that.
 
-use super::board::{Board, Slot};
+use super::shared_memory::{SharedMemory, Slot};
 use crate::workload::raw::checked;
 use punctual_core::Nanos;
 use punctual_host::task::clock;
@@ -84,27 +84,27 @@ impl HandoffMechanism {
 
     /// What must be so before a task may leave: with `sleep`, the next one's alarm has come.
     #[inline(always)]
-    pub fn before(&self, board: &Board, next: usize) {
+    pub fn before(&self, shared_memory: &SharedMemory, next: usize) {
         if self.mechanism == Mechanism::Sleep {
-            let due = board.slot(next).due.load(Ordering::Acquire) + READY.ns();
+            let due = shared_memory.slot(next).due.load(Ordering::Acquire) + READY.ns();
             while clock::read(libc::CLOCK_MONOTONIC) < due {}
         }
     }
 
     /// Hands over.
     #[inline(always)]
-    pub fn hand_over(&self, board: &Board, next: usize) {
-        let slot = board.slot(next);
+    pub fn hand_over(&self, shared_memory: &SharedMemory, next: usize) {
+        let slot = shared_memory.slot(next);
         match self.mechanism {
             Mechanism::Pipe => self.write(next, 1),
             Mechanism::Eventfd => self.write(next, 8),
             Mechanism::Futex => self.wake(slot),
             Mechanism::Signal => {
                 let (pid, tid) = (slot.pid.load(Ordering::Relaxed), slot.tid.load(Ordering::Relaxed));
-                // SAFETY: tgkill takes numbers alone. The task is there: it ends only when the leader has told it to.
+                // SAFETY: tgkill takes numbers alone. The task is there: it ends only when the leader has set the last mode.
                 unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, turn_signal()) };
             }
-            Mechanism::Sleep | Mechanism::Yield => board.set_turn(next),
+            Mechanism::Sleep | Mechanism::Yield => shared_memory.set_turn(next),
         }
     }
 
@@ -125,12 +125,12 @@ impl HandoffMechanism {
 
     /// Waits until its word is set, and takes it back. False: the ring is broken.
     #[inline(always)]
-    fn wait_word(&self, board: &Board, slot: &Slot) -> bool {
+    fn wait_word(&self, shared_memory: &SharedMemory, slot: &Slot) -> bool {
         while slot.word.load(Ordering::Acquire) == 0 {
             let forever = std::ptr::null::<libc::timespec>();
             // SAFETY: as in `wake`; without a timeout.
             unsafe { libc::syscall(libc::SYS_futex, slot.word.as_ptr(), libc::FUTEX_WAIT | self.private, 0, forever) };
-            if board.is_broken() {
+            if shared_memory.is_broken() {
                 return false;
             }
         }
@@ -140,25 +140,25 @@ impl HandoffMechanism {
 
     /// Waits for the turn of task `me`. False: the ring is broken, and the turn will not come.
     #[inline(always)]
-    pub fn wait(&self, board: &Board, me: usize) -> bool {
-        let slot = board.slot(me);
+    pub fn wait(&self, shared_memory: &SharedMemory, me: usize) -> bool {
+        let slot = shared_memory.slot(me);
         match self.mechanism {
             Mechanism::Pipe | Mechanism::Eventfd => {
                 let mut buffer = [0u8; 8];
                 let length = if self.mechanism == Mechanism::Pipe { 1 } else { 8 };
                 // SAFETY: the buffer has room for what is read.
                 while unsafe { libc::read(self.from[me].as_raw_fd(), buffer.as_mut_ptr().cast(), length) } <= 0 {
-                    if board.is_broken() {
+                    if shared_memory.is_broken() {
                         return false;
                     }
                 }
                 true
             }
-            Mechanism::Futex => self.wait_word(board, slot),
+            Mechanism::Futex => self.wait_word(shared_memory, slot),
             Mechanism::Signal => {
                 // SAFETY: the set is valid, and nothing is to be written back.
                 while unsafe { libc::sigwaitinfo(&self.signals, std::ptr::null_mut()) } < 0 {
-                    if board.is_broken() {
+                    if shared_memory.is_broken() {
                         return false;
                     }
                 }
@@ -173,30 +173,30 @@ impl HandoffMechanism {
                     let none = std::ptr::null_mut();
                     libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &at, none);
                 }
-                self.wait_turn(board, me)
+                self.wait_turn(shared_memory, me)
             }
             Mechanism::Yield => {
                 // SAFETY: no arguments.
                 unsafe { libc::sched_yield() };
-                self.wait_turn(board, me)
+                self.wait_turn(shared_memory, me)
             }
         }
     }
 
     /// Until it is this task's turn: gives way as often as it gets the CPU without it.
     #[inline(always)]
-    fn wait_turn(&self, board: &Board, me: usize) -> bool {
-        while board.turn() != me as u32 {
-            if board.is_broken() || board.mode() == super::board::Mode::End {
-                return !board.is_broken();
+    fn wait_turn(&self, shared_memory: &SharedMemory, me: usize) -> bool {
+        while shared_memory.turn() != me as u32 {
+            if shared_memory.is_broken() || shared_memory.mode() == super::shared_memory::Mode::End {
+                return !shared_memory.is_broken();
             }
-            if board.is_parking() && me != 0 {
-                if !self.park(board, me) {
+            if shared_memory.is_parking() && me != 0 {
+                if !self.park(shared_memory, me) {
                     return false;
                 }
                 continue;
             }
-            board.slot(me).strays.fetch_add(1, Ordering::Relaxed);
+            shared_memory.slot(me).strays.fetch_add(1, Ordering::Relaxed);
             // SAFETY: no arguments.
             unsafe { libc::sched_yield() };
         }
@@ -205,18 +205,22 @@ impl HandoffMechanism {
 
     /// Waits for the end of the leader's rest.
     #[cold]
-    fn park(&self, board: &Board, me: usize) -> bool {
-        let slot = board.slot(me);
+    fn park(&self, shared_memory: &SharedMemory, me: usize) -> bool {
+        let slot = shared_memory.slot(me);
         slot.parks.fetch_add(1, Ordering::Relaxed);
         slot.parked.store(1, Ordering::Release);
-        let whole = self.wait_word(board, slot);
+        let whole = self.wait_word(shared_memory, slot);
         slot.parked.store(0, Ordering::Release);
         slot.due.store(0, Ordering::Release);
         whole
     }
 
     /// The first wait of a task: with what parks, in the park.
-    pub fn first_wait(&self, board: &Board, me: usize) -> bool {
-        if self.parks() { self.park(board, me) && self.wait_turn(board, me) } else { self.wait(board, me) }
+    pub fn first_wait(&self, shared_memory: &SharedMemory, me: usize) -> bool {
+        if self.parks() {
+            self.park(shared_memory, me) && self.wait_turn(shared_memory, me)
+        } else {
+            self.wait(shared_memory, me)
+        }
     }
 }

@@ -136,10 +136,10 @@ fn made(partition: &Partition) -> String {
     section(&mut text, "refused by the kernel", refused.iter().map(|one| refusal(one)));
     let skipped = partition.skipped.iter().map(|one| format!("{:<22} {}", one.tweak, plain(&one.reason)));
     section(&mut text, "skipped", skipped);
-    let visiting = tasks.not_moved.iter().filter(|task| task.may_visit);
+    let visiting = tasks.not_moved.iter().filter(|task| task.may_run_in_partition);
     let visiting = visiting.map(|task| format!("{:>7} {:<28} {}", task.tid, plain(&task.name), task.why));
     section(&mut text, "tasks that may still run on the partition's CPUs", visiting);
-    let elsewhere = tasks.not_moved.iter().filter(|task| !task.may_visit).count();
+    let elsewhere = tasks.not_moved.iter().filter(|task| !task.may_run_in_partition).count();
     if elsewhere > 0 {
         let _ = writeln!(
             text,
@@ -166,7 +166,7 @@ fn refusal(one: &StepResult) -> String {
         Effect::Ignored { value } => format!("accepted the write and kept `{}`", plain(value)),
         Effect::Changed { .. } | Effect::Already => String::new(),
     };
-    format!("{:<22} `{}` to {}: {why}", one.step, one.wanted, plain(&one.path))
+    format!("{:<22} `{}` to {}: {why}", one.step, one.requested, plain(&one.path))
 }
 
 /// A heading with its lines; nothing without lines.

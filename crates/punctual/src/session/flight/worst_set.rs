@@ -45,7 +45,7 @@ impl WorstSet {
         if !self.wants(sample.latency()) {
             return;
         }
-        self.counts.late += 1;
+        self.counts.selected += 1;
         let place = found.partition_point(|other| other.latency() >= sample.latency());
         found.insert(place, *sample);
         found.truncate(self.most);
@@ -112,7 +112,7 @@ mod tests {
             prop_assert_eq!(worst_set.kept.iter().map(|kept| kept.latency.ns()).collect::<Vec<_>>(), all);
             let partial = worst_set.kept.iter().filter(|kept| kept.partial).count();
             prop_assert_eq!((worst_set.counts.kept, worst_set.counts.partial), (worst_set.kept.len() as u64, partial as u64));
-            prop_assert!(worst_set.counts.late >= worst_set.counts.kept + worst_set.counts.replaced);
+            prop_assert!(worst_set.counts.selected >= worst_set.counts.kept + worst_set.counts.replaced);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The memory that punctual shares with the process that allocates: what it shall do, and what it did. `heap.c` has the same two structures.
+//! The memory that punctual shares with the process that allocates: requests and results. `heap.c` has the same two structures.
 
 use crate::workload::raw::checked;
 use std::fs::File;
@@ -70,7 +70,7 @@ pub struct Block {
 }
 
 /// The mapping, this side's.
-pub struct Board {
+pub struct SharedMemory {
     file: File,
     start: NonNull<u8>,
     length: usize,
@@ -79,13 +79,13 @@ pub struct Board {
 
 // SAFETY: the mapping belongs to the board; apart from the atomic words it is reached through `&mut self` alone, and by the other side only
 // while it has the turn, during which this side waits.
-unsafe impl Send for Board {}
+unsafe impl Send for SharedMemory {}
 
 const HEAD: usize = size_of::<Head>().next_multiple_of(64);
 
-impl Board {
+impl SharedMemory {
     /// For batches of at most so many blocks, all of it touched.
-    pub fn new(blocks: usize) -> io::Result<Board> {
+    pub fn new(blocks: usize) -> io::Result<SharedMemory> {
         let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
         let length = blocks.checked_mul(size_of::<Block>()).and_then(|n| n.checked_add(HEAD)).ok_or_else(too_large)?;
         // SAFETY: the name ends with a NUL.
@@ -102,17 +102,17 @@ impl Board {
         let start = NonNull::new(start.cast()).ok_or_else(too_large)?;
         // SAFETY: sysconf takes a number.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-        let mut board = Board { file, start, length, blocks };
-        let head = board.head();
+        let mut shared_memory = SharedMemory { file, start, length, blocks };
+        let head = shared_memory.head();
         head.page = page.max(1) as u64;
         head.burst = crate::workload::measurement_loop::Pacing::BURST.ns();
         (head.until, head.limit) = (i64::MAX, i64::MAX);
         // The other side's from the beginning: it says when it is there.
         head.turn.store(1, Ordering::Release);
-        Ok(board)
+        Ok(shared_memory)
     }
 
-    /// What a program is told of it: its descriptor, its length, where the blocks begin.
+    /// Its description for a program: descriptor, length, offset of the blocks.
     pub fn described(&self) -> (i32, [String; 3]) {
         let fd = self.file.as_raw_fd();
         (fd, [fd.to_string(), self.length.to_string(), HEAD.to_string()])
@@ -129,7 +129,7 @@ impl Board {
         unsafe { (&(*self.pointers().0).turn, &(*self.pointers().0).stop) }
     }
 
-    /// What is said to all of a batch. This side has the turn.
+    /// The header of a batch. This side has the turn.
     pub fn head(&mut self) -> &mut Head {
         // SAFETY: the mapping begins with a `Head`, any bytes are one, and the other side leaves it alone while this one has the turn.
         unsafe { &mut *self.pointers().0 }
@@ -146,8 +146,8 @@ impl Board {
         self.head().layout == (size_of::<Head>() as u64) << 32 | size_of::<Block>() as u64
     }
 
-    /// Where the other side's malloc and free are, and the version of its C library.
-    pub fn told(&mut self) -> ([u64; 2], String) {
+    /// The addresses of the other side's malloc and free, and the version of its C library.
+    pub fn allocator_addresses(&mut self) -> ([u64; 2], String) {
         let head = self.head();
         let end = head.libc.iter().position(|byte| *byte == 0).unwrap_or_default();
         ([head.malloc_at, head.free_at], String::from_utf8_lossy(&head.libc[..end]).into_owned())
@@ -180,7 +180,7 @@ impl Board {
     }
 }
 
-impl Drop for Board {
+impl Drop for SharedMemory {
     fn drop(&mut self) {
         // SAFETY: the mapping is this board's, and nothing of it is used any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };

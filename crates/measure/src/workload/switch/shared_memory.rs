@@ -12,9 +12,9 @@ pub enum Mode {
     /// Goes through its working set and hands over.
     Run = 0,
     /// As `Run`; the first task after the leader goes through its working set a second time, with
-    /// nobody between, and reports how long either took.
+    /// no task between, and reports how long either took.
     Twice = 1,
-    /// Tells how often the kernel has switched it out so far.
+    /// Reports how often the kernel has switched it out so far.
     Count = 2,
     /// Hands over for the last time.
     End = 3,
@@ -27,9 +27,9 @@ struct Head {
     size: AtomicU64,
     /// Members that have come as far as their first wait, or failed.
     ready: AtomicU32,
-    /// A member is gone: nobody will hand over any more.
+    /// A member has ended: no task will hand over any more.
     broken: AtomicU32,
-    /// The leader rests: who waits by yielding or sleeping shall wait on its futex instead.
+    /// The leader rests: members that wait by yielding or sleeping wait on their futex instead.
     parking: AtomicU32,
 }
 
@@ -53,7 +53,7 @@ pub struct Slot {
     pub due: AtomicI64,
     /// Of `Mode::Twice`: how long going through the working set took after the switch.
     pub after: AtomicI64,
-    /// And the second time, with nobody between.
+    /// And the second time, with no task between.
     pub alone: AtomicI64,
     /// The kernel's ids.
     pub pid: AtomicI32,
@@ -73,20 +73,20 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Tells how often the kernel has switched the calling task out.
+    /// Reports how often the kernel has switched the calling task out.
     pub fn count(&self) {
         let usage = Usage::of_this_thread();
         self.voluntary.store(usage.voluntary_switches, Ordering::Relaxed);
         self.involuntary.store(usage.involuntary_switches, Ordering::Release);
     }
-    /// What it told last.
+    /// What it reported last.
     pub fn counted(&self) -> (u64, u64) {
         (self.voluntary.load(Ordering::Relaxed), self.involuntary.load(Ordering::Acquire))
     }
 }
 
 /// The mapping. Processes that are forked from this one share it.
-pub struct Board {
+pub struct SharedMemory {
     start: NonNull<u8>,
     length: usize,
     tasks: usize,
@@ -94,9 +94,9 @@ pub struct Board {
 }
 
 // SAFETY: the control part is made of atomics; the working sets are reached through raw pointers by the task that owns each, and by nobody else.
-unsafe impl Send for Board {}
+unsafe impl Send for SharedMemory {}
 // SAFETY: as above.
-unsafe impl Sync for Board {}
+unsafe impl Sync for SharedMemory {}
 
 const HEAD: usize = size_of::<Head>();
 const TURN: usize = size_of::<Turn>();
@@ -105,9 +105,9 @@ const PAGE: usize = 4096;
 /// A cache line of most processors.
 const LINE: usize = 64;
 
-impl Board {
-    /// For so many tasks with working sets of at most so many bytes.
-    pub fn new(tasks: usize, largest: usize) -> io::Result<Board> {
+impl SharedMemory {
+    /// For this many tasks with working sets of at most `size` bytes.
+    pub fn new(tasks: usize, largest: usize) -> io::Result<SharedMemory> {
         let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
         let largest = largest.checked_next_multiple_of(PAGE).ok_or_else(too_large)?;
         let control = (HEAD + TURN + SLOT * tasks).next_multiple_of(PAGE);
@@ -119,7 +119,7 @@ impl Board {
             return Err(io::Error::last_os_error());
         }
         let start = NonNull::new(start.cast()).ok_or_else(too_large)?;
-        Ok(Board { start, length, tasks, largest })
+        Ok(SharedMemory { start, length, tasks, largest })
     }
 
     fn head(&self) -> &Head {
@@ -155,11 +155,11 @@ impl Board {
             _ => Mode::End,
         }
     }
-    /// Says what is to be done from the next hand-over on.
+    /// Sets what is to be done from the next hand-over on.
     pub fn set_mode(&self, mode: Mode) {
         self.head().mode.store(mode as u32, Ordering::Release);
     }
-    /// Says how large working sets are from the next hand-over on.
+    /// Sets the size of working sets from the next hand-over on.
     pub fn set_size(&self, bytes: usize) {
         self.head().size.store(bytes.min(self.largest) as u64, Ordering::Release);
     }
@@ -223,7 +223,7 @@ impl Board {
     }
 }
 
-impl Drop for Board {
+impl Drop for SharedMemory {
     fn drop(&mut self) {
         // SAFETY: the mapping is this one's, and nobody refers to it any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };

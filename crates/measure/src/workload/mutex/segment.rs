@@ -1,4 +1,4 @@
-//! Some rounds more after the measured ones, while the kernel counts: with a tracepoint on, every system call takes a slower way.
+//! Some rounds more after the measured ones, while the kernel counts: with a tracepoint on, every system call is slower.
 
 use super::arena::{Arena, Size, now};
 use super::{Competitor, Waits};
@@ -19,7 +19,7 @@ const TIME: i64 = 250_000_000;
 const HOLD: i64 = 100_000;
 
 /// An arena of its own.
-pub struct Stretch {
+pub struct Segment {
     pub arena: Arena,
 }
 
@@ -44,11 +44,11 @@ impl Sink for Discard {
     }
 }
 
-impl Stretch {
-    pub fn new(plan: &MutexPlan, threads: usize) -> io::Result<Stretch> {
+impl Segment {
+    pub fn new(plan: &MutexPlan, threads: usize) -> io::Result<Segment> {
         let rounds = (TERMS / plan.terms.max(1)).clamp(1, ROUNDS);
         let size = Size { threads, log: 1, rounds, rests: false };
-        Ok(Stretch { arena: Arena::new(plan, size, Arc::default())? })
+        Ok(Segment { arena: Arena::new(plan, size, Arc::default())? })
     }
 
     /// Contends again, in the calling thread, while all others do so too.

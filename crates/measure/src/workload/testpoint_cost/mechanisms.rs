@@ -1,4 +1,4 @@
-//! The ways to write a test point, each opened on its own: what this system lacks is told, and the others go on.
+//! The mechanisms that write a test point, each opened separately: what this system lacks is reported, and the others go on.
 
 use super::lttng::Lttng;
 use super::ring::OwnRing;
@@ -16,8 +16,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 /// Where a memfd's offset begins again.
 pub const MEMFD_SIZE: i64 = 1 << 20;
 
-/// A way that is open.
-pub enum Way {
+/// A mechanism that is open.
+pub enum OpenMechanism {
     /// Nothing is written.
     Clock,
     /// The ring of test points.
@@ -41,28 +41,33 @@ pub enum Way {
     Lttng(Box<Lttng>),
 }
 
-impl Way {
-    /// Opens a way; `payload` is what is written and lives longer. The error says what is missing.
-    pub fn open(mechanism: PointMechanism, payload: &mut [u8], cpus: &CpuSet, ticks: &Counter) -> Result<Way, String> {
-        let said = |what: &'static str| move |why: io::Error| format!("{what}: {why}");
+impl OpenMechanism {
+    /// Opens a mechanism; `payload` is what is written and lives longer. The error names what is missing.
+    pub fn open(
+        mechanism: PointMechanism,
+        payload: &mut [u8],
+        cpus: &CpuSet,
+        ticks: &Counter,
+    ) -> Result<OpenMechanism, String> {
+        let failed = |what: &'static str| move |why: io::Error| format!("{what}: {why}");
         match mechanism {
-            PointMechanism::Clock => Ok(Way::Clock),
-            PointMechanism::Ring => OwnRing::open().map(Way::Ring),
+            PointMechanism::Clock => Ok(OpenMechanism::Clock),
+            PointMechanism::Ring => OwnRing::open().map(OpenMechanism::Ring),
             PointMechanism::Syscall => Ok(raw(Raw::new(libc::SYS_getpid, &[]), None, Vec::new())),
             PointMechanism::Procfs => {
                 // The name of this thread, given to it again.
                 let path = format!("/proc/self/task/{}/comm", punctual_host::task::attributes::tid());
-                let file = File::options().write(true).open(path).map_err(said("/proc/self/task/TID/comm"))?;
+                let file = File::options().write(true).open(path).map_err(failed("/proc/self/task/TID/comm"))?;
                 Ok(written(file, payload))
             }
             PointMechanism::Device => {
-                Ok(written(File::options().write(true).open("/dev/null").map_err(said("/dev/null"))?, payload))
+                Ok(written(File::options().write(true).open("/dev/null").map_err(failed("/dev/null"))?, payload))
             }
             PointMechanism::Tracefs => Ok(written(Tracefs::open()?.file("trace_marker", true)?, payload)),
             PointMechanism::TraceMarkerRaw => Ok(written(Tracefs::open()?.file("trace_marker_raw", true)?, payload)),
-            PointMechanism::Memfd => memfd().map(Way::Memfd).map_err(said("memfd_create")),
+            PointMechanism::Memfd => memfd().map(OpenMechanism::Memfd).map_err(failed("memfd_create")),
             PointMechanism::Pipe => {
-                let (from, to) = pipe().map_err(said("pipe"))?;
+                let (from, to) = pipe().map_err(failed("pipe"))?;
                 let (at, length) = (payload.as_mut_ptr() as libc::c_long, payload.len() as libc::c_long);
                 let take = Raw::new(libc::SYS_read, &[from.as_raw_fd().into(), at, length]);
                 let give = Raw::new(libc::SYS_write, &[to.as_raw_fd().into(), at, length]);
@@ -71,11 +76,11 @@ impl Way {
                 Ok(raw(give, Some(take), vec![from, to]))
             }
             PointMechanism::IoUring => {
-                let uring = Uring::new().map_err(said("io_uring_setup (sysctl kernel.io_uring_disabled?)"))?;
-                Ok(Way::Uring(Box::new(uring), memfd().map_err(said("memfd_create"))?))
+                let uring = Uring::new().map_err(failed("io_uring_setup (sysctl kernel.io_uring_disabled?)"))?;
+                Ok(OpenMechanism::Uring(Box::new(uring), memfd().map_err(failed("memfd_create"))?))
             }
             PointMechanism::Uprobe => {
-                OwnProbe::start(cpus).map(|probe| Way::Uprobe(Box::new(probe))).map_err(|why| why.to_string())
+                OwnProbe::start(cpus).map(|probe| OpenMechanism::Uprobe(Box::new(probe))).map_err(|why| why.to_string())
             }
             PointMechanism::UserEvents => {
                 let found = Tracefs::open()?.file("user_events_data", true);
@@ -86,16 +91,18 @@ impl Way {
                 "the program with LTTng's tracepoints stamps with the processor's counter, which is not trusted here"
                     .to_owned(),
             ),
-            PointMechanism::Lttng => Lttng::open(cpus.first().unwrap_or(0)).map(|lttng| Way::Lttng(Box::new(lttng))),
+            PointMechanism::Lttng => {
+                Lttng::open(cpus.first().unwrap_or(0)).map(|lttng| OpenMechanism::Lttng(Box::new(lttng)))
+            }
         }
     }
 }
 
-fn raw(timed: Raw, before: Option<Raw>, open: Vec<OwnedFd>) -> Way {
-    Way::Raw { timed, before, _open: open }
+fn raw(timed: Raw, before: Option<Raw>, open: Vec<OwnedFd>) -> OpenMechanism {
+    OpenMechanism::Raw { timed, before, _open: open }
 }
 
-fn written(file: File, payload: &[u8]) -> Way {
+fn written(file: File, payload: &[u8]) -> OpenMechanism {
     let arguments = [file.as_raw_fd().into(), payload.as_ptr() as libc::c_long, payload.len() as libc::c_long];
     raw(Raw::new(libc::SYS_write, &arguments), None, vec![file.into()])
 }
