@@ -56,8 +56,8 @@ fn measure_size(size: &Size, rounds: usize) -> Result<Value, String> {
         decoding.push(start.elapsed().as_secs_f64());
         let start = Instant::now();
         parts = 0;
-        for (late, events, _) in made.iter().cycle().take(size.windows) {
-            let explanation = explain(*late, events, &coverage, &Gaps::default());
+        for (interval, events, _) in made.iter().cycle().take(size.windows) {
+            let explanation = explain(*interval, events, &coverage, &Gaps::default());
             if !explanation.adds_up() {
                 return Err(format!("parts do not add up: {explanation:?}"));
             }
@@ -106,10 +106,10 @@ fn window(seed: u64, count: usize) -> (LatencyInterval, Vec<Event>, Vec<u8>) {
     }
     machine.switch(0, THREAD);
     machine.now += 2_000;
-    let late = LatencyInterval { tid: THREAD, cpu: 0, due, woke: MonotonicNs(machine.now), kind: Kind::Timer };
+    let interval = LatencyInterval { tid: THREAD, cpu: 0, due, woke: MonotonicNs(machine.now), kind: Kind::Timer };
     let mut bytes = Vec::new();
     machine.events.iter().for_each(|event| wire::encode(event, &mut bytes));
-    (late, machine.events, bytes)
+    (interval, machine.events, bytes)
 }
 
 struct Machine {

@@ -83,7 +83,7 @@ impl Part {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Explanation {
     /// Of what.
-    pub late: LatencyInterval,
+    pub interval: LatencyInterval,
     /// One after the other, without holes, from `due` to `woke`; none for a latency of 0 or less.
     pub parts: Vec<Part>,
     /// For a wait for a lock: the holder, then the task that the holder waited for, and so on.
@@ -104,7 +104,7 @@ pub enum Warning {
     /// Events contradict each other.
     Contradiction,
     /// The record begins after the sample was due.
-    BeginsLate,
+    BeginsAfterDue,
     /// More than a twentieth of the latency is unknown.
     MuchUnknown,
     /// The end of page faults, which no kernel records, was taken from what the thread did next, or from how long such a fault takes at most.
@@ -123,7 +123,7 @@ impl Warning {
         match self {
             Warning::Lost => "lost-events",
             Warning::Contradiction => "contradiction",
-            Warning::BeginsLate => "begins-late",
+            Warning::BeginsAfterDue => "begins-late",
             Warning::MuchUnknown => "much-unknown",
             Warning::FaultEnds => "fault-ends",
             Warning::StealClock => "steal-clock",
@@ -137,7 +137,7 @@ impl Warning {
         match self {
             Warning::Lost => "Events were lost within the interval.",
             Warning::Contradiction => "Events contradict each other.",
-            Warning::BeginsLate => "The record begins after the sample was due.",
+            Warning::BeginsAfterDue => "The record begins after the sample was due.",
             Warning::MuchUnknown => "More than 5 % of the latency is not attributed.",
             Warning::FaultEnds => {
                 "The kernel records no end of a page fault: it is taken from what the thread did next."
@@ -178,7 +178,7 @@ impl Confidence {
 impl Explanation {
     /// The latency, not negative.
     pub fn latency(&self) -> Nanos {
-        Nanos((self.late.woke - self.late.due).ns().max(0))
+        Nanos((self.interval.woke - self.interval.due).ns().max(0))
     }
 
     /// The time by cause, the longest first.
@@ -205,7 +205,9 @@ impl Explanation {
     pub fn confidence(&self) -> Confidence {
         let weight = |warning: &Warning| match warning {
             Warning::Lost | Warning::MuchUnknown | Warning::LongIdleExit | Warning::Silent => Confidence::Low,
-            Warning::Contradiction | Warning::BeginsLate | Warning::FaultEnds | Warning::StealClock => Confidence::Fair,
+            Warning::Contradiction | Warning::BeginsAfterDue | Warning::FaultEnds | Warning::StealClock => {
+                Confidence::Fair
+            }
         };
         self.warnings.iter().map(weight).min().unwrap_or(Confidence::High)
     }
@@ -213,11 +215,11 @@ impl Explanation {
 
 /// Explains one sample from the events around it, in the order of time: those from a little before `due` (so that it is known who ran then)
 /// to `woke`. `coverage` is what was recorded; its instants are ignored. Events after `woke` only end parts.
-pub fn explain(late: LatencyInterval, events: &[Event], coverage: &Coverage, gaps: &Gaps) -> Explanation {
-    let context = TraceContext::of(late, events, coverage, gaps);
+pub fn explain(interval: LatencyInterval, events: &[Event], coverage: &Coverage, gaps: &Gaps) -> Explanation {
+    let context = TraceContext::of(interval, events, coverage, gaps);
     let (parts, of_steal) = steal::judge(&context, parts::of(&context));
     let (chain, lost) = (waits::chain(&parts), context.lost());
-    let mut explanation = Explanation { late, chain, parts, lost, warnings: Vec::new(), not_recorded: Vec::new() };
+    let mut explanation = Explanation { interval, chain, parts, lost, warnings: Vec::new(), not_recorded: Vec::new() };
     explanation.warnings = warnings(&context, &explanation);
     explanation.warnings.extend(of_steal);
     explanation.not_recorded = not_recorded(&context, &explanation);
@@ -250,7 +252,7 @@ fn warnings(context: &TraceContext, explanation: &Explanation) -> Vec<Warning> {
     let all = [
         (explanation.lost > 0, Warning::Lost),
         (context.contradictions > 0, Warning::Contradiction),
-        (context.begins_late(), Warning::BeginsLate),
+        (context.begins_after_due(), Warning::BeginsAfterDue),
         (explanation.unknown() * 20 > explanation.latency(), Warning::MuchUnknown),
         (faults, Warning::FaultEnds),
     ];

@@ -46,14 +46,14 @@ impl Explained {
     /// Whether the parts do what they must: begin where the sample was due, follow one another, end where it came, and so add up to its
     /// latency. Otherwise it is a bug, and reported as one.
     pub fn adds_up(&self) -> bool {
-        let (late, parts) = (self.explanation.late, &self.explanation.parts);
-        if late.woke <= late.due {
+        let (interval, parts) = (self.explanation.interval, &self.explanation.parts);
+        if interval.woke <= interval.due {
             return parts.is_empty();
         }
         let sum = parts.iter().fold(Nanos::ZERO, |sum, part| sum + part.span());
         let follow = parts.windows(2).all(|pair| pair[0].to == pair[1].from);
-        let ends = parts.first().map(|first| first.from) == Some(late.due)
-            && parts.last().map(|last| last.to) == Some(late.woke);
+        let ends = parts.first().map(|first| first.from) == Some(interval.due)
+            && parts.last().map(|last| last.to) == Some(interval.woke);
         follow && ends && sum == self.explanation.latency()
     }
 }
@@ -66,7 +66,7 @@ impl Explanations {
         let message =
             format!("the parts of {} samples do not add up to their latency: this is a bug in punctual", wrong.len());
         let subject = format!("{}/{}", first.phase, first.series);
-        let evidence = format!("the sample due at {} ns", first.explanation.late.due.ns());
+        let evidence = format!("the sample due at {} ns", first.explanation.interval.due.ns());
         let finding = Finding::new("parts-do-not-add-up", Severity::Bad, subject, message).evidence(evidence);
         Some(finding.remedy("do not rely on these explanations; please report it with the bundle"))
     }
@@ -85,15 +85,15 @@ impl Explanations {
 
     fn sample(&self, sample: &Explained) -> ExplainedSample {
         let Explained { phase, series, explanation, events, left_out } = sample;
-        let late = explanation.late;
+        let interval = explanation.interval;
         ExplainedSample {
             phase: phase.clone(),
             series: series.clone(),
-            at: late.due.ns(),
+            at: interval.due.ns(),
             latency_ns: explanation.latency().ns(),
-            cpu: known_cpu(late.cpu),
-            tid: late.tid.0,
-            task: self.names.task(late.tid),
+            cpu: known_cpu(interval.cpu),
+            tid: interval.tid.0,
+            task: self.names.task(interval.tid),
             parts: explanation.parts.iter().map(|part| self.part(part, events)).collect(),
             chain: explanation.chain.iter().map(|tid| self.names.task(*tid)).collect(),
             lost: explanation.lost,

@@ -45,13 +45,13 @@ impl Gaps {
     /// Takes the event if it is a loss. After the last one, [`Gaps::seal`].
     pub fn add(&mut self, event: &Event) {
         let EventKind::Lost { since, .. } = event.what else { return };
-        let stretch = (since.min(event.at), event.at);
+        let segment = (since.min(event.at), event.at);
         if event.cpu == Event::NO_CPU {
-            self.threads.entry(event.tid).or_default().0.push(stretch);
-            self.any_thread.0.push(stretch);
+            self.threads.entry(event.tid).or_default().0.push(segment);
+            self.any_thread.0.push(segment);
         } else {
-            self.cpus.entry(event.cpu).or_default().0.push(stretch);
-            self.any_cpu.0.push(stretch);
+            self.cpus.entry(event.cpu).or_default().0.push(segment);
+            self.any_cpu.0.push(segment);
         }
     }
 
@@ -59,7 +59,7 @@ impl Gaps {
     pub fn seal(&mut self) {
         // A loss without a thread concerns all threads.
         if let Some(nobodys) = self.threads.get(&Tid::IDLE).cloned() {
-            self.threads.values_mut().for_each(|stretches| stretches.0.extend(&nobodys.0));
+            self.threads.values_mut().for_each(|segments| segments.0.extend(&nobodys.0));
         }
         let all = self.cpus.values_mut().chain(self.threads.values_mut());
         all.chain([&mut self.any_cpu, &mut self.any_thread]).for_each(Intervals::join);
@@ -82,14 +82,14 @@ impl Gaps {
 
     /// From the first to the last instant within `from..=to` at which events of this source may be missing.
     pub fn within(&self, scope: Scope, from: MonotonicNs, to: MonotonicNs) -> Option<(MonotonicNs, MonotonicNs)> {
-        let stretches = match scope {
+        let segments = match scope {
             Scope::Cpu(cpu) => self.cpus.get(&cpu)?,
             Scope::AnyCpu => &self.any_cpu,
             // A thread without losses of its own has those without a thread.
             Scope::Thread(tid) => self.threads.get(&tid).or_else(|| self.threads.get(&Tid::IDLE))?,
             Scope::AnyThread => &self.any_thread,
         };
-        stretches.within(from, to)
+        segments.within(from, to)
     }
 }
 

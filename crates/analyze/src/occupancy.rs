@@ -303,7 +303,7 @@ mod tests {
         let name = |comm: &str| TaskName { process: 7, comm: comm.into(), scheduling: None };
         let tasks = [(Tid(7), name("main")), (Tid(8), name("other"))];
         let names = Names { tasks: tasks.into(), ..Names::default() };
-        let recorded = Recorded { ended: MonotonicNs(100), ..Recorded::nothing("none", MonotonicNs(0)) };
+        let recorded = Recorded { ended: MonotonicNs(100), ..Recorded::without_events("none", MonotonicNs(0)) };
         let document = occupancy.document(warnings, &names, &recorded);
         let cpu = &document.cpus[0];
         assert_eq!((cpu.busy, cpu.idle, cpu.unknown, cpu.interrupts, cpu.switches), (80, 20, 0, 3, 4));

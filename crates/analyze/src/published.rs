@@ -83,7 +83,7 @@ fn found(of: &str, phase: Option<&str>, term: &Term, phases: &[PhaseSummary]) ->
 /// Whether the pattern names the series or what stands above it; `*` stands for any part.
 fn matches(pattern: &str, series: &str) -> bool {
     let mut parts = series.split('/');
-    pattern.split('/').all(|wanted| parts.next().is_some_and(|part| wanted == "*" || wanted == part))
+    pattern.split('/').all(|requested| parts.next().is_some_and(|part| requested == "*" || requested == part))
 }
 
 fn stated_figure(measure: &MeasureMeta, term: &Term) -> Option<Reading> {

@@ -7,13 +7,13 @@
 use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Nanos};
 
 /// A timer that waited less may have waited for an idle CPU to wake up: the deepest idle states take some hundred microseconds.
-const LATE: Nanos = Nanos::from_millis(1);
+const OVERDUE: Nanos = Nanos::from_millis(1);
 /// No shorter hole is found.
-pub const SHORTEST: Nanos = LATE;
+pub const SHORTEST: Nanos = OVERDUE;
 /// This many events of a CPU after the silence are searched for the timers that waited.
 const NEARBY: usize = 32;
 /// This many events of all CPUs are: the first that comes back may do much before the second does.
-const LOOKED: usize = 8_192;
+const SEARCHED: usize = 8_192;
 /// A CPU that takes longer to come back has reasons of its own.
 const RETURN: Nanos = Nanos::from_millis(50);
 
@@ -36,7 +36,7 @@ pub fn holes(events: &[Event]) -> Vec<Hole> {
     let mut holes = Vec::new();
     let mut last: Option<MonotonicNs> = None;
     for (place, event) in events.iter().enumerate().filter(|(_, event)| event.cpu != Event::NO_CPU) {
-        if last.is_some_and(|last| event.at - last >= LATE) {
+        if last.is_some_and(|last| event.at - last >= OVERDUE) {
             holes.extend(last.and_then(|last| hole(events, last, place)));
         }
         last = Some(event.at);
@@ -49,13 +49,16 @@ fn hole(events: &[Event], silent_from: MonotonicNs, place: usize) -> Option<Hole
     let to = events.get(place)?.at;
     let (mut cpus, mut looked) = (CpuSet::new(), std::collections::HashMap::<u16, usize>::new());
     let (mut evidence, mut from) = (Vec::new(), to);
-    for (later, event) in events.iter().enumerate().skip(place).take(LOOKED) {
+    for (later, event) in events.iter().enumerate().skip(place).take(SEARCHED) {
         *looked.entry(event.cpu).or_default() += 1;
         if event.at - to > RETURN {
             break;
         }
         let EventKind::HrtimerExpireEntry { expires: Some(expires), .. } = event.what else { continue };
-        if *looked.entry(event.cpu).or_default() <= NEARBY && expires + LATE >= silent_from && to - expires >= LATE {
+        if *looked.entry(event.cpu).or_default() <= NEARBY
+            && expires + OVERDUE >= silent_from
+            && to - expires >= OVERDUE
+        {
             cpus.insert(usize::from(event.cpu));
             evidence.push(later);
             from = from.min(expires.max(silent_from));
@@ -104,14 +107,14 @@ pub fn waits(events: &[Event]) -> Vec<Wait> {
         known.silence = match known.silence {
             // A CPU whose events are missing was not silent.
             _ if matches!(event.what, EventKind::Lost { .. }) => None,
-            _ if event.at - known.last >= LATE => Some((known.last, event.at, 0)),
+            _ if event.at - known.last >= OVERDUE => Some((known.last, event.at, 0)),
             Some((from, to, since)) if since < NEARBY && event.at - to <= RETURN => Some((from, to, since + 1)),
             _ => None,
         };
         known.last = event.at;
         let EventKind::HrtimerExpireEntry { expires: Some(expires), .. } = event.what else { continue };
         if let Some((from, to, _)) = known.silence
-            && to - expires.max(from) >= LATE
+            && to - expires.max(from) >= OVERDUE
         {
             waits.push(Wait { cpu: event.cpu, from: expires.max(from), to, place });
             known.silence = None;

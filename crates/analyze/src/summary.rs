@@ -181,12 +181,12 @@ fn overall<'a>(
 }
 
 /// Findings about figures that a finding of the run replaces: the run has the kernel's answer.
-const SAID_BETTER: [(&str, &str); 1] = [("not-real-time", "scheduling-refused")];
+const REPLACED_BY_RUN: [(&str, &str); 1] = [("not-real-time", "scheduling-refused")];
 
 /// The findings of the run and those of the figures, the weightiest first. A finding computed anew replaces the saved one of the same
 /// kind and subject.
 fn merge(found: &[Finding], mut born: Vec<Finding>) -> Vec<Finding> {
-    let better = |b: &Finding, f: &Finding| SAID_BETTER.contains(&(&b.id, &f.id)) && b.subject == f.subject;
+    let better = |b: &Finding, f: &Finding| REPLACED_BY_RUN.contains(&(&b.id, &f.id)) && b.subject == f.subject;
     born.retain(|b| !found.iter().any(|f| better(b, f)));
     let unwritten = |b: &Finding| {
         let of_its_phase = |f: &&Finding| b.subject.strip_prefix(&*f.subject).is_some_and(|rest| rest.starts_with('/'));

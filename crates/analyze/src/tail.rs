@@ -39,10 +39,10 @@ pub struct Level {
 #[derive(Debug, thiserror::Error)]
 pub enum TailError {
     /// The wanted series is not there.
-    #[error("there is no series `{wanted}`; the bundle has: {known}")]
+    #[error("there is no series `{required}`; the bundle has: {known}")]
     NoSuchSeries {
         /// As requested.
-        wanted: String,
+        required: String,
         /// What is there.
         known: String,
     },
@@ -56,11 +56,11 @@ pub enum TailError {
 pub fn of_bundle(
     bundle: &Bundle,
     name: &str,
-    wanted: Option<&str>,
+    required: Option<&str>,
     explained: Option<&Explanations>,
 ) -> Result<Tails, TailError> {
     let full = |phase: &str, series: &str| format!("{phase}/{series}");
-    let is_wanted = |phase: &str, series: &str| wanted.is_none_or(|w| w == series || w == full(phase, series));
+    let is_wanted = |phase: &str, series: &str| required.is_none_or(|w| w == series || w == full(phase, series));
     let validity = Validity::of_bundle(bundle);
     let mut series = Vec::new();
     for phase in &bundle.phases {
@@ -76,10 +76,10 @@ pub fn of_bundle(
             series.push(tail);
         }
     }
-    if let (Some(wanted), true) = (wanted, series.is_empty()) {
+    if let (Some(required), true) = (required, series.is_empty()) {
         let known: Vec<String> =
             bundle.series().take(8).map(|(phase, series)| full(phase, &series.meta.name)).collect();
-        return Err(TailError::NoSuchSeries { wanted: wanted.to_owned(), known: known.join(", ") });
+        return Err(TailError::NoSuchSeries { required: required.to_owned(), known: known.join(", ") });
     }
     let findings = series.iter().flat_map(warnings).collect();
     Ok(Tails {

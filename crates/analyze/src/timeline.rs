@@ -80,14 +80,14 @@ fn bucket<I: Iterator<Item = Point>>(points: impl Fn() -> I, buckets: usize) -> 
     let (Some(first), Some(last), true) = (first, last, buckets > 0) else { return Timeline::default() };
     let span = i128::from(last) - i128::from(first) + 1;
     let width = (span + buckets as i128 - 1) / buckets as i128;
-    let mut stretches: Vec<Option<Sums>> = vec![None; buckets];
+    let mut steps: Vec<Option<Sums>> = vec![None; buckets];
     for Point { at, sums } in points() {
         let place = ((i128::from(at.ns()) - i128::from(first)) / width) as usize;
-        let stretch = &mut stretches[place];
-        *stretch = Some(stretch.map_or(sums, |s| s.with(&sums)));
+        let step = &mut steps[place];
+        *step = Some(step.map_or(sums, |s| s.with(&sums)));
     }
     let start = |place: usize| ClockNs((i128::from(first) + place as i128 * width) as i64);
-    let filled = stretches.into_iter().enumerate().filter_map(|(place, sums)| Some(sums?.finish(start(place))));
+    let filled = steps.into_iter().enumerate().filter_map(|(place, sums)| Some(sums?.finish(start(place))));
     Timeline { buckets: filled.collect(), width: Nanos(i64::try_from(width).unwrap_or(i64::MAX)) }
 }
 

@@ -115,10 +115,10 @@ fn gated<'a>(verdict: VerdictWord, proofs: impl Iterator<Item = &'a Proof>) -> G
             _ => {}
         }
     }
-    let said = |proof: &Proof| Some(format!("{}: {}", proof.subject, proof.why));
+    let text = |proof: &Proof| Some(format!("{}: {}", proof.subject, proof.why));
     match (invalid, unknown) {
-        (Some(proof), _) => Gated { verdict: VerdictWord::Invalid, reason: said(proof) },
-        (None, Some(proof)) => Gated { verdict: VerdictWord::Undecided, reason: said(proof) },
+        (Some(proof), _) => Gated { verdict: VerdictWord::Invalid, reason: text(proof) },
+        (None, Some(proof)) => Gated { verdict: VerdictWord::Undecided, reason: text(proof) },
         (None, None) => Gated { verdict, reason: None },
     }
 }

@@ -195,33 +195,33 @@ fn square(latency: i64) -> u128 {
 
 impl SeriesData {
     /// Adds the samples of a counter of the same shape.
-    pub fn absorb(&mut self, tally: &BinnedCounter) {
-        let Some((_, min, max, _)) = tally.extent() else { return };
+    pub fn absorb(&mut self, counter: &BinnedCounter) {
+        let Some((_, min, max, _)) = counter.extent() else { return };
         self.min = Some(self.min.map_or(min, |so_far| so_far.min(min)));
         self.max = Some(self.max.map_or(max, |so_far| so_far.max(max)));
-        let others = tally.whole[..tally.whole_used].iter().enumerate().filter(|(_, n)| **n > 0);
+        let others = counter.whole[..counter.whole_used].iter().enumerate().filter(|(_, n)| **n > 0);
         let others = others.map(|(place, n)| (edge(place) as i64, *n));
-        for (latency, n) in tally.short().chain(others) {
+        for (latency, n) in counter.short().chain(others) {
             record_hdr(&mut self.whole, Nanos(latency), n);
             if let Some(corrected) = &mut self.corrected {
                 record_hdr(corrected, Nanos(latency), n);
             }
         }
-        let (mut sum, mut squares) = (i128::from(tally.sum), tally.sum_squares);
-        for (latency, n) in tally.short() {
+        let (mut sum, mut squares) = (i128::from(counter.sum), counter.sum_squares);
+        for (latency, n) in counter.short() {
             self.exact.record_n(Nanos(latency), n);
             sum += i128::from(latency) * i128::from(n);
             squares = squares.saturating_add(square(latency) * u128::from(n));
         }
-        for (mine, n) in self.exact.bins.iter_mut().zip(&tally.exact[..tally.exact_used]) {
+        for (mine, n) in self.exact.bins.iter_mut().zip(&counter.exact[..counter.exact_used]) {
             *mine += n;
         }
-        self.exact.above += tally.above;
-        self.exact.below += tally.below;
-        self.losses.recorded += tally.count();
+        self.exact.above += counter.above;
+        self.exact.below += counter.below;
+        self.losses.recorded += counter.count();
         self.sum += sum;
         self.sum_squares = self.sum_squares.map(|so_far| so_far.saturating_add(squares));
-        let mut worst: Vec<&Sample> = tally.worst.iter().collect();
+        let mut worst: Vec<&Sample> = counter.worst.iter().collect();
         worst.sort_by_key(|sample| sample.seq);
         worst.into_iter().for_each(|sample| self.keep_if_bad(sample));
     }
@@ -240,17 +240,17 @@ mod tests {
             split in 0usize..300,
         ) {
             let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos(resolution), period: None };
-            let (mut one, mut other, mut tally) = (SeriesData::new(shape), SeriesData::new(shape), BinnedCounter::new(shape));
+            let (mut one, mut other, mut counter) = (SeriesData::new(shape), SeriesData::new(shape), BinnedCounter::new(shape));
             for (k, latency) in latencies.iter().enumerate() {
                 let (begin, end) = (k as i64 * 1_000, k as i64 * 1_000 + latency);
                 one.record(&Sample { seq: k as u64, due: ClockNs(begin), woke: ClockNs(end), cpu: 1 }, 0);
-                tally.record(k as u64, begin, end, 1);
+                counter.record(k as u64, begin, end, 1);
                 if k == split {
-                    other.absorb(&tally);
-                    tally.clear();
+                    other.absorb(&counter);
+                    counter.clear();
                 }
             }
-            other.absorb(&tally);
+            other.absorb(&counter);
             prop_assert_eq!(&one.exact, &other.exact);
             prop_assert_eq!(&one.whole, &other.whole);
             prop_assert_eq!(&one.worst, &other.worst);

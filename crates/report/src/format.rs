@@ -156,9 +156,9 @@ mod tests {
             (count(0), count(999), count(1_000), count(1_234_567)),
             ("0".into(), "999".into(), "1,000".into(), "1,234,567".into())
         );
-        let said: Vec<String> =
+        let sentence: Vec<String> =
             [350, 12_400, 303_000, 7_500_000, 180_000_000].map(|ms| duration(Nanos::from_millis(ms))).into();
-        assert_eq!(said, ["350 ms", "12.4 s", "5 min 03 s", "2 h 05 min", "2 d 02 h"]);
+        assert_eq!(sentence, ["350 ms", "12.4 s", "5 min 03 s", "2 h 05 min", "2 d 02 h"]);
     }
 
     #[test]

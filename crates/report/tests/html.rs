@@ -150,7 +150,7 @@ fn a_bundle_without_samples_is_still_a_page() {
 }
 
 #[test]
-fn damaged_documents_are_said_to_be_unavailable() {
+fn damaged_documents_are_shown_as_unavailable() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("b");
     let bundle = write(&path, &Recipe { samples: 100, ..Recipe::default() });

@@ -27,7 +27,7 @@ fn explanations(hog: &str) -> Explanations {
     let mut names = recording::names();
     names.tasks.entry(HOG).or_default().comm = hog.to_owned();
     names.syscalls.insert(56, "clone".to_owned());
-    let recorded = punctual_core::event::Recorded::nothing("none", us(0));
+    let recorded = punctual_core::event::Recorded::without_events("none", us(0));
     let mut all = Recording { recorded, names, events: Vec::new() };
     all.add(0, 0, HOG, EventKind::SyscallEnter { number: 56, args: [0; 2] });
     all.add(1_030, 0, HOG, EventKind::VectorEntry { vector: 0xec });
@@ -63,12 +63,12 @@ fn texts(page: &Html, selector: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_late_sample_has_its_paragraph_its_band_and_its_culprit() {
+fn a_sample_has_its_paragraph_its_band_and_its_culprit() {
     let directory = tempfile::tempdir().unwrap();
     let page = Html::parse_document(&page("hog", directory.path()));
-    let said = texts(&page, "#breakdown details p").join(" ");
-    assert!(said.contains("1,545 µs late on CPU 0."), "{said}");
-    assert!(said.contains("hog (SCHED_OTHER) ran on in clone() with preemption disabled"), "{said}");
+    let sentence = texts(&page, "#breakdown details p").join(" ");
+    assert!(sentence.contains("Latency 1,545 µs on CPU 0."), "{sentence}");
+    assert!(sentence.contains("hog (SCHED_OTHER) ran on in clone() with preemption disabled"), "{sentence}");
     let band = Selector::parse("#breakdown svg.band rect").unwrap();
     let widths: f64 = page.select(&band).filter_map(|part| part.value().attr("width")?.parse::<f64>().ok()).sum();
     assert!((99.9..100.1).contains(&widths), "the band is whole: {widths}");

@@ -156,7 +156,7 @@ fn hostile_recordings_are_only_text() {
 
 /// Whoever looks at any part of the trace sees whose time it is in.
 #[test]
-fn virtual_time_is_said_over_the_whole_trace() {
+fn virtual_time_is_marked_over_the_whole_trace() {
     let all = recording::recording(1);
     let queries =
         ["select s.name, s.dur from slice s join track t on s.track_id = t.id where t.name = 'Whose time this is'"];

@@ -317,7 +317,7 @@ fn in_virtual_time(name: &str) -> Bundle {
 
 /// Whoever cuts one table out of it still sees whose time it is in.
 #[test]
-fn virtual_time_is_said_below_every_section_with_times() {
+fn virtual_time_is_marked_below_every_section_with_times() {
     let options = ShowOptions::default();
     let of = |bundle: &Bundle| show(&summarize(bundle), &views(bundle), &options);
     assert!(!of(&bundle("good")).contains("virtual"));

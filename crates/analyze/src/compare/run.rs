@@ -83,8 +83,8 @@ impl Run {
 
 /// The peaks of the longest hundredth.
 fn peaks(samples: &[i64], ladder: &Ladder) -> Vec<i64> {
-    let wanted = (samples.len() / 100).clamp(samples.len().min(20), PEAKS_AMONG);
-    let (Some(bound), Some(max)) = (ladder.from_top(wanted as u64), ladder.from_top(1)) else { return Vec::new() };
+    let requested = (samples.len() / 100).clamp(samples.len().min(20), PEAKS_AMONG);
+    let (Some(bound), Some(max)) = (ladder.from_top(requested as u64), ladder.from_top(1)) else { return Vec::new() };
     // Many may equal the bound: they are left out unless there is nothing above.
     let least = if max > bound { bound.saturating_add(1) } else { bound };
     let above = samples.iter().enumerate().filter(|(_, s)| **s >= least).map(|(k, s)| (k as u64, *s));

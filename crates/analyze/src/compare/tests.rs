@@ -65,7 +65,7 @@ fn what_needs_more_data_says_how_much() {
 }
 
 #[test]
-fn equal_sides_are_not_told_apart() {
+fn equal_sides_have_no_significant_difference() {
     let same: Vec<i64> = (0..10_000).map(|k| 5_000 + k * 7_919 % 1_000).collect();
     let got = compared(vec![same.clone()], vec![same]);
     assert!(got.metrics.iter().all(|m| m.difference.is_none_or(|d| d == 0.0) && m.p.is_none_or(|p| p == 1.0)));

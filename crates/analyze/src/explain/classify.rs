@@ -12,7 +12,7 @@ const REAL_TIME: i16 = 100;
 /// This many events before a wake-up are searched for a completed request.
 const NEARBY: usize = 64;
 /// This many events of a CPU are searched for how the task got it that runs.
-const LOOKED_THROUGH: usize = 512;
+const SEARCHED_EVENTS: usize = 512;
 
 /// A cause, the CPU that it concerns, and the priority of the responsible task.
 pub struct Judged {
@@ -159,7 +159,7 @@ fn ready(context: &TraceContext, segment: &Segment, cpu: u16, preempted: bool, a
 fn withheld(context: &TraceContext, segment: &Segment, cpu: u16, running: Tid, at: MonotonicNs) -> bool {
     let places = context.on(cpu);
     let end = places.partition_point(|place| context.events[*place as usize].at <= at);
-    let before = places[..end].iter().rev().take(LOOKED_THROUGH).map(|place| &context.events[*place as usize]);
+    let before = places[..end].iter().rev().take(SEARCHED_EVENTS).map(|place| &context.events[*place as usize]);
     let switches = before.filter_map(|event| match event.what {
         EventKind::Switch { prev_prio, prev_state, next_prio, .. } => Some((prev_prio, prev_state, next_prio)),
         _ => None,

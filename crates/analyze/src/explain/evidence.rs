@@ -8,7 +8,7 @@ use punctual_core::event::Tid;
 use punctual_core::{Event, EventKind, MonotonicNs};
 
 /// This many events before and after a piece are searched for its proof.
-const LOOKED_THROUGH: usize = 512;
+const SEARCHED_EVENTS: usize = 512;
 
 /// Their places among the events, ascending. Empty if no event proves the cause.
 pub fn of(
@@ -19,23 +19,22 @@ pub fn of(
     from: MonotonicNs,
     to: MonotonicNs,
 ) -> Vec<usize> {
-    let look = Look { context, from, to };
-    let own = |places: &[u32]| look.around(places, |_| true);
+    let search = Search { context, from, to };
+    let own = |places: &[u32]| search.around(places, |_| true);
     let here = cpu.map_or(&[][..], |cpu| context.on(cpu));
     match cause {
         Cause::Steal => context.hole(cpu, from).map(|hole| hole.evidence.clone()).unwrap_or_default(),
-        Cause::Interrupt(what) => look.around(here, |event| is_about(event, what)),
-        Cause::IdleExit { .. } => {
-            look.around(here, |event| is_idle(event) || event.tid == Tid::IDLE || switched_to(event) == Some(Tid::IDLE))
-        }
+        Cause::Interrupt(what) => search.around(here, |event| is_about(event, what)),
+        Cause::IdleExit { .. } => search
+            .around(here, |event| is_idle(event) || event.tid == Tid::IDLE || switched_to(event) == Some(Tid::IDLE)),
         Cause::OwnExecution { .. } => own(&timeline.runs),
         Cause::Lock { .. } => both(own(&timeline.lock_events), own(&timeline.about)),
         // Without the fault itself nothing proves one.
-        Cause::PageFault => look
+        Cause::PageFault => search
             .before(&timeline.fault_events, |_| true)
             .map_or_else(Vec::new, |fault| both(vec![fault], own(&timeline.about))),
         Cause::Reclaim => own(&timeline.reclaim_events),
-        Cause::Io { device } => io(&look, timeline, device),
+        Cause::Io { device } => io(&search, timeline, device),
         Cause::Wakeup { .. } | Cause::Waiting { .. } => own(&timeline.about),
         Cause::TimerIrqDelay { running, .. }
         | Cause::NonPreemptible { running, .. }
@@ -44,7 +43,7 @@ pub fn of(
         | Cause::Migration { by: running }
         | Cause::Preempted { by: running, .. } => {
             // Both: that the thread waited, and who ran meanwhile.
-            let ran = look.around(here, |event| event.tid == running || switched_to(event) == Some(running));
+            let ran = search.around(here, |event| event.tid == running || switched_to(event) == Some(running));
             let waited = own(&timeline.about);
             if ran.is_empty() || waited.is_empty() { Vec::new() } else { both(ran, waited) }
         }
@@ -59,25 +58,25 @@ fn both(mut one: Vec<usize>, other: Vec<usize>) -> Vec<usize> {
 }
 
 /// A segment within the trace context.
-struct Look<'s, 'e> {
+struct Search<'s, 'e> {
     context: &'s TraceContext<'e>,
     from: MonotonicNs,
     to: MonotonicNs,
 }
 
-impl Look<'_, '_> {
+impl Search<'_, '_> {
     /// The last such event at or before the beginning, and the first at or after the end: what began it and what ended it.
     fn around(&self, places: &[u32], is: impl Fn(&Event) -> bool) -> Vec<usize> {
         let begun = self.before(places, &is);
         let ended = places.partition_point(|place| self.event(place).at < self.to);
-        let after = places[ended..].iter().take(LOOKED_THROUGH).find(|place| is(self.event(place)));
+        let after = places[ended..].iter().take(SEARCHED_EVENTS).find(|place| is(self.event(place)));
         begun.into_iter().chain(after.map(|place| *place as usize)).collect()
     }
 
     /// The last such event at or before the beginning.
     fn before(&self, places: &[u32], is: impl Fn(&Event) -> bool) -> Option<usize> {
         let begun = places.partition_point(|place| self.event(place).at <= self.from);
-        let before = places[..begun].iter().rev().take(LOOKED_THROUGH).find(|place| is(self.event(place)));
+        let before = places[..begun].iter().rev().take(SEARCHED_EVENTS).find(|place| is(self.event(place)));
         before.map(|place| *place as usize)
     }
 
@@ -87,23 +86,23 @@ impl Look<'_, '_> {
 }
 
 /// The request: issued, completed, and the wake-up that followed.
-fn io(look: &Look, timeline: &ThreadTimeline, device: u32) -> Vec<usize> {
-    let Some(wake) = timeline.wake_after(look.from) else { return Vec::new() };
-    let places = look.context.on(wake.cpu);
-    let end = places.partition_point(|place| look.event(place).at <= wake.at);
+fn io(search: &Search, timeline: &ThreadTimeline, device: u32) -> Vec<usize> {
+    let Some(wake) = timeline.wake_after(search.from) else { return Vec::new() };
+    let places = search.context.on(wake.cpu);
+    let end = places.partition_point(|place| search.event(place).at <= wake.at);
     let is_end =
-        |place: &&u32| matches!(look.event(place).what, EventKind::BlockComplete { device: of, .. } if of == device);
-    let Some(complete) = places[..end].iter().rev().take(LOOKED_THROUGH).find(is_end) else { return Vec::new() };
+        |place: &&u32| matches!(search.event(place).what, EventKind::BlockComplete { device: of, .. } if of == device);
+    let Some(complete) = places[..end].iter().rev().take(SEARCHED_EVENTS).find(is_end) else { return Vec::new() };
     let complete = *complete as usize;
-    let sector = match look.context.events[complete].what {
+    let sector = match search.context.events[complete].what {
         EventKind::BlockComplete { sector, .. } => sector,
         _ => 0,
     };
-    let first = complete.saturating_sub(LOOKED_THROUGH);
-    let issue = look.context.events[first..complete].iter().rposition(
+    let first = complete.saturating_sub(SEARCHED_EVENTS);
+    let issue = search.context.events[first..complete].iter().rposition(
         |event| matches!(event.what, EventKind::BlockIssue { device: of, sector: at, .. } if of == device && at == sector),
     );
-    let about = look.around(&timeline.about, |_| true);
+    let about = search.around(&timeline.about, |_| true);
     issue.map(|place| first + place).into_iter().chain([complete]).chain(about).collect()
 }
 

@@ -26,14 +26,17 @@ pub struct Segment<'s> {
 
 /// The parts of the sample.
 pub fn of(context: &TraceContext) -> Vec<Part> {
-    let late = context.late;
-    if late.woke <= late.due {
+    let interval = context.interval;
+    if interval.woke <= interval.due {
         return Vec::new();
     }
-    let Some(timeline) = context.timeline(late.tid) else { return Vec::new() };
-    let urgency = timeline.prio(late.woke);
-    let (from, to, waiting) = (late.due, late.woke, Vec::new());
-    between(context, &Segment { timeline: &timeline, kind: late.kind, cpu: late.cpu, from, to, waiting, urgency })
+    let Some(timeline) = context.timeline(interval.tid) else { return Vec::new() };
+    let urgency = timeline.prio(interval.woke);
+    let (from, to, waiting) = (interval.due, interval.woke, Vec::new());
+    between(
+        context,
+        &Segment { timeline: &timeline, kind: interval.kind, cpu: interval.cpu, from, to, waiting, urgency },
+    )
 }
 
 /// The parts of a segment, one after the other, without holes.

@@ -9,7 +9,7 @@ use punctual_core::event::{Futex, StackId};
 
 /// What holds for every explanation.
 pub fn check(explanation: &Explanation, events: &[Event]) {
-    let LatencyInterval { due, woke, .. } = explanation.late;
+    let LatencyInterval { due, woke, .. } = explanation.interval;
     assert!(explanation.adds_up(), "{explanation:?}");
     assert_eq!(explanation.totals().iter().map(|(_, span)| span.ns()).sum::<i64>(), explanation.latency().ns());
     check_parts(&explanation.parts, events);
@@ -110,7 +110,7 @@ proptest! {
     #[test]
     fn any_events_give_parts_that_add_up_and_are_proven(
         mut events in proptest::collection::vec(prop_oneof![any_event(), any_wait()], 0..200),
-        sorted: bool, told_gaps: bool, due in -100i64..1_200, span in -100i64..600, cpu in 0u16..5, timer: bool,
+        sorted: bool, recorded_gaps: bool, due in -100i64..1_200, span in -100i64..600, cpu in 0u16..5, timer: bool,
         (step, by) in (0usize..200, prop_oneof![3 => Just(0i64), 1 => -2_000i64..2_000, 1 => Just(2_500_000)]),
         tid in 1u32..6,
     ) {
@@ -122,9 +122,9 @@ proptest! {
         let woke = due + span + if by > 2_000 { by } else { 0 };
         let cpu = if cpu == 4 { Event::NO_CPU } else { cpu };
         let kind = if timer { Kind::Timer } else { Kind::Interval };
-        let late = LatencyInterval { tid: Tid(tid), cpu, due: MonotonicNs(due), woke: MonotonicNs(woke), kind };
-        let gaps = if told_gaps { Gaps::of(events.iter().copied()) } else { Gaps::default() };
-        let explanation = explain(late, &events, &Coverage::between(MonotonicNs(0), MonotonicNs(0)), &gaps);
+        let interval = LatencyInterval { tid: Tid(tid), cpu, due: MonotonicNs(due), woke: MonotonicNs(woke), kind };
+        let gaps = if recorded_gaps { Gaps::of(events.iter().copied()) } else { Gaps::default() };
+        let explanation = explain(interval, &events, &Coverage::between(MonotonicNs(0), MonotonicNs(0)), &gaps);
         check(&explanation, &events);
         prop_assert_eq!(explanation.lost > 0, explanation.warnings.contains(&Warning::Lost));
         prop_assert_eq!(rank([&explanation], &Default::default(), Nanos::ZERO).latency, explanation.latency());

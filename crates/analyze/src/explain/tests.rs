@@ -38,14 +38,14 @@ fn timer(at: i64, cpu: u16, running: u32) -> [Event; 4] {
     ]
 }
 
-fn late(due: i64, woke: i64, kind: Kind) -> LatencyInterval {
+fn interval(due: i64, woke: i64, kind: Kind) -> LatencyInterval {
     LatencyInterval { tid: Tid(THREAD), cpu: 0, due: MonotonicNs(due), woke: MonotonicNs(woke), kind }
 }
 
-fn explained(late: LatencyInterval, events: &[Event]) -> Explanation {
+fn explained(interval: LatencyInterval, events: &[Event]) -> Explanation {
     let coverage = Coverage::between(MonotonicNs(0), MonotonicNs(1));
     let gaps = Gaps::of(events.iter().copied());
-    let explanation = explain(late, events, &coverage, &gaps);
+    let explanation = explain(interval, events, &coverage, &gaps);
     check(&explanation, events);
     explanation
 }
@@ -63,7 +63,7 @@ fn interrupts_were_off_and_then_preemption() {
         vec![switch(170, 0, hog, TaskState::Preempted, (THREAD, OWN)), event(176, 0, THREAD, EventKind::IdleExit)],
     ]
     .concat();
-    let explanation = explained(late(100, 175, Kind::Timer), &events);
+    let explanation = explained(interval(100, 175, Kind::Timer), &events);
     let (running, mode) = (Tid(5), Mode::Syscall(56));
     assert_eq!(
         causes(&explanation),
@@ -91,7 +91,7 @@ fn an_idle_cpu_wakes_up_and_an_interrupt_comes_before() {
         vec![switch(140, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN))],
     ]
     .concat();
-    let explanation = explained(late(100, 141, Kind::Timer), &events);
+    let explanation = explained(interval(100, 141, Kind::Timer), &events);
     assert_eq!(
         causes(&explanation),
         [
@@ -118,7 +118,7 @@ fn a_task_of_higher_priority_runs_first_and_a_softirq_interrupts_it() {
         ],
     ]
     .concat();
-    let explanation = explained(late(100, 210, Kind::Timer), &events);
+    let explanation = explained(interval(100, 210, Kind::Timer), &events);
     let preempted = Cause::Preempted { by: Tid(9), prio: HIGHER };
     assert_eq!(
         explanation.totals(),
@@ -140,7 +140,7 @@ fn a_throttled_thread_sees_others_chosen() {
         vec![switch(160, 0, (6, LOWER), TaskState::Preempted, (THREAD, OWN))],
     ]
     .concat();
-    let explanation = explained(late(100, 170, Kind::Interval), &events);
+    let explanation = explained(interval(100, 170, Kind::Interval), &events);
     let own = Cause::OwnExecution { mode: Mode::Syscall(1) };
     let throttled = |tid| Cause::Throttled { running: Tid(tid), budget: Budget::RealTime };
     assert_eq!(causes(&explanation), [(own, 10), (throttled(5), 40), (throttled(6), 10), (own, 10)]);
@@ -158,7 +158,7 @@ fn a_lock_names_who_let_go_and_whom_that_one_waited_for() {
         switch(195, 0, (0, LOWER), TaskState::Preempted, (THREAD, LOWER)),
         event(198, 0, THREAD, EventKind::FutexExit { op: Futex::Wait, result: 0 }),
     ];
-    let explanation = explained(late(100, 200, Kind::Interval), &events);
+    let explanation = explained(interval(100, 200, Kind::Interval), &events);
     assert_eq!(causes(&explanation)[1], (Cause::Lock { holder: Some(Tid(5)), kernel: false }, 80));
     assert_eq!(explanation.chain, [Tid(5), Tid(6)]);
 }
@@ -176,11 +176,11 @@ fn storage_and_pages_are_waited_for() {
     ];
     let events =
         [vec![event(100, 0, THREAD, EventKind::SyscallEnter { number: 74, args: [0; 2] }), blocks(110)], disk.into()];
-    let explanation = explained(late(100, 165, Kind::Interval), &events.concat());
+    let explanation = explained(interval(100, 165, Kind::Interval), &events.concat());
     assert_eq!(causes(&explanation)[1], (Cause::Io { device: 0xfe00 }, 44));
     let fault = event(105, 0, THREAD, EventKind::PageFault { address: 1, ip: 2, user: true });
     let events = [vec![fault, blocks(110)], disk.into()].concat();
-    let explanation = explained(late(100, 165, Kind::Interval), &events);
+    let explanation = explained(interval(100, 165, Kind::Interval), &events);
     assert!(causes(&explanation).contains(&(Cause::PageFault, 44)), "{explanation:?}");
 }
 
@@ -193,13 +193,13 @@ fn what_is_missing_is_unknown_and_lowers_the_confidence() {
         vec![switch(200, 0, (9, HIGHER), TaskState::Sleeping, (THREAD, OWN))],
     ]
     .concat();
-    let explanation = explained(late(100, 210, Kind::Timer), &events);
+    let explanation = explained(interval(100, 210, Kind::Timer), &events);
     assert_eq!((explanation.lost, explanation.warnings.clone()), (40, vec![Warning::Lost, Warning::MuchUnknown]));
     assert!(causes(&explanation).contains(&(Cause::Unknown, 50)), "{explanation:?}");
-    let unknown = explained(late(100, 200, Kind::Timer), &[]);
+    let unknown = explained(interval(100, 200, Kind::Timer), &[]);
     assert_eq!(causes(&unknown), [(Cause::Unknown, 100)]);
-    assert_eq!(unknown.warnings, [Warning::BeginsLate, Warning::MuchUnknown]);
-    assert_eq!(explained(late(200, 100, Kind::Timer), &events).parts, [], "it came early");
+    assert_eq!(unknown.warnings, [Warning::BeginsAfterDue, Warning::MuchUnknown]);
+    assert_eq!(explained(interval(200, 100, Kind::Timer), &events).parts, [], "it came early");
 }
 
 #[test]
@@ -214,12 +214,12 @@ fn a_thread_that_wakes_while_the_budget_is_used_up_is_throttled() {
     );
     events.push(switch(300, 0, (9, LOWER), TaskState::Preempted, (THREAD, OWN)));
     let throttled = Cause::Throttled { running: Tid(9), budget: Budget::RealTime };
-    let explanation = explained(late(90, 310, Kind::Timer), &events);
+    let explanation = explained(interval(90, 310, Kind::Timer), &events);
     let sum = explanation.totals().iter().find(|(cause, _)| *cause == throttled).map(|(_, span)| span.ns());
     assert_eq!(sum, Some(90 + 90), "{:?}", causes(&explanation));
     // Where the task was let go by one that waited, nothing tells why the thread was not switched to.
     events[0] = switch(50, 0, (8, 49), TaskState::Sleeping, (9, LOWER));
-    let explanation = explained(late(90, 310, Kind::Timer), &events);
+    let explanation = explained(interval(90, 310, Kind::Timer), &events);
     assert!(
         explanation.parts.iter().any(|part| matches!(part.cause, Cause::NonPreemptible { .. })),
         "{:?}",
@@ -244,7 +244,7 @@ fn beside_timers_interrupts_tell_the_call_and_wake_ups_the_waker() {
         ]
     };
     for (call, mode) in [(Some(56), Mode::Syscall(56)), (None, Mode::User)] {
-        let explanation = explained(late(100, 175, Kind::Timer), &lean(call));
+        let explanation = explained(interval(100, 175, Kind::Timer), &lean(call));
         let running = Tid(5);
         let after = Cause::NonPreemptible { running, mode };
         let own = Cause::OwnExecution { mode: Mode::Unknown };
@@ -258,13 +258,13 @@ fn beside_timers_interrupts_tell_the_call_and_wake_ups_the_waker() {
         let mut events = lean(None);
         events[0].at = MonotonicNs(40.min(at - 1));
         events.insert(1, fault);
-        let explanation = explained(late(100, 175, Kind::Timer), &events);
+        let explanation = explained(interval(100, 175, Kind::Timer), &events);
         assert_eq!(causes(&explanation)[0], (Cause::TimerIrqDelay { running: Tid(5), mode }, 50), "{at}");
     }
 }
 
 #[test]
-fn a_quota_holds_back_until_it_is_seen_to_hold_no_longer() {
+fn a_quota_throttles_until_it_is_seen_to_be_unthrottled() {
     let (own, other) = ((THREAD, LOWER), (5, LOWER));
     let events = [
         switch(100, 0, (9, LOWER), TaskState::Preempted, own),
@@ -274,7 +274,7 @@ fn a_quota_holds_back_until_it_is_seen_to_hold_no_longer() {
         switch(180, 0, (6, LOWER), TaskState::Preempted, other),
         switch(200, 0, other, TaskState::Preempted, own),
     ];
-    let explanation = explained(late(110, 205, Kind::Interval), &events);
+    let explanation = explained(interval(110, 205, Kind::Interval), &events);
     let throttled = |running| Cause::Throttled { running: Tid(running), budget: Budget::Group };
     let own = Cause::OwnExecution { mode: Mode::Unknown };
     assert_eq!(
@@ -299,22 +299,22 @@ fn long_exit(steal: Option<Nanos>, more: &[Event]) -> Explanation {
     let gaps = Gaps::of(events.iter().copied());
     let idle_latencies = [(0, Nanos::ZERO)].into();
     let coverage = Coverage { steal, idle_latencies, ..Coverage::between(MonotonicNs(0), MonotonicNs(1)) };
-    let explanation = explain(late(due, served + 5_000, Kind::Timer), &events, &coverage, &gaps);
+    let explanation = explain(interval(due, served + 5_000, Kind::Timer), &events, &coverage, &gaps);
     assert!(explanation.adds_up());
     explanation
 }
 
 #[test]
-fn an_exit_from_idle_far_beyond_what_the_state_declares_is_doubted_or_steal() {
+fn an_exit_from_idle_far_beyond_the_declared_latency_is_steal_or_has_a_warning() {
     let (exit, span) = (Cause::IdleExit { state: Some(0) }, 9_550_000);
     for steal in [None, Some(Nanos::ZERO), Some(Nanos::from_millis(5))] {
         let unproven = long_exit(steal, &[]);
         assert_eq!((causes(&unproven)[0], unproven.confidence()), ((exit, span), Confidence::Low), "it keeps its name");
         assert_eq!(unproven.warnings, [Warning::LongIdleExit]);
     }
-    let stolen = long_exit(Some(Nanos::from_millis(10)), &[]);
-    assert_eq!((causes(&stolen)[0], stolen.confidence()), ((Cause::Steal, span), Confidence::Fair));
-    assert_eq!((stolen.warnings, stolen.parts[0].cpu), (vec![Warning::StealClock], Some(0)));
+    let stolen_time = long_exit(Some(Nanos::from_millis(10)), &[]);
+    assert_eq!((causes(&stolen_time)[0], stolen_time.confidence()), ((Cause::Steal, span), Confidence::Fair));
+    assert_eq!((stolen_time.warnings, stolen_time.parts[0].cpu), (vec![Warning::StealClock], Some(0)));
     // CPU 1 is taken and comes back with it, while CPU 2 goes on: no silence of the whole machine.
     let expires = Some(MonotonicNs(2_000_000));
     let mut others: Vec<Event> = (0..30).map(|k| event(k * 400_000, 2, 0, EventKind::IdleEnter { state: 0 })).collect();
@@ -334,13 +334,13 @@ fn a_cpu_that_records_nothing_while_its_timer_is_due_did_not_run_the_thread() {
         event(9_000_000, 0, THREAD, expiry),
         event(9_000_100, 0, THREAD, EventKind::VectorEntry { vector: 0xec }),
     ];
-    let explanation = explained(late(200, 9_000_050, Kind::Interval), &events);
+    let explanation = explained(interval(200, 9_000_050, Kind::Interval), &events);
     assert_eq!(explanation.warnings, [Warning::Silent]);
     assert_eq!(explanation.confidence(), Confidence::Low);
 }
 
 #[test]
-fn what_was_not_recorded_and_would_tell_is_named() {
+fn unrecorded_groups_that_may_show_it_are_named() {
     let events = [
         switch(110, 0, (THREAD, LOWER), TaskState::Sleeping, (0, LOWER)),
         event(190, 1, 5, EventKind::Waking { task: Tid(THREAD), prio: LOWER, target: 0 }),
@@ -348,7 +348,7 @@ fn what_was_not_recorded_and_would_tell_is_named() {
     ];
     let not_recorded = |groups: &[Group]| {
         let coverage = Coverage { groups: Some(groups.to_vec()), ..Coverage::between(MonotonicNs(0), MonotonicNs(1)) };
-        explain(late(100, 200, Kind::Interval), &events, &coverage, &Gaps::default()).not_recorded
+        explain(interval(100, 200, Kind::Interval), &events, &coverage, &Gaps::default()).not_recorded
     };
     assert_eq!(not_recorded(&[Group::Sched]), [Group::Futex, Group::Lock, Group::Block, Group::Syscall]);
     assert_eq!(not_recorded(&[Group::Sched, Group::Futex, Group::Block]), [Group::Lock, Group::Syscall]);

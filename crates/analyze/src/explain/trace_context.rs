@@ -23,7 +23,7 @@ const STACK_WITHIN: usize = 4;
 
 /// One sample and the events around it.
 pub struct TraceContext<'e> {
-    pub late: LatencyInterval,
+    pub interval: LatencyInterval,
     pub events: &'e [Event],
     pub contradictions: u64,
     /// Spans from the first event to `until`.
@@ -48,24 +48,24 @@ pub struct TraceContext<'e> {
 }
 
 impl<'e> TraceContext<'e> {
-    pub fn of(late: LatencyInterval, events: &'e [Event], coverage: &Coverage, gaps: &Gaps) -> TraceContext<'e> {
-        let began = events.iter().map(|event| event.at).min().unwrap_or(late.due);
-        let until = late.woke.max(late.due);
-        let from = began.min(late.due);
+    pub fn of(interval: LatencyInterval, events: &'e [Event], coverage: &Coverage, gaps: &Gaps) -> TraceContext<'e> {
+        let began = events.iter().map(|event| event.at).min().unwrap_or(interval.due);
+        let until = interval.woke.max(interval.due);
+        let from = began.min(interval.due);
         let coverage = Coverage { began: from, ended: until, ..coverage.clone() };
         let mut tracker = Tracker::new(coverage.clone(), gaps.clone(), Windows::new([(from, until)]));
         events.iter().filter(|event| event.at <= until).for_each(|event| tracker.push(event));
         let (windows, warnings) = tracker.finish();
         let lanes = windows.finish().into_iter().next().unwrap_or_default();
-        let waits = if late.woke - late.due < steal::SHORTEST { Vec::new() } else { steal::waits(events) };
+        let waits = if interval.woke - interval.due < steal::SHORTEST { Vec::new() } else { steal::waits(events) };
         let interrupts = lanes.cpus.iter().map(|(cpu, lane)| (*cpu, flattened(lane))).collect();
         TraceContext {
-            late,
+            interval,
             events,
             contradictions: warnings.contradictions,
             lanes,
             until,
-            holes: holes(late, events, &waits),
+            holes: holes(interval, events, &waits),
             waits,
             coverage,
             interrupts,
@@ -231,28 +231,29 @@ impl<'e> TraceContext<'e> {
 
     /// Events that are missing within the interval.
     pub fn lost(&self) -> u64 {
-        let within = self.lanes.gaps.iter().filter(|gap| gap.to >= self.late.due);
+        let within = self.lanes.gaps.iter().filter(|gap| gap.to >= self.interval.due);
         within.fold(self.lanes.left_out, |sum, gap| sum.saturating_add(gap.count))
     }
 
     /// Whether the record begins after `due`.
-    pub fn begins_late(&self) -> bool {
-        self.began > self.late.due || self.events.is_empty()
+    pub fn begins_after_due(&self) -> bool {
+        self.began > self.interval.due || self.events.is_empty()
     }
 }
 
 /// When the machine or the sample's CPU was taken within the sample; without overlaps.
-fn holes(late: LatencyInterval, events: &[Event], waits: &[Wait]) -> Vec<Hole> {
+fn holes(interval: LatencyInterval, events: &[Event], waits: &[Wait]) -> Vec<Hole> {
     // Shorter ones are none.
-    if late.woke - late.due < steal::SHORTEST {
+    if interval.woke - interval.due < steal::SHORTEST {
         return Vec::new();
     }
     let mut holes: Vec<Hole> = steal::holes(events);
     let apart = |hole: &Hole, holes: &[Hole]| holes.iter().all(|other| hole.to <= other.from || other.to <= hole.from);
-    let alone: Vec<Hole> = steal::holes_of(late.cpu, waits).into_iter().filter(|hole| apart(hole, &holes)).collect();
+    let alone: Vec<Hole> =
+        steal::holes_of(interval.cpu, waits).into_iter().filter(|hole| apart(hole, &holes)).collect();
     holes.extend(alone);
     holes.sort_by_key(|hole| hole.from);
-    holes.retain(|hole| hole.to > late.due && hole.from < late.woke && hole.from < hole.to);
+    holes.retain(|hole| hole.to > interval.due && hole.from < interval.woke && hole.from < hole.to);
     holes.dedup_by(|next, last| next.from < last.to);
     holes
 }

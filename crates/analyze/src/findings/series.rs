@@ -162,7 +162,7 @@ impl About<'_> {
             let end = self.state.data.exact.end();
             let max = self.summary.max.unwrap_or_default();
             // Rounded up to whole µs, to be typed into a file.
-            let wanted = Nanos(max.saturating_add(999) / 1_000 * 1_000);
+            let required = Nanos(max.saturating_add(999) / 1_000 * 1_000);
             self.finding(
                 "bins-overflowed",
                 Severity::Advice,
@@ -173,20 +173,20 @@ impl About<'_> {
                 end.readable(),
                 Nanos(max).readable()
             ))
-            .remedy(format!("set histogram.range (cyclictest: -h) to at least {wanted} to see them in it"))
+            .remedy(format!("set histogram.range (cyclictest: -h) to at least {required} to see them in it"))
         })
     }
 
     /// Requirements on percentiles that the count does not support.
     fn too_few(&self) -> Option<Finding> {
         let count = self.summary.count;
-        let wanted = |text: &String| match text.parse::<Requirement>().ok()?.metric {
+        let required = |text: &String| match text.parse::<Requirement>().ok()?.metric {
             Metric::Percentile(p) | Metric::CorrectedPercentile(p) => Some((p, percentiles::needed(p))),
             _ => None,
         };
-        let wanted: Vec<(f64, u64)> =
-            self.meta.requirements.iter().filter_map(wanted).filter(|(_, n)| *n > count).collect();
-        let (percentile, needed) = wanted.into_iter().max_by_key(|(_, needed)| *needed)?;
+        let required: Vec<(f64, u64)> =
+            self.meta.requirements.iter().filter_map(required).filter(|(_, n)| *n > count).collect();
+        let (percentile, needed) = required.into_iter().max_by_key(|(_, needed)| *needed)?;
         let message = "too few samples for the percentile of a requirement";
         let found = self.finding("too-few-samples", Severity::Warning, message);
         let length = self.meta.period.map(|p| i128::from(p.ns()) * i128::from(needed) / 1_000_000_000 + 1);

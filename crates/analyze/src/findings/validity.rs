@@ -5,7 +5,7 @@ use punctual_bundle::summary::{Proof, ProofOutcome, ProofWord};
 use punctual_core::{Finding, Severity};
 
 /// The findings that report the same as a failed proof.
-const SAID_ALREADY: [(ProofWord, &[&str]); 6] = [
+const REPORTED_ALREADY: [(ProofWord, &[&str]); 6] = [
     (ProofWord::Scheduling, &["scheduling-refused", "not-real-time"]),
     (ProofWord::Clock, &["clock-set", "clock-stepped", "negative-latency"]),
     (ProofWord::Samples, &["samples-lost", "no-samples"]),
@@ -23,11 +23,11 @@ pub fn of_validity<'a>(validity: &Validity, known: impl Iterator<Item = &'a Find
             || subject == "system"
             || subject.strip_prefix(&proof.subject).is_some_and(|rest| rest.starts_with('/'))
     };
-    let said = |proof: &Proof| {
-        let ids = SAID_ALREADY.iter().find(|(word, _)| *word == proof.proof).map_or(&[][..], |(_, ids)| ids);
+    let text = |proof: &Proof| {
+        let ids = REPORTED_ALREADY.iter().find(|(word, _)| *word == proof.proof).map_or(&[][..], |(_, ids)| ids);
         known.clone().any(|finding| ids.contains(&finding.id.as_str()) && is_about(finding, proof))
     };
-    validity.proofs().iter().filter(failed).filter(|proof| !said(proof)).filter_map(of_proof).collect()
+    validity.proofs().iter().filter(failed).filter(|proof| !text(proof)).filter_map(of_proof).collect()
 }
 
 fn of_proof(proof: &Proof) -> Option<Finding> {

@@ -188,7 +188,7 @@ fn limit(of: &Figures, overdue: u64, lossy: bool) -> Option<LimitSummary> {
 }
 
 fn values(curve: &Curve, names: &Names) -> ValueCurve {
-    let stretch = |bucket: &crate::values::ValueBucket| ValueSummary {
+    let segment = |bucket: &crate::values::ValueBucket| ValueSummary {
         start: bucket.start.ns(),
         count: bucket.count,
         min: bucket.min,
@@ -200,6 +200,6 @@ fn values(curve: &Curve, names: &Names) -> ValueCurve {
         point: names.points.get(point as usize).cloned().unwrap_or_else(|| format!("point {point}")),
         index: curve.index,
         width: curve.width.ns(),
-        buckets: curve.buckets.iter().map(stretch).collect(),
+        buckets: curve.buckets.iter().map(segment).collect(),
     }
 }

@@ -33,11 +33,11 @@ impl Prepared {
         let entries = requests.iter().enumerate().flat_map(|(place, request)| {
             ends(request).into_iter().filter(|(_, end)| end.is_entry()).map(move |(is_to, end)| (place, is_to, end))
         });
-        let wanted: Vec<(usize, bool, &Endpoint)> = entries.collect();
+        let required: Vec<(usize, bool, &Endpoint)> = entries.collect();
         let mut prepared = Prepared::default();
         for event in events {
             prepared.gaps.add(&event);
-            for (place, is_to, end) in &wanted {
+            for (place, is_to, end) in &required {
                 match end.entered(&event) {
                     Some(_) if prepared.entries.len() >= ENTRIES => prepared.left_out += 1,
                     Some(seen) => prepared.entries.push((*place, *is_to, seen)),

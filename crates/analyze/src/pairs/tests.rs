@@ -197,9 +197,9 @@ fn model(events: &[Event], by: By, rule: Rule) -> (Vec<i64>, u64, u64) {
     let is = |event: &Event, number: u32| matches!(event.what, EventKind::Point { point, .. } if point.0 == number);
     let (mut taken, mut found) = (vec![false; events.len()], Vec::new());
     for (place, to) in events.iter().enumerate().filter(|(_, event)| is(event, 1)) {
-        let Some(wanted) = key(to) else { continue };
+        let Some(requested) = key(to) else { continue };
         let mut before: Vec<usize> =
-            (0..place).filter(|k| is(&events[*k], 0) && key(&events[*k]) == Some(wanted)).collect();
+            (0..place).filter(|k| is(&events[*k], 0) && key(&events[*k]) == Some(requested)).collect();
         if rule == Rule::Next {
             before = before.split_off(before.len().saturating_sub(1));
         }
@@ -246,7 +246,7 @@ proptest! {
             asked("a->a", None, None),
         ];
         let (results, found) = run(&events, requests, true);
-        let passed = |wanted: &[u32], kinds: &[PointKind]| events.iter().filter(|event| matches!(event.what, EventKind::Point { point, kind, .. } if wanted.contains(&point.0) && kinds.contains(&kind))).count() as u64;
+        let passed = |requested: &[u32], kinds: &[PointKind]| events.iter().filter(|event| matches!(event.what, EventKind::Point { point, kind, .. } if requested.contains(&point.0) && kinds.contains(&kind))).count() as u64;
         let ab = &results.pairs[0];
         prop_assert_eq!(ab.figures.matched() + ab.unmatched_from, passed(&[0, 3], &kinds));
         prop_assert_eq!(ab.figures.matched() + ab.unmatched_to, passed(&[1], &kinds));

@@ -59,7 +59,7 @@ fn several_series_make_one_figure() {
 }
 
 #[test]
-fn what_cannot_be_told_says_why() {
+fn what_is_undecided_has_a_reason() {
     let why = |text: &str| summary_of(Some(text), None).reason.unwrap();
     assert!(why("gone: max").contains("nothing of gone"));
     assert!(why("none: max").contains("nothing of none"));

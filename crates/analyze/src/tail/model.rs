@@ -99,7 +99,7 @@ pub fn of(run: &Run, known: &Known) -> Model {
     rare_mode(&mut gates, &over, &mut random);
     good_fits(&mut gates, &over, &blocks);
     if gates.all_open() {
-        heldout::foretold(&mut gates, &over, samples.len(), &mut random);
+        heldout::predict(&mut gates, &over, samples.len(), &mut random);
     }
     let levels =
         if gates.all_open() { levels(&mut gates, &over, &blocks, samples.len(), duration) } else { Vec::new() };
@@ -118,8 +118,8 @@ fn over_threshold(samples: &[f64], random: &mut Random) -> Option<Over> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(|a, b| b.total_cmp(a));
     let mut last = None;
-    for wanted in PEAKS {
-        let Some((threshold, places)) = peaks(samples, &sorted, wanted) else { continue };
+    for requested in PEAKS {
+        let Some((threshold, places)) = peaks(samples, &sorted, requested) else { continue };
         let excesses: Vec<f64> = places.iter().map(|k| samples[*k] - threshold).collect();
         let Some(fit) = Gpd::by_likelihood(&excesses) else { continue };
         let fit_p = fit::of_excesses(&excesses, &fit, random);
@@ -133,8 +133,8 @@ fn over_threshold(samples: &[f64], random: &mut Random) -> Option<Over> {
 
 /// A threshold over which about this many bursts go, and the places of their peaks. `None` where bursts are this long that it would lie low in the
 /// distribution.
-fn peaks(samples: &[f64], sorted: &[f64], wanted: usize) -> Option<(f64, Vec<usize>)> {
-    let mut exceedances = wanted;
+fn peaks(samples: &[f64], sorted: &[f64], requested: usize) -> Option<(f64, Vec<usize>)> {
+    let mut exceedances = requested;
     loop {
         let threshold = *sorted.get(exceedances)?;
         let above: Vec<(u64, i64)> = samples
@@ -144,7 +144,7 @@ fn peaks(samples: &[f64], sorted: &[f64], wanted: usize) -> Option<(f64, Vec<usi
             .map(|(k, sample)| (k as u64, sample.round() as i64))
             .collect();
         let places: Vec<usize> = decluster(&above).peaks.into_iter().map(|k| above[k].0 as usize).collect();
-        if places.len() * 10 >= wanted * 8 {
+        if places.len() * 10 >= requested * 8 {
             return (above.len() * 10 <= samples.len()).then_some((threshold, places));
         }
         exceedances = exceedances * 5 / 4 + 1;

@@ -261,14 +261,14 @@ fn seamless<T>(spans: &[T], ends: impl Fn(&T) -> (MonotonicNs, MonotonicNs)) -> 
 proptest! {
     #[test]
     fn any_events_give_lanes_without_overlap(
-        mut events in proptest::collection::vec(any_event(), 0..120), sorted: bool, limited: bool, told_gaps: bool,
+        mut events in proptest::collection::vec(any_event(), 0..120), sorted: bool, limited: bool, recorded_gaps: bool,
     ) {
         if sorted {
             events.sort_by_key(|event| event.at);
         }
         let threads = limited.then(|| [Tid(1), Tid(2)].into());
         let coverage = Coverage { threads, ..coverage(50, 1_000) };
-        let gaps = if told_gaps { Gaps::of(events.iter().copied()) } else { Gaps::default() };
+        let gaps = if recorded_gaps { Gaps::of(events.iter().copied()) } else { Gaps::default() };
         let mut tracker = Tracker::new(coverage.clone(), gaps.clone(), (All::default(), Windows::new([(MonotonicNs(200), MonotonicNs(400))])));
         events.iter().for_each(|event| tracker.push(event));
         let ((all, windows), _) = tracker.finish();

@@ -44,11 +44,11 @@ impl Coverage {
     /// Of a recording. Where it was limited to processes or to names of tasks, the names of the recording list their threads.
     pub fn of(recorded: &Recorded, names: &Names) -> Coverage {
         let Recorded { pids, comms, .. } = recorded;
-        let wanted = |tid: Tid, task: &TaskName| {
+        let requested = |tid: Tid, task: &TaskName| {
             (pids.is_empty() || pids.contains(&task.process) || pids.contains(&tid.0))
                 && (comms.is_empty() || comms.contains(&task.comm))
         };
-        let tids = names.tasks.iter().filter(|(tid, task)| wanted(**tid, task)).map(|(tid, _)| *tid);
+        let tids = names.tasks.iter().filter(|(tid, task)| requested(**tid, task)).map(|(tid, _)| *tid);
         let limited = !pids.is_empty() || !comms.is_empty();
         Coverage {
             states: recorded.covers(Group::Sched),

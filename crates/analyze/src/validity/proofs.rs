@@ -22,53 +22,53 @@ const FINE: Nanos = Nanos(1_000);
 const FIRST: u64 = 2;
 
 /// The outcome of a proof without its subject.
-type Said = (ProofOutcome, String);
+type Judgement = (ProofOutcome, String);
 
-fn holds(why: impl Into<String>) -> Said {
+fn holds(why: impl Into<String>) -> Judgement {
     (ProofOutcome::Holds, why.into())
 }
-fn fails(why: impl Into<String>) -> Said {
+fn fails(why: impl Into<String>) -> Judgement {
     (ProofOutcome::Fails, why.into())
 }
-fn unknown(why: impl Into<String>) -> Said {
+fn unknown(why: impl Into<String>) -> Judgement {
     (ProofOutcome::Unknown, why.into())
 }
-fn not_recorded(why: impl Into<String>) -> Said {
+fn not_recorded(why: impl Into<String>) -> Judgement {
     (ProofOutcome::NotRecorded, why.into())
 }
 /// What a plain user may lack: it fails where something is required of the figures.
-fn lacks(insists: bool, why: impl Into<String>) -> Said {
+fn lacks(insists: bool, why: impl Into<String>) -> Judgement {
     (if insists { ProofOutcome::Fails } else { ProofOutcome::Waived }, why.into())
 }
 
-fn proof(proof: ProofWord, subject: impl Into<String>, (outcome, why): Said) -> Proof {
+fn proof(proof: ProofWord, subject: impl Into<String>, (outcome, why): Judgement) -> Proof {
     Proof { proof, subject: subject.into(), outcome, why }
 }
 
 /// Those about the run as a whole.
 pub fn of_run(manifest: &Manifest, recorded: Option<&Recorded>) -> Vec<Proof> {
-    let asked = manifest.target.as_ref().and_then(|target| target.kernel.as_ref());
-    let kernel = asked.map(|asked| proof(ProofWord::Kernel, RUN, kernel(asked)));
+    let request = manifest.target.as_ref().and_then(|target| target.kernel.as_ref());
+    let kernel = request.map(|request| proof(ProofWord::Kernel, RUN, kernel(request)));
     let recorder = recorded.map(|recorded| proof(ProofWord::Recorder, RUN, recorder(recorded)));
     kernel.into_iter().chain(recorder).collect()
 }
 
-fn kernel(kernel: &KernelEvidence) -> Said {
+fn kernel(kernel: &KernelEvidence) -> Judgement {
     let Some(booted) = &kernel.booted else { return unknown("the running kernel is unknown") };
-    let other = |asked: &String| asked != booted;
-    if let Some(asked) = kernel.release.as_ref().filter(|asked| other(asked)) {
-        return fails(format!("the kernel {asked} was requested, {booted} ran"));
+    let other = |request: &String| request != booted;
+    if let Some(request) = kernel.release.as_ref().filter(|request| other(request)) {
+        return fails(format!("the kernel {request} was requested, {booted} ran"));
     }
     match (&kernel.preemption, &kernel.preemption_in_force) {
-        (Some(asked), Some(in_force)) if asked != in_force => {
-            fails(format!("preempt={asked} was requested, {in_force} was in force"))
+        (Some(request), Some(in_force)) if request != in_force => {
+            fails(format!("preempt={request} was requested, {in_force} was in force"))
         }
-        (Some(asked), None) => unknown(format!("whether preempt={asked} was in force is unknown")),
+        (Some(request), None) => unknown(format!("whether preempt={request} was in force is unknown")),
         _ => holds(format!("{booted} ran, as requested")),
     }
 }
 
-fn recorder(recorded: &Recorded) -> Said {
+fn recorder(recorded: &Recorded) -> Judgement {
     match recorded.lost() {
         0 => holds("no recorded event was lost"),
         lost => unknown(format!("the recording lost {lost} events")),
@@ -100,12 +100,12 @@ pub fn of_phase(manifest: &Manifest, phase: &PhaseView) -> Vec<Proof> {
     }
     if let Some(evidence) = evidence {
         let insists = evidence.real_time_required || phase.series.iter().any(required);
-        all.extend(memory(evidence, insists).map(|said| proof(ProofWord::Memory, name, said)));
+        all.extend(memory(evidence, insists).map(|text| proof(ProofWord::Memory, name, text)));
         all.push(proof(ProofWord::Clock, name, clock(evidence, phase)));
-        all.extend(isolation(&evidence.isolation).map(|said| proof(ProofWord::Isolation, name, said)));
+        all.extend(isolation(&evidence.isolation).map(|text| proof(ProofWord::Isolation, name, text)));
         all.extend(evidence.loads.iter().map(|one| proof(ProofWord::Load, full(&one.name), load(one))));
         all.push(proof(ProofWord::Others, name, others(&evidence.others, insists)));
-        all.extend(throttled(&evidence.throttled).map(|said| proof(ProofWord::Throttling, name, said)));
+        all.extend(throttled(&evidence.throttled).map(|text| proof(ProofWord::Throttling, name, text)));
     }
     all
 }
@@ -120,7 +120,7 @@ fn is_absent(phase: &PhaseView, view: &SeriesView) -> bool {
     view.state.data.count() == 0 && absent.any(|absent| absent.series == view.meta.name)
 }
 
-fn scheduling(view: &SeriesView, thread: Option<&ThreadEvidence>, insists: bool) -> Said {
+fn scheduling(view: &SeriesView, thread: Option<&ThreadEvidence>, insists: bool) -> Judgement {
     let meta = view.meta;
     let requested = meta.requested_scheduling();
     let Some(thread) = thread else {
@@ -130,13 +130,13 @@ fn scheduling(view: &SeriesView, thread: Option<&ThreadEvidence>, insists: bool)
         };
     };
     if let Some(why) = &thread.refused {
-        let asked = &thread.scheduling.asked;
-        return lacks(insists, format!("{asked} was refused ({why}), it ran as {}", meta.scheduling));
+        let request = &thread.scheduling.asked;
+        return lacks(insists, format!("{request} was refused ({why}), it ran as {}", meta.scheduling));
     }
     read_back(&thread.scheduling, "it ran as")
 }
 
-fn affinity(thread: Option<&ThreadEvidence>) -> Said {
+fn affinity(thread: Option<&ThreadEvidence>) -> Judgement {
     match thread.map(|thread| &thread.affinity) {
         Some(Fact::Known(read)) => read_back(read, "it was allowed on CPU"),
         Some(Fact::NotAsked) => holds("no affinity was requested"),
@@ -146,23 +146,23 @@ fn affinity(thread: Option<&ThreadEvidence>) -> Said {
 }
 
 /// What was read again and again while a thread measured, and by itself at its end.
-fn read_back(read: &ReadBack, ran: &str) -> Said {
-    let asked = &read.asked;
+fn read_back(read: &ReadBack, ran: &str) -> Judgement {
+    let request = &read.asked;
     if let Some(other) = &read.other {
-        return fails(format!("{asked} was requested, {ran} {} from {} on", other.value, other.at.readable()));
+        return fails(format!("{request} was requested, {ran} {} from {} on", other.value, other.at.readable()));
     }
     match &read.after {
-        Fact::Known(after) if after != asked => fails(format!("{asked} was requested, at the end {ran} {after}")),
-        Fact::Known(_) => holds(format!("{asked}, read back {} times and at the end", read.times)),
+        Fact::Known(after) if after != request => fails(format!("{request} was requested, at the end {ran} {after}")),
+        Fact::Known(_) => holds(format!("{request}, read back {} times and at the end", read.times)),
         Fact::Unavailable(why) => unknown(format!("it could not be read back at the end: {why}")),
         Fact::NotAsked if read.times > 0 => {
-            unknown(format!("{asked} {} times, but it did not reach its end", read.times))
+            unknown(format!("{request} {} times, but it did not reach its end", read.times))
         }
         Fact::NotAsked => unknown("it was not read back"),
     }
 }
 
-fn samples(manifest: &Manifest, phase: &PhaseView, view: &SeriesView, thread: Option<&ThreadEvidence>) -> Said {
+fn samples(manifest: &Manifest, phase: &PhaseView, view: &SeriesView, thread: Option<&ThreadEvidence>) -> Judgement {
     let losses = &view.state.data.losses;
     let all = losses.recorded.saturating_add(losses.overruns).saturating_add(losses.dropped);
     if !view.meta.are_losses_known() {
@@ -208,7 +208,7 @@ fn samples(manifest: &Manifest, phase: &PhaseView, view: &SeriesView, thread: Op
     holds(format!("{count} samples to its end, none lost"))
 }
 
-fn memory(evidence: &Evidence, insists: bool) -> Option<Said> {
+fn memory(evidence: &Evidence, insists: bool) -> Option<Judgement> {
     let memory = &evidence.memory;
     if !memory.asked {
         return None;
@@ -223,7 +223,7 @@ fn memory(evidence: &Evidence, insists: bool) -> Option<Said> {
     })
 }
 
-fn clock(evidence: &Evidence, phase: &PhaseView) -> Said {
+fn clock(evidence: &Evidence, phase: &PhaseView) -> Judgement {
     let clock = &evidence.clock;
     if let Some(step) = clock.stepped {
         return fails(format!("the wall clock was set by {} while latencies were measured on it", step.readable()));
@@ -259,7 +259,7 @@ fn clock(evidence: &Evidence, phase: &PhaseView) -> Said {
     }
 }
 
-fn isolation(isolation: &Fact<IsolationEvidence>) -> Option<Said> {
+fn isolation(isolation: &Fact<IsolationEvidence>) -> Option<Judgement> {
     Some(match isolation {
         Fact::NotAsked => return None,
         Fact::Unavailable(why) => unknown(format!("the state of the partition could not be read: {why}")),
@@ -273,7 +273,7 @@ fn isolation(isolation: &Fact<IsolationEvidence>) -> Option<Said> {
     })
 }
 
-fn load(load: &LoadEvidence) -> Said {
+fn load(load: &LoadEvidence) -> Judgement {
     if load.due <= Nanos::ZERO {
         return holds("it was not due to start before the end");
     }
@@ -302,7 +302,7 @@ fn load(load: &LoadEvidence) -> Said {
     }
 }
 
-fn others(others: &Fact<Vec<OtherMeasurement>>, insists: bool) -> Said {
+fn others(others: &Fact<Vec<OtherMeasurement>>, insists: bool) -> Judgement {
     match others {
         Fact::Known(others) => match others.first() {
             None => holds("no other punctual measured on its CPUs"),
@@ -314,7 +314,7 @@ fn others(others: &Fact<Vec<OtherMeasurement>>, insists: bool) -> Said {
 }
 
 /// Nothing where it cannot be known or did not happen: a run is not judged by it, a comparison is.
-fn throttled(throttled: &Fact<Vec<String>>) -> Option<Said> {
+fn throttled(throttled: &Fact<Vec<String>>) -> Option<Judgement> {
     let what = throttled.known()?.first()?;
     Some((ProofOutcome::Waived, what.clone()))
 }

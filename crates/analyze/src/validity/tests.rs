@@ -20,8 +20,8 @@ struct Case {
     recorded: Option<Recorded>,
 }
 
-fn read_back(asked: &str) -> ReadBack {
-    ReadBack { asked: asked.into(), times: 3, other: None, after: Fact::Known(asked.into()) }
+fn read_back(requested: &str) -> ReadBack {
+    ReadBack { asked: requested.into(), times: 3, other: None, after: Fact::Known(requested.into()) }
 }
 
 fn proved() -> Case {
@@ -76,7 +76,7 @@ fn proved() -> Case {
     });
     let mut meta = meta(&["max < 1ms"]);
     meta.details.insert(REQUESTED_SCHEDULING.into(), "SCHED_FIFO 80".into());
-    let recorded = Some(Recorded::nothing("BPF", MonotonicNs(0)));
+    let recorded = Some(Recorded::without_events("BPF", MonotonicNs(0)));
     Case { manifest, evidence: Fact::Known(evidence), meta, state: state(&[10_000; 1_000]), recorded }
 }
 
@@ -179,8 +179,8 @@ fn each_proof_taken_away_makes_the_run_invalid() {
         let case = Case::but(change);
         assert_eq!(case.words(), (Invalid, Some(Invalid), ValidityWord::Invalid), "{why}");
         let summary = case.summary();
-        let said = summary.phases[0].series[0].requirements[0].reason.clone().unwrap();
-        assert!(said.contains(why), "{why} is not in {said}");
+        let text = summary.phases[0].series[0].requirements[0].reason.clone().unwrap();
+        assert!(text.contains(why), "{why} is not in {text}");
         let (not_met, _) = (case.meta.requirements.clone(), ());
         let mut worse = case;
         worse.meta.requirements = vec!["max < 1us".into()];

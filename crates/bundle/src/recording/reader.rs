@@ -261,7 +261,7 @@ impl Recording {
 
 /// The document of a recording that has lost it.
 fn unknown() -> RecordingDocument {
-    let recorded = Recorded::nothing("unknown", MonotonicNs(0));
+    let recorded = Recorded::without_events("unknown", MonotonicNs(0));
     RecordingDocument::new(Keeps::All, recorded, Names::default())
 }
 

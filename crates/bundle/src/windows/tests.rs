@@ -9,7 +9,7 @@ use std::path::Path;
 
 fn document() -> WindowsDocument {
     let rule = KeptRule { worst: 2, above: None, before: Nanos::MILLI, buffer: Bytes(4096), room: Bytes(1 << 20) };
-    WindowsDocument::new(rule, Recorded::nothing("a test", MonotonicNs(0)), Names::default())
+    WindowsDocument::new(rule, Recorded::without_events("a test", MonotonicNs(0)), Names::default())
 }
 
 fn head(seq: u64, latency: i64, lanes: &[(u16, u32)]) -> WindowHead {

@@ -47,7 +47,7 @@ pub struct Recorded {
 
 impl Recorded {
     /// A recording without kernel events, which begins and ends at this instant.
-    pub fn nothing(recorder: &str, at: MonotonicNs) -> Recorded {
+    pub fn without_events(recorder: &str, at: MonotonicNs) -> Recorded {
         Recorded {
             recorder: recorder.to_owned(),
             began: at,

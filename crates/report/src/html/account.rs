@@ -125,7 +125,7 @@ pub fn table(content: &Content<'_>) -> Option<Table> {
 }
 
 fn row(line: &Line<'_>, band: &AccountBand) -> Vec<Cell> {
-    let said = |(part, share): &(MainPart, f64)| {
+    let sentence = |(part, share): &(MainPart, f64)| {
         let mean = band.mean_ns.get(part.id()).copied().unwrap_or_default();
         format!("{} {} ({} µs)", part.words(), percent(*share), micros_f64(mean))
     };
@@ -137,7 +137,7 @@ fn row(line: &Line<'_>, band: &AccountBand) -> Vec<Cell> {
         Cell::figure(count(band.count.round() as u64), band.count),
         time(band.low_ns),
         time(band.high_ns),
-        shares.first().map_or_else(|| Cell::missing("nothing"), |first| Cell::text(said(first))),
-        Cell::text(shares.iter().skip(1).take(3).map(said).collect::<Vec<_>>().join(", ")),
+        shares.first().map_or_else(|| Cell::missing("nothing"), |first| Cell::text(sentence(first))),
+        Cell::text(shares.iter().skip(1).take(3).map(sentence).collect::<Vec<_>>().join(", ")),
     ]
 }

@@ -60,7 +60,7 @@ struct Segment {
     x: f64,
     width: f64,
     look: u8,
-    says: String,
+    label_text: String,
 }
 
 /// What to do.
@@ -157,8 +157,8 @@ fn series(one: &Explained) -> String {
 }
 
 fn heading(one: &Explained) -> String {
-    let late = if one.explanation.late.kind == Begins::Timer { " late" } else { "" };
-    format!("{}{late}: {}", span(one.explanation.latency()), series(one))
+    let kind = if one.explanation.interval.kind == Begins::Timer { "latency " } else { "" };
+    format!("{kind}{}: {}", span(one.explanation.latency()), series(one))
 }
 
 fn sample(one: &Explained, names: &Names, open: bool) -> Sample {
@@ -213,14 +213,14 @@ fn band(explanation: &Explanation, names: &Names) -> Vec<Segment> {
     let segment = |place: usize| {
         let part = &explanation.parts[place];
         let who = who(part.cause, part.prio, names);
-        let says =
+        let label_text =
             format!("{}: {} µs{}{who}", title(part.cause), micros(part.span()), if who.is_empty() { "" } else { ", " });
-        let x = (part.from - explanation.late.due).ns() as f64 / whole * 100.0;
+        let x = (part.from - explanation.interval.due).ns() as f64 / whole * 100.0;
         Segment {
             x: round(x),
             width: round(part.span().ns() as f64 / whole * 100.0),
             look: look(part.cause).number(),
-            says: name(&says),
+            label_text: name(&label_text),
         }
     };
     longest.into_iter().map(segment).collect()
@@ -251,7 +251,7 @@ pub fn look(cause: Cause) -> Look {
 
 /// The timeline around a sample, with its parts above it.
 fn picture(one: &Explained, names: &Names, coverage: &Coverage) -> Picture {
-    let late = one.explanation.late;
+    let late = one.explanation.interval;
     let labels = if late.kind == Begins::Timer { ("due", "woke") } else { ("begin", "end") };
     let focus = Focus {
         title: heading(one),
@@ -339,7 +339,7 @@ fn advices(ranking: &Ranking, names: &Names, rules: &Rules) -> Vec<Advice> {
         let rule = |rule: advice::Matching| {
             (
                 rule.id.to_owned(),
-                rule.message.map(|said| name(&said)).unwrap_or_default(),
+                rule.message.map(|sentences| name(&sentences)).unwrap_or_default(),
                 rule.fix.map(|fix| name(&fix)),
             )
         };

@@ -82,14 +82,14 @@ fn rare_percentiles(content: &Content<'_>) -> (Vec<String>, String) {
 }
 
 /// The percentiles that any series has or lacks, ascending.
-fn percentiles_of(content: &Content<'_>, wanted: impl Fn(f64) -> bool) -> Vec<String> {
+fn percentiles_of(content: &Content<'_>, requested: impl Fn(f64) -> bool) -> Vec<String> {
     let keys = content.lines.iter().flat_map(|line| {
         let s = line.summary;
         let corrected = s.corrected.iter().flat_map(|c| c.percentiles.keys());
         s.percentiles.keys().chain(s.unsupported_percentiles.keys()).chain(corrected)
     });
     let unique: BTreeSet<&String> = keys.collect();
-    let number = |key: &&String| key.parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p) && wanted(*p));
+    let number = |key: &&String| key.parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p) && requested(*p));
     let mut sorted: Vec<(f64, String)> = unique.iter().filter_map(|key| Some((number(key)?, (*key).clone()))).collect();
     sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
     sorted.into_iter().map(|(_, key)| key).take(12).collect()

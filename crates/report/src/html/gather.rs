@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_told_apart() {
+    fn labels_are_distinct() {
         let names = ["a", "b", "a"].map(str::to_owned);
         assert_eq!(distinct(names.into_iter()), ["a", "b", "a (2)"]);
     }

@@ -170,10 +170,10 @@ fn validity(input: &ReportInput<'_>) -> Option<Vec<String>> {
     let (hold, open): (Vec<&Proof>, Vec<&Proof>) =
         validity.proofs.iter().partition(|proof| proof.outcome == ProofOutcome::Holds);
     let first = format!("{word} ({} of {} proofs hold)", hold.len(), validity.proofs.len());
-    let said = |proof: &&Proof| clip(&format!("{} of {}: {}", proof.proof.word(), proof.subject, proof.why), 300);
+    let message = |proof: &&Proof| clip(&format!("{} of {}: {}", proof.proof.word(), proof.subject, proof.why), 300);
     let more = open.len().saturating_sub(MAX_SENTENCES);
     let more = (more > 0).then(|| format!("and {more} more"));
-    Some([first].into_iter().chain(open.iter().take(MAX_SENTENCES).map(said)).chain(more).collect())
+    Some([first].into_iter().chain(open.iter().take(MAX_SENTENCES).map(message)).chain(more).collect())
 }
 
 fn ended(input: &ReportInput<'_>) -> String {

@@ -25,7 +25,7 @@ struct Difference {
 pub fn tables(before: &Value, after: &Value) -> Vec<Table> {
     let kinds = [("interrupts", "Hardware interrupts during the run"), ("softirqs", "Softirqs during the run")];
     let mut tables: Vec<Table> = kinds.iter().filter_map(|(kind, title)| table(before, after, kind, title)).collect();
-    tables.extend(stolen(before, after));
+    tables.extend(stolen_time(before, after));
     tables
 }
 
@@ -87,7 +87,7 @@ fn counts(line: &Value) -> Vec<u64> {
 }
 
 /// Time that the hypervisor took, and SMIs, by CPU.
-fn stolen(before: &Value, after: &Value) -> Option<Table> {
+fn stolen_time(before: &Value, after: &Value) -> Option<Table> {
     let by_cpu = |side: &Value, kind: &str| -> Option<BTreeMap<u64, u64>> {
         let fields = facts::at(side, &[kind])?.as_object()?;
         Some(fields.iter().filter_map(|(cpu, n)| Some((cpu.parse().ok()?, n.as_u64()?))).collect())

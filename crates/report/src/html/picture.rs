@@ -73,7 +73,7 @@ struct Arrow {
     from: usize,
     to: usize,
     /// What it means.
-    says: String,
+    label_text: String,
 }
 
 /// What pictures are made of.
@@ -231,7 +231,7 @@ impl<'a> Build<'a> {
                 at: self.time(wake.at),
                 from: *from,
                 to: *to,
-                says: format!("{when}: {by} wakes {}", self.task(wake.task)),
+                label_text: format!("{when}: {by} wakes {}", self.task(wake.task)),
             })
         };
         self.material.lanes.wakes.iter().filter_map(arrow).take(MAX_ARROWS).collect()

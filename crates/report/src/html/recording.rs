@@ -61,14 +61,14 @@ impl Digest {
         let coverage = Coverage::of(recorded, names);
 
         let mut counts = EventCounts::default();
-        let mut late = choice::LatestSamples::default();
+        let mut latest = choice::LatestSamples::default();
         let mut density = density::Density::new(recorded);
         let options = PairingOptions { requests: requests.clone(), everything: true };
         let mut pairing = Pairing::new(options, prepared, names, recorded);
         let mut tracker = Tracker::new(coverage.clone(), gaps.clone(), Occupancy::default());
         for event in events() {
             counts.add(&event);
-            late.add(&event);
+            latest.add(&event);
             density.add(&event);
             pairing.push(&event, |_| ());
             tracker.push(&event);
@@ -78,7 +78,7 @@ impl Digest {
         let results = pairing.finish(names);
 
         let blind = pairs::document(&results, DETAIL, &[], names, recorded);
-        let foci = choice::foci(&late, &blind, &occupancy, source);
+        let foci = choice::foci(&latest, &blind, &occupancy, source);
         let explained = pairs::windows(&results, DETAIL);
         let (mut lanes, pictures) = around(source, (&foci, &density), &explained, (coverage, gaps), events());
         lanes.truncate(explained.len());

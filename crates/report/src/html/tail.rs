@@ -7,7 +7,7 @@ use super::page::{fill, policy};
 use super::table::{Cell, Column, Table};
 use super::text::name;
 use crate::format::micros_f64;
-use crate::sentence::{probability, spoken, tail as said};
+use crate::sentence::{probability, spoken, tail as message};
 use minijinja::Value;
 use punctual_bundle::tail::{Gate, ReturnLevel, SeriesTail, Tails};
 use serde::Serialize;
@@ -56,11 +56,11 @@ pub fn tails(tails: &Tails) -> Result<String, HtmlError> {
 fn section(tail: &SeriesTail) -> Section {
     Section {
         title: name(&tail.series),
-        seen: said::of_seen(&tail.seen),
-        causes: said::of_causes(tail),
+        seen: message::of_seen(&tail.seen),
+        causes: message::of_causes(tail),
         accepted: tail.model.accepted,
-        model: said::of_model(tail),
-        refusals: said::refusals(tail),
+        model: message::of_model(tail),
+        refusals: message::refusals(tail),
         levels: levels(&tail.model.levels),
         gates: gates(&tail.model.gates),
     }

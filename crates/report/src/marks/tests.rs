@@ -31,7 +31,7 @@ fn described(events: &[(i64, u16, Tid, EventKind)]) -> Vec<String> {
 }
 
 #[test]
-fn ends_and_beginnings_that_are_missing_are_said_to_be() {
+fn missing_ends_and_beginnings_are_marked() {
     let irq = |irq| EventKind::IrqEntry { irq };
     let described = described(&[
         (1, 0, THREAD, EventKind::IrqExit { irq: 5, handled: true }),

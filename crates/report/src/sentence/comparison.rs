@@ -8,17 +8,17 @@ use punctual_bundle::comparison::{Basis, Comparison, Difference, MetricCompariso
 pub fn of_series(comparison: &Comparison, series: &SeriesComparison) -> Vec<String> {
     let label = |side: usize| comparison.sides.get(side).map_or("?".to_owned(), |side| plain(&side.label));
     let (a, b) = (label(0), label(series.side));
-    let mut said = Vec::new();
+    let mut sentence = Vec::new();
     if series.basis == Basis::Unknown {
-        said.push("Valid only for independent samples, which is unknown here:".to_owned());
+        sentence.push("Valid only for independent samples, which is unknown here:".to_owned());
     }
-    let before = said.len();
-    said.extend(series.metrics.iter().filter_map(|metric| differs(&b, metric)));
-    said.extend(suggested(series, comparison));
-    said.extend(distribution(&a, &b, series, said.len() == before));
-    said.extend(open(&a, &b, series));
-    said.extend(unsupported(series));
-    said
+    let before = sentence.len();
+    sentence.extend(series.metrics.iter().filter_map(|metric| differs(&b, metric)));
+    sentence.extend(suggested(series, comparison));
+    sentence.extend(distribution(&a, &b, series, sentence.len() == before));
+    sentence.extend(open(&a, &b, series));
+    sentence.extend(unsupported(series));
+    sentence
 }
 
 fn spelled(metric: &str) -> String {
@@ -115,10 +115,10 @@ fn open(a: &str, b: &str, series: &SeriesComparison) -> Option<String> {
 
 fn unsupported(series: &SeriesComparison) -> Option<String> {
     let reasons = series.metrics.iter().filter(|m| m.verdict == Difference::Unsupported);
-    let said: Vec<String> = reasons
+    let sentence: Vec<String> = reasons
         .map(|m| format!("{}: {}", spelled(&m.metric), plain(m.reason.as_deref().unwrap_or("unknown"))))
         .collect();
-    (!said.is_empty()).then(|| format!("Not compared: {}.", said.join("; ")))
+    (!sentence.is_empty()).then(|| format!("Not compared: {}.", sentence.join("; ")))
 }
 
 #[cfg(test)]
@@ -149,7 +149,7 @@ mod tests {
         }
     }
 
-    fn said(metrics: Vec<MetricComparison>, basis: Basis) -> String {
+    fn sentence(metrics: Vec<MetricComparison>, basis: Basis) -> String {
         let figures = SideFigures {
             runs: 1,
             count: 600_000,
@@ -186,23 +186,23 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_said_with_its_interval_and_what_is_open_with_what_would_tell() {
+    fn a_difference_has_its_interval_and_an_open_one_the_data_it_needs() {
         let mut max = metric("max", -9_000.0, None, Some(20_000.0), Difference::NoSignificantDifference);
         max.more_data = Some(7.0);
         let lower = metric("p99.9", -37_500.0, Some(-41_000.0), Some(-34_000.0), Difference::Lower);
-        insta::assert_snapshot!(said(vec![lower, max], Basis::Blocks), @"
+        insta::assert_snapshot!(sentence(vec![lower, max], Basis::Blocks), @"
         B's p99.9 is 34.0–41.0 µs lower (12.5 %).
         A and B cannot be told apart in the figure maximum with 10 min of data; if what is seen is true, about 70 min would tell the maximum apart.
         ");
     }
 
     #[test]
-    fn what_is_not_sure_is_said_so() {
+    fn what_is_uncertain_is_marked() {
         let seems = metric("p50", 100.0, Some(10.0), Some(190.0), Difference::NoSignificantDifference);
         let mut none = metric("p99.99", 0.0, None, None, Difference::Unsupported);
         none.reason = Some("it needs 100000 samples on each side and one has 600".into());
         let open_end = metric("p99", 5_000.0, Some(2_000.0), None, Difference::Higher);
-        insta::assert_snapshot!(said(vec![seems, open_end, none], Basis::Unknown), @"
+        insta::assert_snapshot!(sentence(vec![seems, open_end, none], Basis::Unknown), @"
         Valid only for independent samples, which is unknown here:
         B's p99 is at least 2.00 µs higher (1.7 %).
         Median seems to differ, but not surely when all 14 tests are counted.

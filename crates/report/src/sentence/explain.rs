@@ -7,7 +7,7 @@ use punctual_analyze::threads::Interrupt;
 use punctual_core::{Event, EventKind, MonotonicNs, Names, Nanos, Tid};
 
 /// At most this many causes are listed one by one; the rest is summed up.
-const TOLD: usize = 6;
+const LISTED: usize = 6;
 /// Names of tasks are cut at this many columns: the kernel's own are far shorter.
 const NAME: usize = 60;
 /// Of a kernel stack this many functions are named, innermost first.
@@ -57,7 +57,7 @@ pub fn paragraph(explanation: &Explanation, names: &Names, events: &[Event]) -> 
     let chosen: Vec<&Reason<'_>> = by_time
         .iter()
         .enumerate()
-        .filter(|(rank, reason)| *rank < TOLD && (*rank == 0 || share(reason.time, latency) >= 0.02))
+        .filter(|(rank, reason)| *rank < LISTED && (*rank == 0 || share(reason.time, latency) >= 0.02))
         .map(|(_, reason)| *reason)
         .collect();
     let is_chosen = |reason: &Reason<'_>| chosen.iter().any(|other| std::ptr::eq(*other, reason));
@@ -164,11 +164,11 @@ struct Describer<'a> {
 
 impl Describer<'_> {
     fn opening(&self) -> String {
-        let late = self.explanation.late;
+        let interval = self.explanation.interval;
         let latency = micros(self.explanation.latency());
-        let cpu = if late.cpu == Event::NO_CPU { String::new() } else { format!(" on CPU {}", late.cpu) };
-        match late.kind {
-            Kind::Timer => format!("{latency} µs late{cpu}."),
+        let cpu = if interval.cpu == Event::NO_CPU { String::new() } else { format!(" on CPU {}", interval.cpu) };
+        match interval.kind {
+            Kind::Timer => format!("Latency {latency} µs{cpu}."),
             Kind::Interval => format!("{latency} µs{cpu}."),
         }
     }
@@ -185,7 +185,7 @@ impl Describer<'_> {
         match part.cause {
             Cause::Steal if part.cpu.is_some() => format!("the hypervisor had taken {}: {}", part.cpu.map_or(String::new(), |cpu| format!("CPU {cpu}")), self.proof_of_steal(part)),
             Cause::Steal => "the hypervisor or the firmware had taken the whole machine: timers of several CPUs were overdue when it continued".to_owned(),
-            Cause::TimerIrqDelay { running, mode } => self.timer_late(&task(running), mode),
+            Cause::TimerIrqDelay { running, mode } => self.timer_irq_delay(&task(running), mode),
             Cause::Interrupt(what) => self.interrupt(what),
             Cause::IdleExit { state } => {
                 let state = state.and_then(|_| part.cause.who(self.names)).map_or(String::new(), |state| format!(" in {}", plain(&state)));
@@ -193,7 +193,7 @@ impl Describer<'_> {
             }
             Cause::Wakeup { running: None } => "the wake-up was in progress".to_owned(),
             Cause::Wakeup { running: Some(running) } => format!("the wake-up was in progress, to {} that ran{on}", task(running)),
-            Cause::NonPreemptible { running, mode } => self.not_switched(&task(running), mode),
+            Cause::NonPreemptible { running, mode } => self.non_preemptible(&task(running), mode),
             Cause::Preempted { by, .. } => format!("{} ran with a higher priority", task(by)),
             Cause::Throttled { running, budget } => throttled(running, &task(running), budget),
             Cause::Runqueue { behind } => format!("{} ran{on} with the same priority", task(behind)),
@@ -228,7 +228,7 @@ impl Describer<'_> {
         }
     }
 
-    fn timer_late(&self, running: &str, mode: Mode) -> String {
+    fn timer_irq_delay(&self, running: &str, mode: Mode) -> String {
         let place = place(mode, self.names);
         match mode {
             Mode::Syscall(_) | Mode::Fault => {
@@ -253,7 +253,7 @@ impl Describer<'_> {
         }
     }
 
-    fn not_switched(&self, running: &str, mode: Mode) -> String {
+    fn non_preemptible(&self, running: &str, mode: Mode) -> String {
         let place = place(mode, self.names);
         match mode {
             Mode::Syscall(_) | Mode::Fault => {
@@ -293,7 +293,7 @@ impl Describer<'_> {
         let others = sums
             .iter()
             .filter(|(other, time)| long(*time) && other.cause != Cause::Unknown && !is_kept_off(other.cause));
-        let mut sentences: Vec<String> = others.take(TOLD).map(|(other, time)| self.briefly(other, *time)).collect();
+        let mut sentences: Vec<String> = others.take(LISTED).map(|(other, time)| self.briefly(other, *time)).collect();
         let sum = kept_off.iter().fold(Nanos::ZERO, |sum, (_, time)| sum + *time);
         if let Some((most, _)) = kept_off.first().filter(|_| long(sum)) {
             let by = who(most.cause, most.prio, self.names);
@@ -337,8 +337,8 @@ impl Describer<'_> {
     }
 
     fn faults(&self, part: &Part) -> String {
-        let (from, to): (MonotonicNs, MonotonicNs) = (self.explanation.late.due, self.explanation.late.woke);
-        let own = |event: &&Event| event.tid == self.explanation.late.tid && event.at >= from && event.at < to;
+        let (from, to): (MonotonicNs, MonotonicNs) = (self.explanation.interval.due, self.explanation.interval.woke);
+        let own = |event: &&Event| event.tid == self.explanation.interval.tid && event.at >= from && event.at < to;
         let faults =
             self.events.iter().filter(own).filter(|event| matches!(event.what, EventKind::PageFault { .. })).count();
         let faults = faults.max(usize::from(part.span() > Nanos::ZERO)) as u64;

@@ -18,15 +18,15 @@ pub fn of_seen(seen: &Seen) -> Vec<String> {
         (Some(_), _) => "the longest do not come in bursts".to_owned(),
         (None, _) => "assumed to be independent, which is unknown".to_owned(),
     };
-    let mut said = vec![format!("The longest of {} samples was {max}; {worth}.", count(seen.count))];
+    let mut text = vec![format!("The longest of {} samples was {max}; {worth}.", count(seen.count))];
     if let Some(beyond) = seen.beyond {
         let often = seen
             .not_more_often_than
             .map_or(String::new(), |time| format!(", and a longer burst comes less than once in {}", spoken(time)));
-        said.push(format!("Upper bound of the exceedance probability (95 % confidence): {beyond:.1e} per sample{often}, under unchanged conditions."));
+        text.push(format!("Upper bound of the exceedance probability (95 % confidence): {beyond:.1e} per sample{often}, under unchanged conditions."));
     }
-    said.extend(quantiles(seen, &max));
-    said
+    text.extend(quantiles(seen, &max));
+    text
 }
 
 /// `The maximum bounds p99.9 and all below; for p99.999 299,572 independent samples are needed, 5 h like these.`
@@ -97,13 +97,13 @@ pub fn of_model(tail: &SeriesTail) -> Vec<String> {
     if !model.accepted {
         return vec!["No model is valid for longer latencies:".to_owned()];
     }
-    let mut said: Vec<String> = model.levels.iter().map(level).collect();
-    said.extend(model.peaks.as_ref().map(shape));
-    said.push(
+    let mut text: Vec<String> = model.levels.iter().map(level).collect();
+    text.extend(model.peaks.as_ref().map(shape));
+    text.push(
         "An estimate under the conditions of this run, not a guaranteed bound (no WCET): it includes no other load, state or cause."
             .to_owned(),
     );
-    said
+    text
 }
 
 /// The reasons against a model, latencies in µs.
@@ -143,7 +143,7 @@ mod tests {
     use punctual_bundle::tail::{Model, QuantileBound};
 
     #[test]
-    fn what_is_known_is_said_first_and_a_model_never_as_a_bound() {
+    fn bounds_come_first_and_a_model_is_no_bound() {
         let quantile =
             |percentile: &str, needed, bounded| QuantileBound { percentile: percentile.into(), needed, bounded };
         let seen = Seen {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_made_a_tail_is_said_with_how_much_of_it_is_known() {
+    fn the_causes_of_a_tail_come_with_the_share_that_is_known() {
         let share = |cause: &str, who: Option<&str>, count: u64, median: f64| CauseShare {
             cause: cause.into(),
             who: who.map(str::to_owned),

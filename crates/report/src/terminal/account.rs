@@ -62,15 +62,15 @@ pub fn write(out: &mut Page, summary: &Summary) {
 fn row(out: &Page, place: usize, name: &str, band: &AccountBand) -> Vec<Cell> {
     let mut shares = shares(band);
     let first = (!shares.is_empty()).then(|| shares.remove(0));
-    let said = |(part, share): &(MainPart, f64)| format!("{} {}", part.words(), format::percent(*share));
-    let then: Vec<String> = shares.iter().filter(|(_, share)| *share >= WORTH).take(NAMED).map(said).collect();
+    let text = |(part, share): &(MainPart, f64)| format!("{} {}", part.words(), format::percent(*share));
+    let then: Vec<String> = shares.iter().filter(|(_, share)| *share >= WORTH).take(NAMED).map(text).collect();
     vec![
         Cell::plain(if place == 0 { name } else { "" }),
         Cell::plain(format!("{} {} {}", band_end(band.from), out.either("–", "-"), band_end(band.to))),
         Cell::plain(format::count(band.count.round() as u64)),
         Cell::plain(out.latency(band.low_ns as f64)),
         Cell::plain(out.latency(band.high_ns as f64)),
-        Cell(first.as_ref().map_or_else(|| "nothing".to_owned(), said), Tone::Strong),
+        Cell(first.as_ref().map_or_else(|| "nothing".to_owned(), text), Tone::Strong),
         Cell(then.join(", "), Tone::Faint),
     ]
 }

@@ -111,7 +111,7 @@ fn row(out: &Page, metric: &MetricComparison) -> Vec<Cell> {
 
 /// The tests of the distributions, in one line.
 pub fn tests(one: &SeriesComparison) -> Option<String> {
-    let said: Vec<String> = one
+    let sentences: Vec<String> = one
         .distribution
         .iter()
         .filter_map(|test| {
@@ -126,8 +126,8 @@ pub fn tests(one: &SeriesComparison) -> Option<String> {
         .collect();
     let longer =
         one.superiority.map(|p| format!("a sample of the other side is longer in {:.1} % of pairs", p * 100.0));
-    let said: Vec<String> = said.into_iter().chain(longer).collect();
-    (!said.is_empty()).then(|| format!("distributions, all tests counted: {}", said.join("; ")))
+    let sentences: Vec<String> = sentences.into_iter().chain(longer).collect();
+    (!sentences.is_empty()).then(|| format!("distributions, all tests counted: {}", sentences.join("; ")))
 }
 
 fn gates(out: &mut Page, comparison: &Comparison) {

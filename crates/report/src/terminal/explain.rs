@@ -82,7 +82,7 @@ fn tone(rank: usize) -> Tone {
 /// The time from due to woke in order, each column with what went on in its middle.
 fn bar(out: &Page, explanation: &Explanation, ranked: &[Reason<'_>]) -> String {
     let columns = out.options.width.saturating_sub(6).clamp(10, 100);
-    let (due, latency) = (explanation.late.due, explanation.latency().ns());
+    let (due, latency) = (explanation.interval.due, explanation.latency().ns());
     let mut text = String::from("|");
     let mut run: Option<(usize, String)> = None;
     for column in 0..columns {
@@ -179,12 +179,12 @@ fn advice(out: &mut Page, ranking: &Ranking, names: &Names, rules: &Rules) {
         return;
     }
     out.heading("What to do");
-    let mut said: Vec<String> = Vec::new();
+    let mut sentences: Vec<String> = Vec::new();
     let dot = out.either("  · ", "  - ");
     for culprit in worth {
         let advice = advice::of(culprit.cause, names);
         // One advice for all culprits of a kind.
-        if said.contains(&advice.text) {
+        if sentences.contains(&advice.text) {
             continue;
         }
         let who = clipped(&blamed(culprit, names), NAME / 2, out.options.ascii);
@@ -192,7 +192,7 @@ fn advice(out: &mut Page, ranking: &Ranking, names: &Names, rules: &Rules) {
         let text = format!("{}{who}, {}: {}", title(culprit.cause), percent(culprit.share), advice.text);
         out.paragraph(dot, "    ", Tone::Plain, &text);
         rules.matching(&advice).iter().for_each(|rule| matching(out, rule));
-        said.push(advice.text);
+        sentences.push(advice.text);
     }
 }
 

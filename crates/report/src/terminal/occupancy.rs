@@ -158,18 +158,18 @@ fn write_interrupts(out: &mut Page, interrupts: &[InterruptOccupancy], span: i64
 
 fn write_warnings(out: &mut Page, document: &OccupancyDocument) {
     let covered = &document.covered;
-    let said = [
+    let sentence = [
         (covered.lost, "missing from this recording: what they would have told is unknown"),
         (document.contradictions, "contradicting what was known before: the time between is unknown"),
         (covered.untracked, "of more threads than are followed, in no figure"),
     ];
-    let said: Vec<String> = said
+    let sentence: Vec<String> = sentence
         .iter()
         .filter(|(n, _)| *n > 0)
         .map(|(n, what)| format!("{} {what}", format::counted(*n, "event")))
         .collect();
-    if !said.is_empty() {
+    if !sentence.is_empty() {
         out.gap();
-        said.iter().for_each(|text| out.paragraph("", "", Tone::Uncertain, text));
+        sentence.iter().for_each(|text| out.paragraph("", "", Tone::Uncertain, text));
     }
 }

@@ -269,11 +269,11 @@ fn write_limits(out: &mut Page, document: &PairsDocument) {
         };
         let word = out.paint(tone, word);
         let what = format!("{} {}", name(out, pair), format::plain(&limit.limit));
-        let said = match &limit.reason {
+        let sentence = match &limit.reason {
             Some(reason) => format!(": {}", format::plain(reason)),
             None => format!(": {} of {} beyond it", format::count(limit.violations), format::count(count)),
         };
-        out.paragraph(&format!("  {word}  "), "    ", Tone::Plain, &format!("{what}{said}"));
+        out.paragraph(&format!("  {word}  "), "    ", Tone::Plain, &format!("{what}{sentence}"));
     }
 }
 

@@ -143,7 +143,7 @@ mod tests {
     use punctual_core::{CpuSet, MonotonicNs};
 
     #[test]
-    fn groups_and_losses_are_told() {
+    fn groups_and_losses_are_shown() {
         let source = |name: &str, recorded, lost| Source { name: name.into(), cpu: None, recorded, lost, torn: 0 };
         let recorded = Recorded {
             recorder: "BPF (BTF tracepoints)".into(),

@@ -3,7 +3,7 @@
 use super::ShowOptions;
 use super::paint::{Page, Tone};
 use crate::format;
-use crate::sentence::{p_is, tail as said};
+use crate::sentence::{p_is, tail as sentences};
 use punctual_bundle::tail::{Gate, SeriesTail, Tails};
 
 const NAME_WIDTH: usize = 60;
@@ -22,18 +22,18 @@ pub fn tails(tails: &Tails, gates: bool, options: &ShowOptions) -> String {
 fn series(out: &mut Page, tail: &SeriesTail, gates: bool) {
     let name = format::clipped(&tail.series, NAME_WIDTH, out.options.ascii);
     out.heading(&name);
-    for text in said::of_seen(&tail.seen) {
+    for text in sentences::of_seen(&tail.seen) {
         out.paragraph("  ", "  ", Tone::Plain, &text);
     }
-    for text in said::of_causes(tail) {
+    for text in sentences::of_causes(tail) {
         out.paragraph("  ", "  ", Tone::Plain, &text);
     }
     let tone = if tail.model.accepted { Tone::Strong } else { Tone::Uncertain };
-    for (k, text) in said::of_model(tail).iter().enumerate() {
+    for (k, text) in sentences::of_model(tail).iter().enumerate() {
         out.paragraph("  ", "  ", if k == 0 { tone } else { Tone::Plain }, text);
     }
     let dot = out.either("  · ", "  - ");
-    for text in said::refusals(tail) {
+    for text in sentences::refusals(tail) {
         out.paragraph(dot, "    ", Tone::Plain, &text);
     }
     if gates {

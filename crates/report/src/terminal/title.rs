@@ -87,11 +87,11 @@ fn validity(summary: &Summary) -> Vec<(Tone, String)> {
         ValidityWord::Undecided => (Tone::Uncertain, "validity unknown", of(ProofOutcome::Unknown).collect()),
         ValidityWord::Valid | ValidityWord::NotRecorded => return Vec::new(),
     };
-    let said = |proof: &&Proof| {
+    let sentence = |proof: &&Proof| {
         let text = format!("{word}: {} of {}: {}", proof.proof.word(), proof.subject, proof.why);
         (tone, format::plain(&text))
     };
-    let mut lines: Vec<(Tone, String)> = proofs.iter().take(PROOFS).map(said).collect();
+    let mut lines: Vec<(Tone, String)> = proofs.iter().take(PROOFS).map(sentence).collect();
     if proofs.len() > PROOFS {
         lines.push((tone, format!("{word}: and {} more proofs (punctual show --json)", proofs.len() - PROOFS)));
     }

@@ -100,8 +100,8 @@ impl Bait {
     /// No name ran as script, and no request came.
     pub fn assert_untouched(&self, seen: &Seen) {
         assert!(!seen.document.contains("data-harmed"), "a hostile name ran as script");
-        let asked = self.server.accept();
-        assert!(asked.is_err(), "somebody asked {} for something: {asked:?}", self.url);
+        let requested = self.server.accept();
+        assert!(requested.is_err(), "somebody asked {} for something: {requested:?}", self.url);
     }
 }
 

@@ -191,6 +191,6 @@ fn kernel_recorder(wanted: &Wanted) -> Result<(Option<Recorder>, Option<Finding>
 
 /// A recording of test points alone.
 fn record_no_kernel_events(wanted: &Wanted) -> Recorded {
-    let recorded = Recorded::nothing("none", clock::monotonic());
+    let recorded = Recorded::without_events("none", clock::monotonic());
     Recorded { pids: wanted.pids.clone(), comms: wanted.comms.clone(), ..recorded }
 }

@@ -148,7 +148,7 @@ function pictures(place, all) {
       const [from, to] = [layout.lanes[arrow.from], layout.lanes[arrow.to]];
       const [a, b] = [from.y + LANE.row / 2, to.y + LANE.row / 2];
       const way = b > a ? -4 : 4;
-      inside.append(shape("path", { class: "wake", d: `M${x(arrow.at)} ${a}V${b}m-3 ${way}l3 ${-way}l3 ${way}` }, shape("title", {}, arrow.says)));
+      inside.append(shape("path", { class: "wake", d: `M${x(arrow.at)} ${a}V${b}m-3 ${way}l3 ${-way}l3 ${way}` }, shape("title", {}, arrow.label_text)));
     }
   }
 

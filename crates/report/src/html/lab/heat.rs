@@ -86,7 +86,7 @@ fn cell_of<'a>(
     value: Option<&String>,
 ) -> Option<(usize, &'a CellDocument)> {
     lab.cells.iter().enumerate().find(|(_, cell)| {
-        rows.iter().zip(key).all(|(axis, wanted)| cell.axes.get(&axis.name).is_some_and(|own| own == wanted))
+        rows.iter().zip(key).all(|(axis, requested)| cell.axes.get(&axis.name).is_some_and(|own| own == requested))
             && across.is_none_or(|axis| cell.axes.get(&axis.name) == value)
     })
 }

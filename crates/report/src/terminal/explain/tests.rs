@@ -86,7 +86,7 @@ fn all(samples: Vec<Explained>) -> Explanations {
     Explanations {
         source: EventSource::Windows,
         rule: None,
-        recorded: Recorded::nothing("none", MonotonicNs(0)),
+        recorded: Recorded::without_events("none", MonotonicNs(0)),
         names: names(),
         series: Vec::new(),
         samples,
@@ -104,7 +104,7 @@ fn shown(samples: Vec<Explained>, width: usize) -> String {
 }
 
 #[test]
-fn a_spike_is_told_of_in_80_columns() {
+fn a_spike_in_80_columns() {
     let text = shown(vec![spike()], 80);
     assert!(text.lines().all(|line| crate::format::width_of(line) <= 80), "{text}");
     insta::assert_snapshot!(text, @r#"
@@ -140,7 +140,7 @@ fn a_spike_is_told_of_in_80_columns() {
 }
 
 #[test]
-fn an_inversion_is_told_of_in_120_columns() {
+fn an_inversion_in_120_columns() {
     let text = shown(vec![inversion(), spike()], 120);
     assert!(text.lines().all(|line| crate::format::width_of(line) <= 120), "{text}");
     insta::assert_snapshot!(text, @r#"
