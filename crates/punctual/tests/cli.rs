@@ -230,9 +230,9 @@ fn the_report_tells_what_became_of_limits() {
     let done = report(recorded, "sched_waking->sched_switch < 1ns");
     assert_eq!(done.status.code(), Some(0), "{}", text(&done));
     let html = std::fs::read_to_string(place.path().join("report.html")).unwrap();
-    assert!(html.contains("&lt; 1ns: violated "), "the violation is not told");
+    assert!(html.contains("&lt; 1ns: violated "), "the violation is not reported");
     for (bundle, limit, why) in [
-        (recorded, "nonsense < 1ms", "`nonsense` is no test point"),
+        (recorded, "nonsense < 1ms", "`nonsense` is not a test point"),
         (&recorded.replace("recorded", "good"), "a->b < 1ms", "none of these bundles has one"),
     ] {
         let refused = report(bundle, limit);
@@ -343,7 +343,7 @@ fn new_overwrites_nothing_and_leaves_out_what_is_not_installed() {
     let place = Place::with("mine");
     let refused = place.punctual(&["new"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
-    assert!(text(&refused).contains("experiment.toml is there already"), "{}", text(&refused));
+    assert!(text(&refused).contains("experiment.toml exists already"), "{}", text(&refused));
     assert_eq!(std::fs::read(place.path().join("experiment.toml")).unwrap(), b"mine");
 
     let wrong = place.punctual(&["new", "other.toml", "--duration", "long"]);

@@ -96,18 +96,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_told_from_other_files_and_machines() {
+    fn programs_are_distinguished_from_other_files_and_machines() {
         let own = std::env::current_exe().unwrap();
         let machine = std::env::consts::ARCH;
         assert_eq!(choose(Some(&own), machine).unwrap().path, own);
         let other = if machine == "x86_64" { "aarch64" } else { "x86_64" };
-        assert!(choose(Some(&own), other).unwrap_err().message.contains("another machine"));
-        assert!(choose(Some(Path::new("/etc/passwd")), machine).unwrap_err().message.contains("is no program"));
+        assert!(choose(Some(&own), other).unwrap_err().message.contains("another architecture"));
+        assert!(choose(Some(Path::new("/etc/passwd")), machine).unwrap_err().message.contains("is not a program"));
         assert!(choose(Some(Path::new("/nowhere")), machine).unwrap_err().message.contains("/nowhere"));
     }
 
     #[test]
-    fn what_is_missing_is_told_with_the_command_that_builds_it() {
+    fn what_is_missing_is_reported_with_the_command_that_builds_it() {
         let error = choose(None, "riscv64").unwrap_err();
         assert!(error.message.contains("--target riscv64gc-unknown-linux-musl"), "{error}");
         assert!(choose(None, "sparc64").unwrap_err().message.contains("sparc64"));

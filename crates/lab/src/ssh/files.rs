@@ -235,7 +235,7 @@ mod tests {
         let mut other = begin("a", 1);
         wire::write(&mut other, Kind::Data, b"a").unwrap();
         wire::write(&mut other, Kind::FileEnd, &Sha256::digest(b"b")).unwrap();
-        assert!(receive(&other, &place.path().join("other"), 100).unwrap_err().contains("not what was sent"));
+        assert!(receive(&other, &place.path().join("other"), 100).unwrap_err().contains("wrong checksum"));
         assert!(receive(&begin("a", u64::MAX), &place.path().join("huge"), 100).is_err());
     }
 }
