@@ -44,6 +44,11 @@ impl Validity {
         Validity::of(&bundle.manifest, &crate::views(bundle), recorded.as_ref())
     }
 
+    #[cfg(test)]
+    pub(crate) fn of_proofs(proofs: Vec<Proof>) -> Validity {
+        Validity { proofs }
+    }
+
     /// What became of each.
     pub fn proofs(&self) -> &[Proof] {
         &self.proofs

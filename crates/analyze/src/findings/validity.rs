@@ -10,7 +10,8 @@ const REPORTED_ALREADY: [(ProofWord, &[&str]); 6] = [
     (ProofWord::Clock, &["clock-set", "clock-stepped", "negative-latency"]),
     (ProofWord::Samples, &["samples-lost", "no-samples"]),
     (ProofWord::Memory, &["memory-not-locked"]),
-    (ProofWord::Kernel, &["preemption-not-as-requested"]),
+    // The second id is that of bundles written before its name was changed.
+    (ProofWord::Kernel, &["preemption-not-as-requested", "preemption-not-as-asked"]),
     (ProofWord::Recorder, &["recording-lossy"]),
 ];
 
@@ -89,4 +90,25 @@ fn of_proof(proof: &Proof) -> Option<Finding> {
         ProofWord::Memory | ProofWord::Recorder => return None,
     };
     Some(Finding::new(id, severity, &proof.subject, message).evidence(&*proof.why).remedy(remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proof_that_a_finding_reports_is_not_reported_again_under_either_name_of_it() {
+        let proof = Proof {
+            proof: ProofWord::Kernel,
+            subject: "run".into(),
+            outcome: ProofOutcome::Fails,
+            why: "another model is in force".into(),
+        };
+        let validity = Validity::of_proofs(vec![proof]);
+        assert_eq!(of_validity(&validity, [].iter()).len(), 1);
+        for id in ["preemption-not-as-requested", "preemption-not-as-asked"] {
+            let known = [Finding::new(id, Severity::Warning, "system", "another model is in force")];
+            assert!(of_validity(&validity, known.iter()).is_empty(), "{id}");
+        }
+    }
 }
