@@ -1,6 +1,7 @@
 //! Counts of the kernel through perf_event_open(2), counting mode: for comparing a claim with somebody else's count.
 
 use super::tracefs::Tracefs;
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -27,6 +28,8 @@ const DISABLED: u64 = 1;
 const INHERIT: u64 = 1 << 1;
 const IOC_ENABLE: libc::c_ulong = 0x2400;
 const IOC_DISABLE: libc::c_ulong = 0x2401;
+/// `_IOW('$', 6, char *)`: the size of a pointer is part of it.
+const IOC_SET_FILTER: libc::c_ulong = 0x4000_2406 | (size_of::<usize>() as libc::c_ulong) << 16;
 
 /// Whose events are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,6 +115,13 @@ impl Counter {
         Ok(Counter(unsafe { File::from_raw_fd(fd as i32) }))
     }
 
+    /// Counts only what this expression over the tracepoint's fields admits (Documentation/trace/events.rst, event filtering).
+    fn filter(&self, expression: &CStr) -> io::Result<()> {
+        // SAFETY: the kernel copies the string, which ends with a NUL and lives through the call.
+        let done = unsafe { libc::ioctl(self.0.as_raw_fd(), IOC_SET_FILTER as _, expression.as_ptr()) };
+        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
     /// Counts from now on.
     pub fn enable(&self) {
         // SAFETY: the request takes no argument and touches no memory of ours; it cannot fail on an open event.
@@ -153,6 +163,16 @@ pub struct Group {
 impl Group {
     /// Those of the tracepoints (`group`, `event`) that this kernel has, with their places in the list; at most [`GROUP_MAX`].
     pub fn tracepoints(events: &[(&str, &str)], whom: Whom) -> Result<(Group, Vec<usize>), String> {
+        Group::filtered(events, &[], whom)
+    }
+
+    /// The same, with what is counted of some of them: their places, and an expression over the tracepoint's fields. One that cannot be
+    /// filtered here is left out.
+    pub fn filtered(
+        events: &[(&str, &str)],
+        filters: &[(usize, &CStr)],
+        whom: Whom,
+    ) -> Result<(Group, Vec<usize>), String> {
         let tracefs = Tracefs::open()?;
         let (mut counters, mut places): (Vec<Counter>, Vec<usize>) = (Vec::new(), Vec::new());
         for (place, (group, event)) in events.iter().enumerate().take(GROUP_MAX) {
@@ -160,7 +180,12 @@ impl Group {
             let Ok(id) = tracepoint_id(&tracefs, group, event) else { continue };
             let leader = counters.first().map_or(-1, |leader: &Counter| leader.0.as_raw_fd());
             let counter = Counter::open_in(TYPE_TRACEPOINT, id, whom, FORMAT_GROUP, leader);
-            counters.push(counter.map_err(|why| format!("perf_event_open of {group}:{event}: {why}"))?);
+            let counter = counter.map_err(|why| format!("perf_event_open of {group}:{event}: {why}"))?;
+            let mut of_it = filters.iter().filter(|(of, _)| *of == place);
+            if !of_it.all(|(_, expression)| counter.filter(expression).is_ok()) {
+                continue;
+            }
+            counters.push(counter);
             places.push(place);
         }
         let size = counters.len();
