@@ -1,7 +1,7 @@
 //! What `punctual pairs --json` and `punctual occupancy --json` print. Times are in ns, instants on CLOCK_MONOTONIC; what is not known is `null`.
 
 use crate::summary::VerdictWord;
-use punctual_core::Finding;
+use punctual_core::{Finding, Severity};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -230,6 +230,18 @@ pub struct OccupancyDocument {
     pub interrupts: Vec<InterruptOccupancy>,
     /// Limits of the recording.
     pub findings: Vec<Finding>,
+}
+
+impl OccupancyDocument {
+    /// That some of the recording's events of group sched, which are so many, contradict the others.
+    pub fn contradiction(&self, events: u64) -> Option<Finding> {
+        let message = "events contradict what was known before: the time between is not known, and marked as unknown";
+        (self.contradictions > 0).then(|| {
+            Finding::new("events-contradict", Severity::Warning, "recording", message)
+                .evidence(format!("{} of {events} events of group sched", self.contradictions))
+                .remedy("read times of threads and CPUs without those that are unknown: punctual occupancy shows both")
+        })
+    }
 }
 
 /// A CPU.

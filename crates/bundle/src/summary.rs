@@ -126,6 +126,10 @@ pub struct RecordingSummary {
     pub calls: u64,
     /// Everything lost, from all sources.
     pub lost: u64,
+    /// Events that contradict what was known before, with no loss to explain it. `None` where switches were not recorded, and in what
+    /// was written before it was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contradictions: Option<u64>,
 }
 
 /// The word of the workload whose series are ways to write a test point.

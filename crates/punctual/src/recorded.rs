@@ -5,7 +5,7 @@
 mod blocks;
 mod samples;
 
-use punctual_analyze::Tally;
+use crate::commands::occupancy;
 use punctual_bundle::summary::RecordingSummary;
 use punctual_bundle::{Bundle, Recording};
 use punctual_core::MonotonicNs;
@@ -40,7 +40,10 @@ impl<'b> Opened<'b> {
 
     /// What `--json` says of it.
     pub fn summary(&self) -> RecordingSummary {
-        let tally = Tally::of(self.events());
+        let (tally, occupancy) = occupancy::tallied(self);
+        let switches = self.recorded.covers(Group::Sched);
+        let contradiction = occupancy.contradiction(tally.group(Group::Sched)).filter(|_| switches);
+        let findings = self.recorded.findings.iter().cloned().chain(contradiction).collect();
         let kinds =
             |kinds: &BTreeMap<&str, u64>| kinds.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
         let group = |group: &Group| {
@@ -52,7 +55,8 @@ impl<'b> Opened<'b> {
             points: tally.points,
             calls: tally.calls,
             lost: self.recorded.lost(),
-            recorded: self.recorded.clone(),
+            contradictions: switches.then_some(occupancy.contradictions),
+            recorded: Recorded { findings, ..self.recorded.clone() },
         }
     }
 
