@@ -333,8 +333,8 @@ pub enum VerdictWord {
 }
 
 impl VerdictWord {
-    /// Several verdicts together are the gravest of them. What is invalid outweighs all: of it nothing is known. What is not met
-    /// outweighs what is undecided, because it is known for sure.
+    /// Several verdicts together are the gravest of them. What is not met outweighs all: it was seen in samples that were measured as
+    /// asked, whatever else was not. What is invalid outweighs what is undecided: more samples would not help.
     pub fn gravest(all: impl IntoIterator<Item = VerdictWord>) -> Option<VerdictWord> {
         all.into_iter().max_by_key(|verdict| verdict.gravity())
     }
@@ -343,8 +343,8 @@ impl VerdictWord {
         match self {
             VerdictWord::Met => 0,
             VerdictWord::Undecided => 1,
-            VerdictWord::NotMet => 2,
-            VerdictWord::Invalid => 3,
+            VerdictWord::Invalid => 2,
+            VerdictWord::NotMet => 3,
         }
     }
 }

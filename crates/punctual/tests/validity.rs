@@ -93,6 +93,27 @@ fn a_load_that_idles_is_no_load() {
     }
 }
 
+/// One phase violates its requirement as it was asked to be measured; in the other nothing loads.
+#[test]
+fn what_is_invalid_hides_no_violation_and_is_not_hidden_by_it() {
+    if !is_root("what_is_invalid_hides_no_violation_and_is_not_hidden_by_it") {
+        return;
+    }
+    let text_of = "[[phase]]\nname = \"plain\"\nduration = \"1s\"\n\
+                   [[phase]]\nname = \"idle\"\nduration = \"4s\"\nloads = [\"idle\"]\n\
+                   [[load]]\nname = \"idle\"\ncommand = \"sleep 1000\"\n\
+                   [[measure]]\nname = \"timer\"\nkind = \"timer\"\ncpus = \"0\"\nperiod = \"1ms\"\nrequire = [\"max < 1ns\"]\n";
+    let place = Place::with(text_of);
+    let ran = start(&place).wait_with_output().unwrap();
+    assert_eq!(ran.status.code(), Some(3), "{}", text(&ran));
+    let said = text(&ran);
+    assert!(said.contains("INVALID: load of idle/idle") && said.contains("A REQUIREMENT IS NOT MET"), "{said}");
+    let summary = place.summary();
+    assert_eq!((&summary["verdict"], &summary["validity"]["verdict"]), (&"not-met".into(), &"invalid".into()));
+    let verdict = |phase: usize| summary["phases"][phase]["series"][0]["requirements"][0]["verdict"].clone();
+    assert_eq!((verdict(0), verdict(1)), ("not-met".into(), "invalid".into()));
+}
+
 #[test]
 fn a_load_that_died_is_no_load() {
     if !is_root("a_load_that_died_is_no_load") {

@@ -318,6 +318,9 @@ fn a_proof_about_one_series_is_not_about_another() {
     assert_eq!(of(ProofWord::Kernel, RUN), Invalid);
     let elsewhere = Validity { proofs: vec![proof(ProofWord::Affinity, "p/cpu1")] };
     assert_eq!(elsewhere.gate_run(Met).verdict, Invalid, "the run is invalid all the same");
+    assert_eq!(elsewhere.gate_run(NotMet).verdict, NotMet, "what another series showed was measured as asked");
+    assert_eq!(VerdictWord::gravest([Invalid, NotMet, Undecided, Met]), Some(NotMet));
+    assert_eq!(VerdictWord::gravest([Met, Invalid, Undecided]), Some(Invalid));
 }
 
 #[test]
