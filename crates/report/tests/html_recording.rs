@@ -114,7 +114,7 @@ fn limits_that_are_violated_are_said_first() {
     assert!(page.contains("events were lost") || page.contains("Events were lost"), "a loss is a doubt");
 }
 
-/// A switch away from a thread that never came, while nothing is known to be lost.
+/// A switch away from a thread that sleeps, while nothing is known to be lost then.
 #[test]
 fn contradictions_are_a_doubt_on_the_page() {
     let directory = tempfile::tempdir().unwrap();
@@ -122,7 +122,7 @@ fn contradictions_are_a_doubt_on_the_page() {
     let mut all = recording::recording(10);
     let text = "events contradict what was known before";
     assert!(!page(&bundle, &all, Vec::new()).to_lowercase().contains(text), "nothing contradicts");
-    all.switch(3_500, 0, recording::HELPER, TaskState::Sleeping, Tid::IDLE);
+    all.switch(3_500, 0, recording::CONTROL, TaskState::Sleeping, Tid::IDLE);
     all.events.sort_by_key(|event| event.at);
     let page = page(&bundle, &all, Vec::new());
     assert!(page.to_lowercase().contains(text), "the page says nothing of a contradiction");
