@@ -30,7 +30,7 @@ use punctual_core::{CpuSet, Finding, MonotonicNs, Severity};
 const BUFFERS: std::ops::RangeInclusive<usize> = 1 << 20..=32 << 20;
 const SPAN_SECONDS: u64 = 2;
 /// A record: when, whose, and the pieces.
-const RECORD: u64 = 8 * (2 + 1 + crate::wire::layout::ACCOUNT_PIECES as u64);
+const RECORD: u64 = 8 * (2 + 1 + crate::wire::layout::ACCOUNT_PIECES);
 
 /// For so many samples a second on one CPU.
 fn buffer_for(rate: u64) -> usize {
