@@ -3,7 +3,7 @@
 mod irq;
 
 use irq::{figure, notes, series, whole_and_counted};
-use punctual_lab::{GuestFile, GuestResult, Job, Outcome, testing};
+use punctual_lab::{Accel, GuestFile, GuestResult, Job, Outcome, testing};
 use serde_json::Value;
 
 fn told<'r>(result: &'r GuestResult, name: &str) -> &'r str {
@@ -93,6 +93,48 @@ fn a_device_interrupts_a_standard_kernel() {
 #[test]
 fn a_device_interrupts_a_real_time_kernel() {
     a_device_interrupts("debian:6.1-rt");
+}
+
+/// The thread that raises an interrupt gives way at once to the threads that handle it: what it has to do until it sleeps is no
+/// part of a response.
+#[test]
+fn who_raises_an_interrupt_delays_no_handler_in_a_thread() {
+    let Some(mut guest) = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), "debian:6.12-rt", "", 1) else {
+        return;
+    };
+    guest.accel = Accel::VirtualTime;
+    guest.job = Job::Script(include_str!("guests/irq_threaded.sh").into());
+    guest.modules = vec!["uio_pci_generic".into()];
+    guest.qemu_args = vec!["-device".into(), "edu".into()];
+    let Some(result) = testing::run(&guest) else { return };
+    assert_eq!(result.exit_status, Some(0), "{}", testing::story(&result));
+    let summary: Value = serde_json::from_str(told(&result, "summary")).unwrap();
+    // uio of 6.12 has a handler and a thread of its own: two threads with PREEMPT_RT.
+    let finding = summary["findings"].as_array().unwrap().iter().find(|finding| finding["id"] == "irq-threaded");
+    let evidence = finding.unwrap_or_else(|| panic!("{summary}"))["evidence"].to_string();
+    for expected in ["irq/11-uio_pci", "irq/11-s-uio_pc", "(SCHED_FIFO 50)", "waits is SCHED_FIFO 95"] {
+        assert!(evidence.contains(expected), "no `{expected}`: {evidence}");
+    }
+    assert!(notes(&summary)["tables"].to_string().contains("SCHED_FIFO 49"), "the raiser's: {:#}", notes(&summary));
+    let gave_way = switches_of_raisers(told(&result, "trace"));
+    let late: Vec<&&str> = gave_way.iter().filter(|line| !line.contains("prev_state=R")).collect();
+    assert!(gave_way.len() >= 50 && late.is_empty(), "{} switches, of these after a sleep: {late:#?}", gave_way.len());
+    assert!(gave_way.iter().all(|line| line.contains("next_comm=irq/11-uio")), "{gave_way:#?}");
+}
+
+/// Of each interrupt of the device the first switch after it, which is that of the thread that raised it.
+fn switches_of_raisers(trace: &str) -> Vec<&str> {
+    let mut entered = false;
+    let mut found = Vec::new();
+    for line in trace.lines() {
+        if line.contains("irq_handler_entry: irq=11 ") {
+            entered = true;
+        } else if entered && line.contains("sched_switch: prev_comm=raiser ") {
+            entered = false;
+            found.push(line);
+        }
+    }
+    found
 }
 
 #[test]
