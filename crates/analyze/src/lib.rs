@@ -18,6 +18,7 @@ pub mod percentiles;
 pub mod probes;
 pub mod published;
 pub mod requirements;
+pub mod scopes;
 pub mod stats;
 pub mod stolen;
 pub mod summary;

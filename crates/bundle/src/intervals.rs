@@ -34,6 +34,9 @@ pub struct PairsDocument {
     pub verdict: Option<VerdictWord>,
     /// Pairs: those asked for, scopes, points with those that follow.
     pub pairs: Vec<PairSummary>,
+    /// Scopes of test points with their exclusive times, those of most exclusive time first.
+    #[serde(default)]
+    pub scopes: Vec<ScopeSummary>,
     /// Probed functions.
     pub functions: Vec<FunctionSummary>,
     /// The values of points over time.
@@ -157,6 +160,34 @@ pub struct Ran {
     pub tid: Option<u32>,
     /// How long.
     pub ns: i64,
+}
+
+/// A scope of test points as a function report has it. Its limit, its worst and its histogram stand under [`PairsDocument::pairs`].
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ScopeSummary {
+    /// Its name.
+    pub name: String,
+    /// From begin to end.
+    #[serde(flatten)]
+    pub figures: IntervalFigures,
+    /// The same without the scopes that began later in the same thread.
+    pub exclusive: IntervalFigures,
+    /// All inclusive times together; of a recursion the outermost one alone.
+    pub total: i64,
+    /// All exclusive times together.
+    pub exclusive_total: i64,
+    /// Of the exclusive times of all scopes.
+    pub share: Option<f64>,
+    /// Threads in which it ended.
+    pub threads: u64,
+    /// Those within another one of the same name.
+    pub recursive: u64,
+    /// Those that ended while one that had begun later was open.
+    pub overlapping: u64,
+    /// Those without an end.
+    pub open: u64,
+    /// Those that reach over missing points; in no other figure.
+    pub doubtful: u64,
 }
 
 /// A probed function.

@@ -9,7 +9,7 @@ mod recorded;
 mod what;
 
 pub use group::Group;
-pub use names::{CallCounts, FunctionName, Names, ProbeCost, TaskName};
+pub use names::{CallCounts, FunctionName, LineName, Names, ProbeCost, TaskName};
 pub use recorded::{Recorded, Source};
 pub use what::{Futex, PointKind, TaskState, What};
 

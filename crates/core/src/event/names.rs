@@ -31,6 +31,19 @@ pub struct FunctionName {
     pub site: String,
 }
 
+/// A source line that `punctual probe` stamped.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LineName {
+    /// The name of its point: `loop.c:42`.
+    pub name: String,
+    /// The program or library that holds its code.
+    pub object: String,
+    /// Where that begins, as offsets in that file.
+    pub offsets: Vec<u64>,
+    /// How the kernel executes the probed instructions: see [`FunctionName::site`].
+    pub sites: Vec<String>,
+}
+
 /// What became of the calls of a probed function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct CallCounts {
@@ -75,7 +88,10 @@ pub struct Names {
     pub points: Vec<String>,
     /// Probed functions; their place is a [`super::FunctionId`].
     pub functions: Vec<FunctionName>,
-    /// What became of their calls, in the same order; known when the recording has ended.
+    /// Probed source lines, each of which is a test point of this name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<LineName>,
+    /// What became of the calls of functions, in the same order; known when the recording has ended.
     pub calls: Vec<CallCounts>,
     /// What probes cost here, by kind of function.
     pub probe_costs: Vec<ProbeCost>,

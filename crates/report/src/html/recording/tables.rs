@@ -3,7 +3,7 @@
 mod intervals;
 mod occupancy;
 
-pub use intervals::{functions, intervals, violated, worst};
+pub use intervals::{functions, intervals, scopes, violated, worst};
 pub use occupancy::{cpus, interrupts, threads};
 
 use crate::format::{count, duration, percent};
