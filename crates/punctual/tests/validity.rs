@@ -115,6 +115,28 @@ fn what_is_invalid_hides_no_violation_and_is_not_hidden_by_it() {
 }
 
 #[test]
+fn a_load_that_rests_on_purpose_is_one() {
+    if !is_root("a_load_that_rests_on_purpose_is_one") {
+        return;
+    }
+    let load = "[[load]]\nname = \"waits\"\ncommand = \"sleep 1000\"\nmay_rest = true\n";
+    let place = Place::with(&experiment("duration = \"4s\"", load));
+    let ran = start(&place).wait_with_output().unwrap();
+    let summary = place.summary();
+    let proofs = summary["validity"]["proofs"].as_array().expect("proofs");
+    let proof = proofs.iter().find(|proof| proof["proof"] == "load").expect("one of the load");
+    let why = proof["why"].as_str().unwrap_or_default();
+    assert!(proof["outcome"] == "holds" && why.contains("it rested in"), "{proof}: {}", text(&ran));
+    let phase = std::fs::read_to_string(place.bundle().join("phases/000/phase.json"));
+    assert!(phase.is_ok_and(|phase| phase.contains("\"may_rest\": true") || phase.contains("\"may_rest\":true")));
+    // It must be there all the same.
+    let load = load.replace("sleep 1000", "sh -c 'sleep 0.3; exit 1'") + "on_failure = \"ignore\"\n";
+    let place = Place::with(&experiment("duration = \"3s\"", &load));
+    let ran = start(&place).wait_with_output().unwrap();
+    assert_invalid(&place, &ran, "load", "it ended with status 1");
+}
+
+#[test]
 fn a_load_that_died_is_no_load() {
     if !is_root("a_load_that_died_is_no_load") {
         return;

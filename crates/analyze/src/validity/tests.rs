@@ -328,6 +328,7 @@ fn every_finding_of_a_proof_is_born_once() {
     let ids = |case: &Case| -> Vec<String> { case.summary().findings.into_iter().map(|finding| finding.id).collect() };
     assert_eq!(ids(&proved()), Vec::<String>::new());
     assert_eq!(ids(&Case::but(|e| e.loads[0].idle_looks = 4)), ["load-not-working"]);
+    assert!(ids(&Case::but(|e| (e.loads[0].idle_looks, e.loads[0].may_rest) = (4, true))).is_empty());
     assert_eq!(ids(&Case::but(|e| e.threads[0].scheduling.other = other("SCHED_OTHER"))), ["scheduling-changed"]);
     assert_eq!(ids(&Case::but(|e| e.throttled = Fact::Known(vec!["CPU 0 was too hot".into()]))), ["throttled"]);
 }
