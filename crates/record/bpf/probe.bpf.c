@@ -1,4 +1,4 @@
-/* Times functions of programs: one program at the first instruction of each, one where it returns.
+/* Times functions of programs: one program at the first instruction of each, one where it returns. A third one stamps source lines.
  *
  * Each thread has a stack of the calls that it is in. A call that ends by longjmp, an exception or exit never returns: its frame is
  * found dead when the thread's stack pointer has passed it, and told as left. So recursion and threads need no care, and no
@@ -274,6 +274,24 @@ int returned(struct regs *ctx)
 	count = bpf_map_lookup_elem(&counts, &function);
 	if (count)
 		fetch_add(&count->unpaired, 1);
+	return 0;
+}
+
+/* A source line was passed: a point, with no state of its own. */
+SEC("uprobe")
+int passed(struct regs *ctx)
+{
+	u64 now = bpf_ktime_get_ns(), id = bpf_get_current_pid_tgid();
+	u32 cpu = bpf_get_smp_processor_id();
+	struct wire_point record = { .point = bpf_get_attach_cookie(ctx) };
+	struct buffer *buffer;
+
+	if (!wanted_current(id))
+		return 0;
+	buffer = buffer_here(cpu);
+	if (!buffer)
+		return 0;
+	emit_to(buffer, now, id, WIRE_POINT, cpu, (const u64 *)&record, sizeof(record) / 8);
 	return 0;
 }
 

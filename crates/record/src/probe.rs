@@ -1,4 +1,4 @@
-//! Functions of unmodified programs, from entry to exit: probes that the kernel pairs.
+//! Functions of unmodified programs, from entry to exit: probes that the kernel pairs. And source lines, which are points.
 //!
 //! [`Probes::start`] puts them in, [`Probes::drain`] hands over the calls that have ended (raw records, see [`crate::wire`]), and
 //! [`Probes::stop`] takes them out. The pairing is `bpf/probe.bpf.c`; what a probe itself costs is measured by [`cost`].
@@ -13,9 +13,10 @@ use crate::bpf::uprobe::{At, Place, Scope};
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
 use crate::recorder::{StartError, now};
 use crate::symbols::Function;
+use crate::symbols::lines::Line;
 use aya_obj::btf::Btf;
 use punctual_core::CpuSet;
-use punctual_core::event::{CallCounts, FunctionName, Source};
+use punctual_core::event::{CallCounts, FunctionName, LineName, Source};
 use std::os::fd::OwnedFd;
 
 static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.bpf.o.z"));
@@ -47,6 +48,7 @@ pub struct ProbeRequest {
 pub struct Probes {
     entries: Vec<OwnedFd>,
     returns: Vec<OwnedFd>,
+    lines: Vec<OwnedFd>,
     _ends: Vec<Attach>,
     buffers: Buffers,
     object: Object,
@@ -56,12 +58,18 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Puts a probe on the entry and on the return of every function. Their places in `functions` are their ids in the records.
-    pub fn start(functions: &[Function], cpus: &CpuSet, request: ProbeRequest) -> Result<Probes, StartError> {
-        Probes::load(functions, cpus, request).map_err(|why| StartError::of("probes in programs", &why))
+    /// Puts a probe on the entry and on the return of every function, and on every line. Their places in `functions` and `lines` are their ids
+    /// in the records: as functions, and as points.
+    pub fn start(
+        functions: &[Function],
+        lines: &[Line],
+        cpus: &CpuSet,
+        request: ProbeRequest,
+    ) -> Result<Probes, StartError> {
+        Probes::load(functions, lines, cpus, request).map_err(|why| StartError::of("probes in programs", &why))
     }
 
-    fn load(functions: &[Function], cpus: &CpuSet, request: ProbeRequest) -> Result<Probes, LoadError> {
+    fn load(functions: &[Function], lines: &[Line], cpus: &CpuSet, request: ProbeRequest) -> Result<Probes, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
         let shape = Shape::of(request.buffer, false);
         let family = matches!(request.whose, Whose::Family(_));
@@ -75,7 +83,8 @@ impl Probes {
         constants.extend(slots(cpus));
         let mut object = Object::open(PROGRAMS, &borrowed(&constants))?;
         object.shape("buffers", shape.value_size(), cpus.len() as u32);
-        object.shape("counts", COUNT_BYTES as u32, functions.len() as u32);
+        // A map without room for anything is refused.
+        object.shape("counts", COUNT_BYTES as u32, functions.len().max(1) as u32);
         object.prepare(Some(&kernel))?;
         let map = object.map("buffers")?;
         let bytes = u64::from(shape.value_size()) * cpus.len() as u64;
@@ -104,8 +113,23 @@ impl Probes {
         // Returns first: a call that is entered then always has its return watched.
         let returns = object.attach_uprobes("returned", At::Return, &places, scope)?;
         let entries = object.attach_uprobes("entered", At::Entry, &places, scope)?;
+        let places = lines.iter().zip(0u64..).flat_map(|(line, cookie)| {
+            let place = move |offset| Place { file: &line.object, offset, cookie };
+            line.places.iter().map(move |one| place(one.offset))
+        });
+        let lines = object.attach_uprobes("passed", At::Entry, &places.collect::<Vec<_>>(), scope)?;
         let functions = functions.len() as u32;
-        Ok(Probes { entries, returns, _ends: ends, buffers, object, cpus: cpus.clone(), functions, bytes: Vec::new() })
+        Ok(Probes {
+            entries,
+            returns,
+            lines,
+            _ends: ends,
+            buffers,
+            object,
+            cpus: cpus.clone(),
+            functions,
+            bytes: Vec::new(),
+        })
     }
 
     /// Hands over the records of calls that have ended since, by CPU. Never blocks.
@@ -160,6 +184,7 @@ impl Probes {
         // Entries first: what is entered no more cannot be left without its return.
         self.entries.clear();
         self.returns.clear();
+        self.lines.clear();
         self.drain(sink);
         for (slot, cpu) in self.cpus.iter().enumerate() {
             self.bytes.clear();
@@ -181,6 +206,17 @@ pub fn names(functions: &[Function]) -> Vec<FunctionName> {
         site: function.site.to_string(),
     };
     functions.iter().map(name).collect()
+}
+
+/// Source lines as a recording names them.
+pub fn line_names(lines: &[Line]) -> Vec<LineName> {
+    let name = |line: &Line| LineName {
+        name: line.name.clone(),
+        object: line.object.display().to_string(),
+        offsets: line.places.iter().map(|place| place.offset).collect(),
+        sites: line.places.iter().map(|place| place.site.to_string()).collect(),
+    };
+    lines.iter().map(name).collect()
 }
 
 /// `struct count` of `bpf/probe.bpf.c`.

@@ -4,6 +4,7 @@
 //! tables of ELF files: the program's own, those of its libraries, and the separate debug files that distributions ship.
 
 mod demangle;
+pub mod lines;
 mod object;
 mod site;
 mod spec;
@@ -65,8 +66,42 @@ pub enum SymbolError {
         /// What may be meant, or why it is not there.
         hint: String,
     },
+    /// No source file of that name went into the program.
+    #[error("`{spec}`: the debug information of {searched} names no source file `{file}`{hint}")]
+    NoSource {
+        /// As given.
+        spec: String,
+        /// The source file.
+        file: String,
+        /// The files that were searched.
+        searched: String,
+        /// What may be meant.
+        hint: String,
+    },
+    /// No code came from that line.
+    #[error("`{spec}`: line {line} of {file} has no code in {object}; {near}")]
+    NoCode {
+        /// As given.
+        spec: String,
+        /// The line.
+        line: u64,
+        /// The source file.
+        file: String,
+        /// The program or library.
+        object: String,
+        /// Lines that have.
+        near: String,
+    },
+    /// Nothing says where lines are.
+    #[error("`{spec}`: {why}")]
+    NoDebugInformation {
+        /// As given.
+        spec: String,
+        /// What is missing, and what to do.
+        why: String,
+    },
     /// The pattern fits more than is sensible.
-    #[error("`{spec}` fits {found} functions, more than the {FUNCTIONS_MAX} that can be timed at once: narrow it down")]
+    #[error("`{spec}` fits {found} places, more than the {FUNCTIONS_MAX} that can be probed at once: narrow it down")]
     TooMany {
         /// As given.
         spec: String,

@@ -1,4 +1,4 @@
-//! `punctual probe`: how long functions of unmodified programs take.
+//! `punctual probe`: how long functions of unmodified programs take, and when source lines of them are passed.
 
 mod target;
 
@@ -19,27 +19,30 @@ use punctual_host::files::Root;
 use punctual_plan::ByteSize;
 use punctual_record::Backend;
 use punctual_record::probe::{ProbeRequest, cost};
+use punctual_record::symbols::lines::{Line, LineSpec, resolve_lines};
 use punctual_record::symbols::{Function, Spec, resolve};
 use std::path::PathBuf;
 use target::Target;
 
-/// Time functions of unmodified programs, from entry to exit
+/// Time functions of unmodified programs, from entry to exit, or from source line to source line
 ///
 /// A function is NAME, FILE:NAME or a pattern: `fopen`, `libc:fopen`, `./netio:netio_task`, `libc:f*open`, `ns::Class::method`. Names are
-/// looked up in the program and its libraries, demangled, and in separate debug files. What probing itself costs on this machine is
+/// looked up in the program and its libraries, demangled, and in separate debug files. A source line is SOURCE:LINE or FILE:SOURCE:LINE, by the debug
+/// information of the program: it is a point, and two lines give intervals. What probing itself costs on this machine is
 /// measured first and shown beside the result.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  punctual probe libc:fopen libc:fclose -- ls -l\n  punctual probe -p 1234 'control_*' --duration 10s\n  \
                   punctual probe ./netio:netio_task --limit 'netio_task < 1ms' -- ./netio\n  \
-                  punctual probe --argument 1 --calls libc:malloc -- ls\n\n\
+                  punctual probe --argument 1 --calls libc:malloc -- ls\n  \
+                  punctual probe loop.c:42 loop.c:57 --limit 'loop.c:42->loop.c:57 < 1ms' -- ./loop\n\n\
                   What punctual says is on standard error; with --json the result is on standard output, and what the command writes \
                   there goes to standard error.\n\n\
                   Exit codes: 0 done; 1 failed while recording; 2 the request was wrong, nothing was started; 3 a limit was violated; 4 \
                   the recording does not decide a limit, or lost too much. A command that fails passes on its own exit code."
 )]
 pub struct Args {
-    /// Functions: NAME, FILE:NAME, or with `*` and `?`
+    /// Functions: NAME, FILE:NAME, or with `*` and `?`; source lines: SOURCE:LINE, FILE:SOURCE:LINE
     #[arg(value_name = "FUNCTION", required = true)]
     functions: Vec<String>,
     /// Of this running process
@@ -54,7 +57,7 @@ pub struct Args {
     /// Keep this argument of each call (1 to 6, integers and pointers)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
     argument: Option<u8>,
-    /// How long a call may take: `NAME < 100us`
+    /// How long a call may take, or the way from line to line: `NAME < 100us`, `a.c:3->a.c:9 < 1ms`
     #[arg(long, value_name = "LIMIT")]
     limit: Vec<String>,
     /// One line a call instead of figures
@@ -90,8 +93,8 @@ pub struct Args {
 pub fn run(args: Args) -> Ending {
     let online = request::online_cpus()?;
     let target = Target::of(args.pid, args.everyone, &args.command)?;
-    let functions = functions(&args.functions, &target)?;
-    limits::check(&args.limit, &names(&functions), false)?;
+    let (functions, lines) = find(&args.functions, &target)?;
+    limits::check(&args.limit, &names(&functions, &lines), false)?;
     // That it cannot be measured is that there can be no probes.
     let costs = cost::measure(&online).map_err(Failure::refused)?;
     let interrupts = Interrupts::listen()?;
@@ -103,7 +106,7 @@ pub fn run(args: Args) -> Ending {
     writer.write_document("environment", &environment).map_err(Failure::failed).inspect_err(discard)?;
     let process = target.start(args.json).inspect_err(discard)?;
     let request = ProbeRequest { whose: process.whose(args.children), argument: args.argument, buffer: 4 << 20 };
-    let probes = WantedProbes { functions, request, costs };
+    let probes = WantedProbes { functions, lines, request, costs };
     let recording = Recording::start(&directory, wanted(&args, online, probes)?).inspect_err(discard)?;
     watch::tell_findings(&recording.findings);
     let mut command = match process.release() {
@@ -128,28 +131,36 @@ pub fn run(args: Args) -> Ending {
 }
 
 /// What limits can name before anything is recorded.
-fn names(functions: &[Function]) -> Names {
+fn names(functions: &[Function], lines: &[Line]) -> Names {
     let name = |function: &Function| FunctionName {
         name: function.name.clone(),
         object: function.object.display().to_string(),
         offset: function.offset,
         site: String::new(),
     };
-    Names { functions: functions.iter().map(name).collect(), ..Names::default() }
+    let points = lines.iter().map(|line| line.name.clone()).collect();
+    Names { functions: functions.iter().map(name).collect(), points, ..Names::default() }
 }
 
-fn functions(words: &[String], target: &Target) -> Result<Vec<Function>, Failure> {
-    let (mut specs, mut wrong) = (Vec::new(), Vec::new());
+fn find(words: &[String], target: &Target) -> Result<(Vec<Function>, Vec<Line>), Failure> {
+    let (mut specs, mut lines, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
     for word in words {
-        match Spec::parse(word) {
-            Ok(spec) => specs.push(spec),
-            Err(why) => wrong.push(why.to_string()),
+        match LineSpec::parse(word) {
+            Some(Ok(line)) => lines.push(line),
+            Some(Err(why)) => wrong.push(why.to_string()),
+            None => match Spec::parse(word) {
+                Ok(spec) => specs.push(spec),
+                Err(why) => wrong.push(why.to_string()),
+            },
         }
     }
-    match resolve(&specs, &target.files()?) {
-        Ok(functions) if wrong.is_empty() => return Ok(functions),
-        Ok(_) => {}
-        Err(errors) => wrong.extend(errors.iter().map(ToString::to_string)),
+    let files = target.files()?;
+    match (resolve(&specs, &files), resolve_lines(&lines, &files)) {
+        (Ok(functions), Ok(lines)) if wrong.is_empty() => return Ok((functions, lines)),
+        (functions, lines) => {
+            let errors = functions.err().into_iter().chain(lines.err()).flatten();
+            wrong.extend(errors.map(|error| error.to_string()));
+        }
     }
     Err(Failure::refused(wrong.join("\n       ")))
 }

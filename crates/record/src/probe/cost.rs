@@ -20,7 +20,7 @@ pub fn measure(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
     let functions = empties.iter().map(place).collect::<Result<Vec<_>, _>>()?;
     let plain: Vec<Nanos> = empties.iter().map(time).collect();
     let request = ProbeRequest { whose: Whose::Process(std::process::id()), argument: None, buffer: 1 << 20 };
-    let mut probes = Probes::start(&functions, cpus, request)?;
+    let mut probes = Probes::start(&functions, &[], cpus, request)?;
     let mut costs = Vec::new();
     for (index, empty) in empties.iter().enumerate() {
         let probed = time(empty);

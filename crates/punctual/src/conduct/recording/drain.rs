@@ -133,7 +133,9 @@ impl Drain {
             }
             self.document.recorded = recorded;
             let probed = std::mem::replace(&mut self.document.names, stopped.names);
-            (self.document.names.functions, self.document.names.probe_costs) = (probed.functions, probed.probe_costs);
+            let names = &mut self.document.names;
+            (names.functions, names.lines) = (probed.functions, probed.lines);
+            (names.points, names.probe_costs) = (probed.points, probed.probe_costs);
         }
         if let Some(probing) = self.probing.take() {
             self.document.names.calls = probing.stop(&mut self.sink);

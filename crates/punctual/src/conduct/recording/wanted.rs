@@ -9,6 +9,7 @@ use punctual_plan::RecordPlan;
 use punctual_record::Backend;
 use punctual_record::probe::ProbeRequest;
 use punctual_record::symbols::Function;
+use punctual_record::symbols::lines::Line;
 
 /// What to record.
 #[derive(Clone, Debug)]
@@ -52,6 +53,8 @@ pub const BUFFER: usize = 8 << 20;
 pub struct WantedProbes {
     /// The functions.
     pub functions: Vec<Function>,
+    /// The source lines.
+    pub lines: Vec<Line>,
     /// Whose calls, and what to keep of them.
     pub request: ProbeRequest,
     /// What probes cost here.
