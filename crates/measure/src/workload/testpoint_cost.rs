@@ -4,6 +4,7 @@
 //! or a change of frequency meets each of them. The stamps of `ring` are those that the ring itself holds.
 
 mod lttng;
+mod module;
 mod ring;
 mod ways;
 
@@ -184,6 +185,9 @@ impl Lane {
                 self.passed += POINTS as u64;
                 probe.drain();
             }
+            if let Way::Raw { stored: Some(_), .. } = way {
+                self.passed += POINTS as u64;
+            }
             means.push((ticks.ns(end) - ticks.ns(begin)) as f64 / POINTS as f64);
         }
         means.sort_by(f64::total_cmp);
@@ -279,6 +283,18 @@ impl Task for Points {
                         lane.passed,
                         Fact::Known(read),
                         source,
+                        Tolerance::EXACT,
+                    ));
+                }
+                Ok(Way::Raw { stored: Some(stored), .. }) => {
+                    let written = lane.passed.saturating_sub(lane.failed);
+                    let what = format!("points that the module stored ({})", lane.mechanism.word());
+                    let counted = Fact::from(stored.counted());
+                    notes.validations.push(Validation::compare(
+                        &what,
+                        written,
+                        counted,
+                        &stored.source(),
                         Tolerance::EXACT,
                     ));
                 }

@@ -1,6 +1,7 @@
 //! The ways to write a test point, each opened on its own: what this system lacks is told, and the others go on.
 
 use super::lttng::Lttng;
+use super::module::{Stored, ioctl_number};
 use super::ring::OwnRing;
 use crate::workload::counter::Counter;
 use crate::workload::io_uring::Uring;
@@ -30,6 +31,8 @@ pub enum Way {
         before: Option<Raw>,
         /// In use by number.
         _open: Vec<OwnedFd>,
+        /// Of punctual's own module: what it stored.
+        stored: Option<Stored>,
     },
     /// pwrite(2) at an offset that goes on.
     Memfd(File),
@@ -57,6 +60,22 @@ impl Way {
             }
             PointMechanism::Device => {
                 Ok(written(File::options().write(true).open("/dev/null").map_err(said("/dev/null"))?, payload))
+            }
+            PointMechanism::ModuleDevice => {
+                stored(Stored::open("/dev/punctual-point", "stored_device", payload)?, payload)
+            }
+            PointMechanism::ModuleIoctl => {
+                let (file, counter) = Stored::open("/dev/punctual-point", "stored_ioctl", payload)?;
+                let number = ioctl_number(payload.len());
+                let arguments = [file.as_raw_fd().into(), number, payload.as_ptr() as libc::c_long];
+                let timed = Raw::new(libc::SYS_ioctl, &arguments);
+                Ok(Way::Raw { timed, before: None, _open: vec![file.into()], stored: Some(counter) })
+            }
+            PointMechanism::ModuleProcfs => {
+                stored(Stored::open("/proc/punctual-point", "stored_procfs", payload)?, payload)
+            }
+            PointMechanism::ModuleDebugfs => {
+                stored(Stored::open("/sys/kernel/debug/punctual-point", "stored_debugfs", payload)?, payload)
             }
             PointMechanism::Tracefs => Ok(written(Tracefs::open()?.file("trace_marker", true)?, payload)),
             PointMechanism::TraceMarkerRaw => Ok(written(Tracefs::open()?.file("trace_marker_raw", true)?, payload)),
@@ -92,7 +111,14 @@ impl Way {
 }
 
 fn raw(timed: Raw, before: Option<Raw>, open: Vec<OwnedFd>) -> Way {
-    Way::Raw { timed, before, _open: open }
+    Way::Raw { timed, before, _open: open, stored: None }
+}
+
+fn stored((file, counter): (File, Stored), payload: &[u8]) -> Result<Way, String> {
+    match written(file, payload) {
+        Way::Raw { timed, before, _open, .. } => Ok(Way::Raw { timed, before, _open, stored: Some(counter) }),
+        way => Ok(way),
+    }
 }
 
 fn written(file: File, payload: &[u8]) -> Way {
