@@ -4,6 +4,7 @@
 
 pub mod account;
 pub mod compare;
+pub mod counts;
 pub mod distribution;
 pub mod explain;
 pub mod explained;

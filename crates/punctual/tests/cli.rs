@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 36] = [
+const COMMANDS: [&str; 37] = [
     "",
     "demo",
     "new",
@@ -31,6 +31,7 @@ const COMMANDS: [&str; 36] = [
     "import",
     "trace",
     "probe",
+    "count",
     "measure",
     "check",
     "isolate",

@@ -8,13 +8,14 @@ pub mod gaps;
 pub mod interrupt;
 pub mod merge;
 mod names;
+pub mod perf;
 pub mod points;
 pub mod probe;
 mod recorder;
 pub mod release;
 mod rights;
 pub mod symbols;
-mod tracefs;
+pub mod tracefs;
 mod tracepoints;
 pub mod wire;
 

@@ -5,7 +5,6 @@
 mod line;
 
 use super::course::{Course, Monotonic, Pace, Taken, Ticks};
-use super::perf::Counter;
 use super::storage::basket::{self, Filler};
 use super::storage::file::{self, Record, Sheet};
 use super::storage::place::Place;
@@ -24,6 +23,7 @@ use punctual_core::{Bytes, Fact, Figure, Finding, Notes, Severity, Tolerance, Va
 use punctual_host::task::attributes::current_cpu;
 use punctual_host::task::memory;
 use punctual_plan::kinds::{Cipher, NetioPlan, StorageMode, StoragePlan, Writing};
+use punctual_record::perf::Counter;
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;

@@ -4,7 +4,6 @@
 //! is not timed. The loop is the same for all.
 
 use super::course::{Course, Monotonic, Pace, Taken};
-use super::perf::Counter;
 use super::raw::{Raw, checked, pipe};
 use super::{Nobody, Order, Parts, PrepareError, clock_cost};
 use crate::sink::{self, Sink};
@@ -13,6 +12,7 @@ use crate::tally::TallyWriter;
 use crate::thread::Task;
 use punctual_core::{Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
 use punctual_plan::kinds::{Call, SyscallPlan, Target};
+use punctual_record::perf::Counter;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

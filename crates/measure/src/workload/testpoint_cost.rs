@@ -10,7 +10,6 @@ mod ways;
 
 use super::counter::Counter;
 use super::course::{Course, Pace, Ticks};
-use super::perf::Counter as Perf;
 use super::{Nobody, Order, Parts, clock_cost};
 use crate::sink::{self, Sink};
 use crate::stop::Stop;
@@ -21,6 +20,7 @@ use punctual_core::{Cell, Column, CpuSet, Fact, Figure, Notes, Table, Tolerance,
 use punctual_host::task::attributes::current_cpu;
 use punctual_plan::Word;
 use punctual_plan::kinds::{PointMechanism, TestpointCostPlan};
+use punctual_record::perf::Counter as Perf;
 use std::cell::Cell as Shared;
 use std::io;
 use std::os::fd::AsRawFd;

@@ -5,8 +5,8 @@ use super::board::{Block, LOCK, TOUCH};
 use super::helper::{Allocator, Helper};
 use super::requests::Requests;
 use crate::stop::Stop;
-use crate::workload::perf::{Group, Whom};
 use punctual_core::{Cell, Column, Fact, Figure, Table, Tolerance, Validation};
+use punctual_record::perf::{Group, Whom};
 use std::ffi::CStr;
 
 /// The kernel's events, and what they count.

@@ -4,9 +4,9 @@ use super::lanes::{Book, Lanes};
 use super::{Waiter, Way, threads};
 use crate::workload::clock_cost;
 use crate::workload::course::Monotonic;
-use crate::workload::perf::{Counter, Whom};
 use punctual_core::notes::Absent;
 use punctual_core::{Cell, Column, Fact, Figure, Finding, Nanos, Notes, Severity, Table, Tolerance, Validation};
+use punctual_record::perf::{Counter, Whom};
 
 /// Interrupts that perf counts too, after the measured ones: counting costs some 100 ns in each handler.
 const COUNTED: u64 = 100;
