@@ -6,11 +6,13 @@
 mod group;
 mod names;
 mod recorded;
+mod tracepoint;
 mod what;
 
 pub use group::Group;
 pub use names::{CallCounts, FunctionName, LineName, Names, ProbeCost, TaskName};
 pub use recorded::{Recorded, Source};
+pub use tracepoint::{FieldKind, RecordBytes, RecordField, TracepointFormat, TracepointId};
 pub use what::{Futex, PointKind, TaskState, What};
 
 use crate::MonotonicNs;

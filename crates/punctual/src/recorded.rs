@@ -50,8 +50,11 @@ impl<'b> Opened<'b> {
             let counted = tally.kernel.get(group).map(kinds).unwrap_or_default();
             (group.word().to_owned(), counted)
         };
+        let named: BTreeMap<String, u64> =
+            tally.named(&self.recorded).iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+        let named = (!named.is_empty()).then(|| ("tracepoints".to_owned(), named));
         RecordingSummary {
-            events: self.recorded.groups.iter().chain(tally.kernel.keys()).map(group).collect(),
+            events: self.recorded.groups.iter().chain(tally.kernel.keys()).map(group).chain(named).collect(),
             points: tally.points,
             calls: tally.calls,
             lost: self.recorded.lost(),

@@ -1,6 +1,6 @@
 //! What the numbers in events are called.
 
-use super::{StackId, Tid};
+use super::{StackId, Tid, TracepointFormat, TracepointId};
 use crate::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -114,6 +114,9 @@ pub struct Names {
     pub symbols: BTreeMap<u64, String>,
     /// Kernel stacks, innermost first, as addresses; their place is a [`StackId`].
     pub stacks: Vec<Vec<u64>>,
+    /// Tracepoints that were recorded by name; their place is a [`TracepointId`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tracepoints: Vec<TracepointFormat>,
 }
 
 impl Names {
@@ -140,6 +143,11 @@ impl Names {
     /// The interrupt vector's name, or `vector 0xec`.
     pub fn vector(&self, vector: u8) -> String {
         self.vectors.get(&vector).cloned().unwrap_or_else(|| format!("vector {vector:#x}"))
+    }
+    /// The tracepoint's name, or `tracepoint 9`.
+    pub fn tracepoint(&self, id: TracepointId) -> String {
+        let format = self.tracepoints.get(id.0 as usize);
+        format.map_or_else(|| format!("tracepoint {}", id.0), |format| format.name.clone())
     }
     /// A stack's functions, innermost first; unknown addresses in hexadecimal.
     pub fn stack(&self, stack: StackId) -> Vec<String> {

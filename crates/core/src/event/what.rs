@@ -1,6 +1,6 @@
 //! The kinds of events, each with the tracepoint that it comes from (include/trace/events/ of the kernel).
 
-use super::{FunctionId, Group, PointId, StackId, Tid};
+use super::{FunctionId, Group, PointId, RecordBytes, StackId, Tid, TracepointId};
 use crate::{MonotonicNs, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -155,6 +155,8 @@ pub enum What {
     IdleExit,
     /// power:cpu_frequency.
     Frequency { khz: u32 },
+    /// A tracepoint that is recorded by name, with its own record: [`super::Names::tracepoints`] says how it is read.
+    Tracepoint { tracepoint: TracepointId, record: RecordBytes },
     /// An interrupt came, as the event before tells, and found the task in the kernel, in this system call (`None`: in user mode, or
     /// where an exception leads from there). Told where system calls are not recorded one by one.
     Interrupted { call: Option<u32> },
@@ -230,6 +232,7 @@ impl What {
             What::IdleEnter { .. } => ("cpu_idle", Some(Group::Idle)),
             What::IdleExit => ("cpu_idle_exit", Some(Group::Idle)),
             What::Frequency { .. } => ("cpu_frequency", Some(Group::Frequency)),
+            What::Tracepoint { .. } => ("tracepoint", None),
             What::Interrupted { .. } => ("interrupted", None),
             What::Released { .. } => ("released", None),
             What::Stack { .. } => ("stack", None),

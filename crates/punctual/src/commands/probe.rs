@@ -167,7 +167,7 @@ fn find(words: &[String], target: &Target) -> Result<(Vec<Function>, Vec<Line>),
 
 fn wanted(args: &Args, online: CpuSet, probes: WantedProbes) -> Result<Wanted, Failure> {
     Ok(Wanted {
-        groups: recording::groups(&args.events, &Group::USUAL)?,
+        events: recording::events(&args.events, &Group::USUAL)?,
         insist: false,
         cpus: online.clone(),
         online,

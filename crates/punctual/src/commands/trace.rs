@@ -27,6 +27,7 @@ use std::time::Duration;
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  punctual trace -- ./control-loop\n  punctual trace --events sched,irq,syscall --duration 10s\n  \
+                  punctual trace --events +kmem:kmalloc,writeback:writeback_start -- ./control-loop\n  \
                   punctual trace --events list\n  punctual trace --events none -- ./instrumented   (test points alone)\n\n\
                   Recording begins before the command is started and ends with it, after --duration, or with Ctrl-C. What the \
                   command prints stays its own: punctual speaks on standard error.\n\n\
@@ -35,9 +36,9 @@ use std::time::Duration;
                   started; 4 recorded, but more than 1 % of the events were lost."
 )]
 pub struct Args {
-    /// Groups of kernel events, separated by commas; `+futex` adds to the default ones; `all`, `none`, or `list`, which explains them and
-    /// shows which are available here [default: sched,irq,vectors,softirq,ipi, and futex with a command]
-    #[arg(long, short, value_name = "GROUPS", value_delimiter = ',')]
+    /// Groups of kernel events or tracepoints as GROUP:NAME, separated by commas; `+futex,kmem:kmalloc` adds to the default
+    /// ones; `all`, `none`, or `list`, which explains the groups and shows which are available here [default: sched,irq,vectors,softirq,ipi, and futex with a command]
+    #[arg(long, short, value_name = "EVENTS", value_delimiter = ',')]
     events: Vec<String>,
     /// Kernel events on these CPUs alone [default: all that are online]
     #[arg(long, value_name = "CPUS")]
@@ -162,12 +163,12 @@ fn wanted(args: &Args) -> Result<Wanted, Failure> {
     }
     // With them a wait for a mutex of the command has its holder (docs/explain.md); of the whole system they are many.
     let futex: &[Group] = if args.command.is_empty() { &[] } else { &[Group::Futex] };
-    let mut groups = recording::groups(&args.events, &[&Group::USUAL, futex].concat())?;
-    if !args.syscalls.is_empty() && !groups.contains(&Group::Syscall) {
-        groups.push(Group::Syscall);
+    let mut events = recording::events(&args.events, &[&Group::USUAL, futex].concat())?;
+    if !args.syscalls.is_empty() && !events.groups.contains(&Group::Syscall) {
+        events.groups.push(Group::Syscall);
     }
     let points = !args.no_points;
-    if groups.is_empty() && !points {
+    if events.is_empty() && !points {
         return Err(Failure::refused("nothing is left to record: no kernel event and no test point"));
     }
     if args.max_size < LEAST {
@@ -175,7 +176,7 @@ fn wanted(args: &Args) -> Result<Wanted, Failure> {
     }
     Ok(Wanted {
         insist: true,
-        groups,
+        events,
         thread_cpus: online.difference(&cpus),
         online,
         cpus,

@@ -2,7 +2,9 @@ use super::layout::Header;
 use super::{WireError, decode, encode};
 use proptest::prelude::*;
 use punctual_core::MonotonicNs;
-use punctual_core::event::{Event, FunctionId, Futex, PointId, PointKind, StackId, TaskState, Tid, What};
+use punctual_core::event::{
+    Event, FunctionId, Futex, PointId, PointKind, RecordBytes, StackId, TaskState, Tid, TracepointId, What,
+};
 
 #[rustfmt::skip]
 fn whats() -> Vec<What> {
@@ -37,6 +39,9 @@ fn whats() -> Vec<What> {
         What::MmcStart { opcode: 25, blocks: 8 }, What::MmcDone { opcode: 25, error: -110 },
         What::WorkStart { function: timer }, What::WorkEnd { function: timer }, What::NapiPoll { work: 3, budget: 64 },
         What::IdleEnter { state: 1 }, What::IdleExit, What::Frequency { khz: 1_500_000 },
+        What::Tracepoint { tracepoint: TracepointId(3), record: RecordBytes::new(&[7; 44]) },
+        What::Tracepoint { tracepoint: TracepointId(0), record: RecordBytes::new(&[]) },
+        What::Tracepoint { tracepoint: TracepointId(0), record: RecordBytes::new(&[1; 99]) },
         What::Interrupted { call: Some(56) },
         What::Interrupted { call: None },
         What::Released { task },

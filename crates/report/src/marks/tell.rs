@@ -287,6 +287,12 @@ fn memory<'a>(marks: &Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
         What::PageAlloc { order, .. } => ("page allocated", vec![("order", Number(order.into()))]),
         What::Kmalloc { requested, allocated } => ("kmalloc", sizes(requested, allocated)),
         What::CacheAlloc { requested, allocated } => ("slab allocation", sizes(requested, allocated)),
+        What::Tracepoint { tracepoint, record } => {
+            let format = marks.names.tracepoints.get(tracepoint.0 as usize);
+            let fields = format.map(|format| ("fields", Text(format.describe(&record).into())));
+            let details = fields.into_iter().collect();
+            return out.push(instant(event, in_thread(event), marks.names.tracepoint(tracepoint), details));
+        }
         What::Released { task: other } => ("quota let go", vec![("task", task(marks.names, other))]),
         What::Interrupted { call: Some(number) } => {
             ("interrupted in", vec![("call", Text(marks.names.syscall(number).into()))])

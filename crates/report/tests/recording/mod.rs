@@ -93,6 +93,7 @@ pub fn recording(cycles: i64) -> Recording {
             ended: us(cycles * 1_000 + 900),
             cpus: CpuSet::from_mask("3").unwrap_or_default(),
             groups: Group::ALL.to_vec(),
+            tracepoints: Vec::new(),
             pids: Vec::new(),
             comms: Vec::new(),
             sources: sources.to_vec(),

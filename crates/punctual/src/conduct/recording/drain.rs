@@ -158,7 +158,7 @@ impl Drain {
 
 /// The recorder of kernel events; where they cannot be had and need not be, why.
 fn kernel_recorder(wanted: &Wanted) -> Result<(Option<Recorder>, Option<Finding>), Failure> {
-    if wanted.groups.is_empty() {
+    if wanted.events.is_empty() {
         return Ok((None, None));
     }
     let request = Request {
@@ -168,7 +168,8 @@ fn kernel_recorder(wanted: &Wanted) -> Result<(Option<Recorder>, Option<Finding>
         syscalls: wanted.syscalls.clone(),
         backend: wanted.backend,
         buffer: wanted.buffer,
-        ..Request::new(&wanted.groups, wanted.cpus.clone())
+        tracepoints: wanted.events.tracepoints.clone(),
+        ..Request::new(&wanted.events.groups, wanted.cpus.clone())
     };
     match Recorder::start(request) {
         Ok(recorder) => Ok((Some(recorder), None)),

@@ -49,6 +49,8 @@ pub fn kinds(recorded: &Recorded, tally: &Tally) -> Table {
         vec![Cell::text(group.word()), Cell::count(tally.group(*group)), Cell::text(kinds.join(", "))]
     };
     let mut rows: Vec<Vec<Cell>> = groups.iter().map(of_group).collect();
+    let named = tally.named(recorded);
+    rows.extend(named.iter().map(|(name, n)| vec![Cell::text(*name), Cell::count(*n), Cell::text("")]));
     let own = [
         ("test points", tally.points),
         ("calls of functions", tally.calls),
