@@ -22,6 +22,12 @@ static ISOLATED: LazyLock<Option<GuestResult>> = LazyLock::new(|| {
     booted("debian:6.1", ISOLATED_AT_BOOT, script, Vec::new())
 });
 
+/// 200 writes and 200 reads of one process, timed in two functions of the kernel of which one calls the other.
+const KERNEL_FUNCTIONS: &str = "cd /results && punctual probe -q --json --events none --output /tmp/probed \
+    kernel:__x64_sys_write kernel:vfs_write -- /punctual/busybox dd if=/dev/zero of=/dev/null bs=1 count=200 >timed || exit 1
+    punctual probe -q --output /tmp/none kernel:vfs_wrte -- /punctual/busybox true 2>refused; echo $? >code; true";
+static PROBED: LazyLock<Option<GuestResult>> = LazyLock::new(|| booted("debian:6.1", "", KERNEL_FUNCTIONS, Vec::new()));
+
 fn partitioned(kernel: &str) -> Option<GuestResult> {
     booted(kernel, "", JOB, vec![GuestFile::text("/experiment.toml", experiment())])
 }
@@ -95,6 +101,30 @@ fn a_6_1_kernel_gives_a_cpu_to_real_time_and_back() {
 fn a_6_12_rt_kernel_gives_a_cpu_to_real_time_and_back() {
     let Some(result) = of(&REAL_TIME, "a_6_12_rt_kernel_gives_a_cpu_to_real_time_and_back") else { return };
     isolates_a_cpu_and_takes_it_back(result);
+}
+
+#[test]
+fn functions_of_the_kernel_are_timed_by_kprobes() {
+    let Some(result) = of(&PROBED, "functions_of_the_kernel_are_timed_by_kprobes") else { return };
+    let timed: serde_json::Value = serde_json::from_str(told(result, "timed")).unwrap();
+    let functions = timed["functions"].as_array().unwrap();
+    let of = |name: &str| functions.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("{timed:#}"));
+    let (outer, inner) = (of("__x64_sys_write"), of("vfs_write"));
+    for function in [outer, inner] {
+        // dd writes its own result too.
+        let count = function["count"].as_u64().unwrap();
+        assert!((200..=210).contains(&count) && function["left"] == 0, "{timed:#}");
+        assert_eq!(function["object"], "kernel");
+    }
+    assert_eq!(outer["count"], inner["count"], "{timed:#}");
+    let median = |of: &serde_json::Value| of["median"].as_i64().unwrap();
+    // What is called takes less, and the exclusive time of the caller is without it.
+    assert!(median(inner) < median(outer), "{timed:#}");
+    assert!(median(&outer["exclusive"]) < median(outer), "{timed:#}");
+    let ids: Vec<&str> = timed["findings"].as_array().unwrap().iter().filter_map(|one| one["id"].as_str()).collect();
+    assert!(ids.contains(&"probe-cost"), "{ids:?}");
+    assert_eq!(told(result, "code"), "2");
+    assert!(told(result, "refused").contains("did you mean `kernel:vfs_write`?"), "{}", told(result, "refused"));
 }
 
 /// The threads of one process are on both sides of the partition, the loads outside; the kernel calls it isolated.

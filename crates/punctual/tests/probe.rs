@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Place, has_program, is_root, text};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 fn compiled(place: &Place, source: &str) -> bool {
@@ -97,6 +98,38 @@ fn limits_recursion_and_calls_that_are_left() {
     let listed = probe(&["--output", "four", "--calls", "--argument", "1"]);
     let listed = text(&listed);
     assert_eq!(listed.lines().filter(|line| line.contains("slow")).count(), 20, "{listed}");
+}
+
+/// Where the kernel has kprobes its functions are timed; where it has none, this is refused with that word before anything is
+/// started. Kernels that have them are tested in guests.
+#[test]
+fn a_function_of_the_kernel_is_timed_or_refused_with_the_cause() {
+    if !is_root("probing the kernel") {
+        return;
+    }
+    let place = Place::with("");
+    let probe = |functions: &[&str]| {
+        let words = [&["probe", "-q", "--json", "--events", "none", "--output", "bundle"], functions].concat();
+        place.punctual(&[&words[..], &["--", "touch", "started"]].concat())
+    };
+    let wrong = [
+        (&["kernel:vfs_opn"][..], "did you mean `kernel:vfs_open`?"),
+        (&["kernel:vfs_open", "libc:fopen"], "are timed apart"),
+        (&["kernel:*"], "narrow it down"),
+    ];
+    for (functions, said) in wrong {
+        let refused = probe(functions);
+        assert_eq!(refused.status.code(), Some(2), "{functions:?}: {}", text(&refused));
+        assert!(text(&refused).contains(said), "{functions:?}: {}", text(&refused));
+    }
+    let timed = probe(&["kernel:vfs_open"]);
+    if Path::new("/sys/bus/event_source/devices/kprobe").exists() {
+        assert_eq!(timed.status.code(), Some(0), "{}", text(&timed));
+        return;
+    }
+    assert_eq!(timed.status.code(), Some(2), "{}", text(&timed));
+    assert!(text(&timed).contains("no kprobes (CONFIG_KPROBES"), "{}", text(&timed));
+    assert!(!place.bundle().exists() && !place.path().join("started").exists());
 }
 
 #[test]

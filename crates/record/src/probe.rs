@@ -12,8 +12,8 @@ pub use own::OwnProbe;
 use crate::bpf::uprobe::{At, Place, Scope};
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
 use crate::recorder::{StartError, now};
-use crate::symbols::Function;
 use crate::symbols::lines::Line;
+use crate::symbols::{Function, Site};
 use aya_obj::btf::Btf;
 use punctual_core::CpuSet;
 use punctual_core::event::{CallCounts, FunctionName, LineName, Source};
@@ -58,27 +58,36 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Puts a probe on the entry and on the return of every function, and on every line. Their places in `functions` and `lines` are their ids
-    /// in the records: as functions, and as points.
+    /// Puts a probe on the entry and on the return of every function, and on every line. Their
+    /// places in `functions` and `lines` are their ids in the records: as functions, and as points.
     pub fn start(
         functions: &[Function],
         lines: &[Line],
         cpus: &CpuSet,
         request: ProbeRequest,
     ) -> Result<Probes, StartError> {
-        Probes::load(functions, lines, cpus, request).map_err(|why| StartError::of("probes in programs", &why))
+        Probes::load(functions, lines, cpus, request).map_err(|why| {
+            let in_kernel = functions.iter().any(|function| function.site == Site::Kernel);
+            let what = if in_kernel { "probes in the kernel" } else { "probes in programs" };
+            StartError::of(what, &why)
+        })
     }
 
     fn load(functions: &[Function], lines: &[Line], cpus: &CpuSet, request: ProbeRequest) -> Result<Probes, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
         let shape = Shape::of(request.buffer, false);
         let family = matches!(request.whose, Whose::Family(_));
+        let in_kernel = functions.iter().any(|function| function.site == Site::Kernel);
+        if in_kernel && functions.iter().any(|function| function.site != Site::Kernel) {
+            return Err(LoadError::NoKprobe("functions of the kernel and of programs are timed apart".to_owned()));
+        }
         let argument = u32::from(request.argument.unwrap_or(0));
         let mut constants = vec![
             ("mask", shape.mask().to_ne_bytes().to_vec()),
             ("by_pid", vec![u8::from(request.whose != Whose::Everyone)]),
             ("follow", vec![u8::from(family)]),
             ("argument", argument.to_ne_bytes().to_vec()),
+            ("in_kernel", vec![u8::from(in_kernel)]),
         ];
         constants.extend(slots(cpus));
         let mut object = Object::open(PROGRAMS, &borrowed(&constants))?;
@@ -94,12 +103,20 @@ impl Probes {
             sys::update_map(object.map("pids")?, &pid.to_ne_bytes(), &[1]).map_err(refused)?;
         }
         // Threads that end in a call, programs that are replaced, children: without these three calls are lost, not falsified.
-        let mut ends = vec![
-            object.attach_btf_tracepoint(&kernel, "ended", "sched_process_exit")?,
-            object.attach_btf_tracepoint(&kernel, "replaced", "sched_process_exec")?,
-        ];
+        let mut ends = vec![object.attach_btf_tracepoint(&kernel, "ended", "sched_process_exit")?];
+        // A program is replaced within functions of the kernel, which go on.
+        if !in_kernel {
+            ends.push(object.attach_btf_tracepoint(&kernel, "replaced", "sched_process_exec")?);
+        }
         if family {
             ends.push(object.attach_btf_tracepoint(&kernel, "forked", "sched_process_fork")?);
+        }
+        if in_kernel {
+            let names: Vec<&str> = functions.iter().map(|function| function.symbol.as_str()).collect();
+            let returns = object.attach_kprobes("returned", At::Return, &names)?;
+            let entries = object.attach_kprobes("entered", At::Entry, &names)?;
+            let (cpus, functions, bytes) = (cpus.clone(), functions.len() as u32, Vec::new());
+            return Ok(Probes { entries, returns, _ends: ends, buffers, object, cpus, functions, bytes });
         }
         let places: Vec<Place> = functions
             .iter()

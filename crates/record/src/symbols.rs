@@ -4,11 +4,13 @@
 //! tables of ELF files: the program's own, those of its libraries, and the separate debug files that distributions ship.
 
 mod demangle;
+mod kernel;
 pub mod lines;
 mod object;
 mod site;
 mod spec;
 
+pub use kernel::{is_of_kernel, resolve_in_kernel};
 pub use object::{Function, Object};
 pub use site::Site;
 pub use spec::Spec;
@@ -99,6 +101,22 @@ pub enum SymbolError {
         spec: String,
         /// What is missing, and what to do.
         why: String,
+    },
+    /// Several functions of the kernel have this name, and a probe would be at any of them.
+    #[error("`{spec}`: {count} functions of the kernel have this name, which does not say where the probe belongs")]
+    Ambiguous {
+        /// As given.
+        spec: String,
+        /// How many.
+        count: usize,
+    },
+    /// The same in the kernel.
+    #[error("`{spec}` fits {found} functions of the kernel, more than are timed at once: narrow it down")]
+    TooManyInKernel {
+        /// As given.
+        spec: String,
+        /// How many.
+        found: usize,
     },
     /// The pattern fits more than is sensible.
     #[error("`{spec}` fits {found} places, more than the {FUNCTIONS_MAX} that can be probed at once: narrow it down")]

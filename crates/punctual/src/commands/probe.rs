@@ -20,13 +20,14 @@ use punctual_plan::ByteSize;
 use punctual_record::Backend;
 use punctual_record::probe::{ProbeRequest, cost};
 use punctual_record::symbols::lines::{Line, LineSpec, resolve_lines};
-use punctual_record::symbols::{Function, Spec, resolve};
+use punctual_record::symbols::{Function, Site, Spec, is_of_kernel, resolve, resolve_in_kernel};
 use std::path::PathBuf;
 use target::Target;
 
-/// Time functions of unmodified programs, from entry to exit, or from source line to source line
+/// Time functions of unmodified programs or of the kernel, or from source line to source line
 ///
-/// A function is NAME, FILE:NAME or a pattern: `fopen`, `libc:fopen`, `./netio:netio_task`, `libc:f*open`, `ns::Class::method`. Names are
+/// A function is NAME, FILE:NAME or a pattern: `fopen`, `libc:fopen`, `./netio:netio_task`, `libc:f*open`, `ns::Class::method`, or
+/// `kernel:do_sys_openat2` for a function of the kernel, where it has kprobes. Names are
 /// looked up in the program and its libraries, demangled, and in separate debug files. A source line is SOURCE:LINE or FILE:SOURCE:LINE, by the debug
 /// information of the program: it is a point, and two lines give intervals. What probing itself costs on this machine is
 /// measured first and shown beside the result.
@@ -35,14 +36,15 @@ use target::Target;
     after_help = "Examples:\n  punctual probe libc:fopen libc:fclose -- ls -l\n  punctual probe -p 1234 'control_*' --duration 10s\n  \
                   punctual probe ./netio:netio_task --limit 'netio_task < 1ms' -- ./netio\n  \
                   punctual probe --argument 1 --calls libc:malloc -- ls\n  \
-                  punctual probe loop.c:42 loop.c:57 --limit 'loop.c:42->loop.c:57 < 1ms' -- ./loop\n\n\
+                  punctual probe loop.c:42 loop.c:57 --limit 'loop.c:42->loop.c:57 < 1ms' -- ./loop\n  \
+                  punctual probe 'kernel:vfs_*' -- dd if=/dev/zero of=file count=100\n\n\
                   What punctual says is on standard error; with --json the result is on standard output, and what the command writes \
                   there goes to standard error.\n\n\
                   Exit codes: 0 done; 1 failed while recording; 2 the request was wrong, nothing was started; 3 a limit was violated; 4 \
                   the recording does not decide a limit, or lost too much. A command that fails passes on its own exit code."
 )]
 pub struct Args {
-    /// Functions: NAME, FILE:NAME, or with `*` and `?`; source lines: SOURCE:LINE, FILE:SOURCE:LINE
+    /// Functions: NAME, FILE:NAME, kernel:NAME, or with `*` and `?`; source lines: SOURCE:LINE, FILE:SOURCE:LINE
     #[arg(value_name = "FUNCTION", required = true)]
     functions: Vec<String>,
     /// Of this running process
@@ -95,8 +97,10 @@ pub fn run(args: Args) -> Ending {
     let target = Target::of(args.pid, args.everyone, &args.command)?;
     let (functions, lines) = find(&args.functions, &target)?;
     limits::check(&args.limit, &names(&functions, &lines), false)?;
+    let in_kernel = functions.iter().any(|function| function.site == Site::Kernel);
     // That it cannot be measured is that there can be no probes.
-    let costs = cost::measure(&online).map_err(Failure::refused)?;
+    let costs = if in_kernel { cost::measure_in_kernel(&online) } else { cost::measure(&online) };
+    let costs = costs.map_err(Failure::refused)?;
     let interrupts = Interrupts::listen()?;
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let directory = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-probe-{stamp}")));
@@ -154,8 +158,19 @@ fn find(words: &[String], target: &Target) -> Result<(Vec<Function>, Vec<Line>),
             },
         }
     }
-    let files = target.files()?;
-    match (resolve(&specs, &files), resolve_lines(&lines, &files)) {
+    let in_kernel = specs.iter().filter(|spec| is_of_kernel(spec)).count();
+    if in_kernel > 0 && in_kernel < specs.len() + lines.len() {
+        let message = "functions of the kernel and of programs are timed apart: run punctual probe for each";
+        return Err(Failure::refused(message));
+    }
+    let found = match in_kernel {
+        0 => {
+            let files = target.files()?;
+            (resolve(&specs, &files), resolve_lines(&lines, &files))
+        }
+        _ => (resolve_in_kernel(&specs), Ok(Vec::new())),
+    };
+    match found {
         (Ok(functions), Ok(lines)) if wrong.is_empty() => return Ok((functions, lines)),
         (functions, lines) => {
             let errors = functions.err().into_iter().chain(lines.err()).flatten();

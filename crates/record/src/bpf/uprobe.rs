@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// BPF_PROG_TYPE_KPROBE: user probes are of this type too.
-const PROGRAM_KPROBE: u32 = 2;
+pub(super) const PROGRAM_KPROBE: u32 = 2;
 /// BPF_TRACE_UPROBE_MULTI.
 const ATTACH_UPROBE_MULTI: u32 = 48;
 /// BPF_PERF_EVENT.
@@ -144,9 +144,14 @@ fn link_perf(program: &OwnedFd, at: At, place: &Place, scope: Scope) -> io::Resu
         Scope::Process(pid) => (pid as i32, -1),
     };
     let event = perf::open(attr, pid, cpu, None)?;
-    let attr = Attr::new().u32(0, program.as_raw_fd() as u32).u32(4, event.as_raw_fd() as u32);
-    let attr = attr.u32(8, ATTACH_PERF_EVENT).u64(16, place.cookie);
-    // SAFETY: no pointers.
-    let link = unsafe { attr.clone().open(Command::LinkCreate)? };
+    let link = link_event(program, &event, place.cookie)?;
     Ok([link, event])
+}
+
+/// Puts a program on a perf event, with the cookie that it finds there (since 5.15).
+pub(super) fn link_event(program: &OwnedFd, event: &OwnedFd, cookie: u64) -> io::Result<OwnedFd> {
+    let attr = Attr::new().u32(0, program.as_raw_fd() as u32).u32(4, event.as_raw_fd() as u32);
+    let mut attr = attr.u32(8, ATTACH_PERF_EVENT).u64(16, cookie);
+    // SAFETY: no pointers.
+    unsafe { attr.open(Command::LinkCreate) }
 }
