@@ -75,6 +75,7 @@ pub fn names() -> Names {
         idle_latencies: [(0, punctual_core::Nanos(0)), (1, punctual_core::Nanos(2_000))].into(),
         symbols: [(0xffff_8000, "wb_workfn".to_owned())].into(),
         stacks: vec![vec![0xffff_8000, 0xffff_9000]],
+        tracepoints: Vec::new(),
     }
 }
 
