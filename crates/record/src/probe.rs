@@ -111,30 +111,30 @@ impl Probes {
         if family {
             ends.push(object.attach_btf_tracepoint(&kernel, "forked", "sched_process_fork")?);
         }
-        if in_kernel {
-            let names: Vec<&str> = functions.iter().map(|function| function.symbol.as_str()).collect();
-            let returns = object.attach_kprobes("returned", At::Return, &names)?;
-            let entries = object.attach_kprobes("entered", At::Entry, &names)?;
-            let (cpus, functions, bytes) = (cpus.clone(), functions.len() as u32, Vec::new());
-            return Ok(Probes { entries, returns, _ends: ends, buffers, object, cpus, functions, bytes });
-        }
-        let places: Vec<Place> = functions
-            .iter()
-            .zip(0u64..)
-            .map(|(function, cookie)| Place { file: &function.object, offset: function.offset, cookie })
-            .collect();
-        let scope = match request.whose {
-            Whose::Process(pid) => Scope::Process(pid),
-            Whose::Family(_) | Whose::Everyone => Scope::All,
-        };
         // Returns first: a call that is entered then always has its return watched.
-        let returns = object.attach_uprobes("returned", At::Return, &places, scope)?;
-        let entries = object.attach_uprobes("entered", At::Entry, &places, scope)?;
-        let places = lines.iter().zip(0u64..).flat_map(|(line, cookie)| {
-            let place = move |offset| Place { file: &line.object, offset, cookie };
-            line.places.iter().map(move |one| place(one.offset))
-        });
-        let lines = object.attach_uprobes("passed", At::Entry, &places.collect::<Vec<_>>(), scope)?;
+        let (returns, entries, lines) = if in_kernel {
+            let names: Vec<&str> = functions.iter().map(|one| one.symbol.as_str()).collect();
+            let returns = object.attach_kprobes("returned", At::Return, &names)?;
+            (returns, object.attach_kprobes("entered", At::Entry, &names)?, Vec::new())
+        } else {
+            let scope = match request.whose {
+                Whose::Process(pid) => Scope::Process(pid),
+                Whose::Family(_) | Whose::Everyone => Scope::All,
+            };
+            let calls: Vec<Place> = functions
+                .iter()
+                .zip(0u64..)
+                .map(|(one, cookie)| Place { file: &one.object, offset: one.offset, cookie })
+                .collect();
+            let passes = lines.iter().zip(0u64..).flat_map(|(line, cookie)| {
+                let place = move |offset| Place { file: &line.object, offset, cookie };
+                line.places.iter().map(move |one| place(one.offset))
+            });
+            let passes: Vec<Place> = passes.collect();
+            let returns = object.attach_uprobes("returned", At::Return, &calls, scope)?;
+            let entries = object.attach_uprobes("entered", At::Entry, &calls, scope)?;
+            (returns, entries, object.attach_uprobes("passed", At::Entry, &passes, scope)?)
+        };
         let functions = functions.len() as u32;
         Ok(Probes {
             entries,

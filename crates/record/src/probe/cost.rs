@@ -47,7 +47,7 @@ pub fn measure_in_kernel(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
     };
     let plain = time_of(call);
     let request = ProbeRequest { whose: Whose::Process(std::process::id()), argument: None, buffer: 1 << 20 };
-    let mut probes = Probes::start(&functions, cpus, request)?;
+    let mut probes = Probes::start(&functions, &[], cpus, request)?;
     let probed = time_of(call);
     let measured = measured(&mut probes, 0);
     probes.stop(&mut |_, _| {});

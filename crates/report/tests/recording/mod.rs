@@ -66,6 +66,7 @@ pub fn names() -> Names {
         functions: functions.map(function).into(),
         calls: Vec::new(),
         probe_costs: Vec::new(),
+        lines: Vec::new(),
         irqs: [(24, "virtio0-req.0".to_owned())].into(),
         vectors: [(236, "local_timer".to_owned()), (253, "reschedule".to_owned())].into(),
         softirqs: [(1, "TIMER".to_owned()), (3, "NET_RX".to_owned())].into(),
