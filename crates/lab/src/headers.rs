@@ -15,7 +15,7 @@ impl Kernel {
     pub fn build_module(&self, source: &Path, name: &str) -> Result<Vec<u8>, LabError> {
         let (make, _) = (tools::find("make", "make")?, tools::find("gcc", "gcc")?);
         let cache = Cache::open()?;
-        let (Some(release), Some(suite)) = (self.release(), self.from_suite()) else {
+        let (Some(release), Some(suite)) = (self.release(), self.package_suite()) else {
             return Err(LabError::Request(format!(
                 "the kernel {} is of no Debian package: its headers are not known",
                 self.name

@@ -124,7 +124,7 @@ impl Kernel {
     }
 
     /// The suite that its package came from.
-    pub(crate) fn from_suite(&self) -> Option<&'static str> {
+    pub(crate) fn package_suite(&self) -> Option<&'static str> {
         self.suite
     }
 

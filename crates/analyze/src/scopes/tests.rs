@@ -125,8 +125,12 @@ fn passes() -> impl Strategy<Value = Vec<Event>> {
     })
 }
 
-/// Matched scopes of one thread as (scope, begin, end), each begin with the newest of its name that is open.
-fn matched(events: &[Event], tid: u32) -> (Vec<(u32, i64, i64)>, Vec<(u32, i64)>) {
+/// A scope, its begin, and its end.
+type Matched = (u32, i64, i64);
+
+/// Scopes of one thread, each begin with the newest of its name that is open; then those that are
+/// open at the end, with their begins.
+fn matched(events: &[Event], tid: u32) -> (Vec<Matched>, Vec<(u32, i64)>) {
     let (mut open, mut done) = (Vec::<(u32, i64, usize)>::new(), Vec::new());
     for (order, event) in events.iter().enumerate().filter(|(_, event)| event.tid == Tid(tid)) {
         let What::Point { point, kind, .. } = event.what else { continue };
@@ -147,7 +151,7 @@ proptest! {
         let mut roots = 0;
         for tid in 0..2 {
             let (done, _) = matched(&events, tid);
-            let within = |one: &(u32, i64, i64), other: &(u32, i64, i64)| other.1 <= one.1 && one.2 <= other.2;
+            let within = |one: &Matched, other: &Matched| other.1 <= one.1 && one.2 <= other.2;
             for (place, one) in done.iter().enumerate() {
                 let is_root = done.iter().enumerate().all(|(at, other)| {
                     // Of two that are the same stretch of time one is the root.

@@ -294,7 +294,7 @@ impl Task for Points {
                         &what,
                         written,
                         counted,
-                        &stored.source(),
+                        stored.source(),
                         Tolerance::EXACT,
                     ));
                 }

@@ -198,8 +198,10 @@ fn no_probe_sits_on_a_nop_that_would_become_a_call() {
     assert_eq!(data[before..before + 5], [0x0f, 0x1f, 0x44, 0, 0]);
 }
 
-/// The program and where its debug sections lie in it.
-static PROGRAM: std::sync::LazyLock<Option<(Vec<u8>, Vec<(usize, usize)>)>> = std::sync::LazyLock::new(|| {
+/// A program, and where its debug sections lie in it: offset and size.
+type Debugged = (Vec<u8>, Vec<(usize, usize)>);
+
+static PROGRAM: std::sync::LazyLock<Option<Debugged>> = std::sync::LazyLock::new(|| {
     let built = built(&["-g", "-O2"])?;
     let data = std::fs::read(built.path("program")).unwrap();
     let file = elf::ElfBytes::<elf::endian::AnyEndian>::minimal_parse(&data).unwrap();
