@@ -1,7 +1,6 @@
 //! What follows from counts: rates and shares.
 
 use punctual_bundle::{Count, CountShare, Counts};
-use std::collections::HashMap;
 
 /// Which count is a share of which.
 const SHARES: [(&str, &str); 8] = [
@@ -18,21 +17,23 @@ const SHARES: [(&str, &str); 8] = [
 /// Fills in rates and shares, where both numbers are known.
 pub fn derive(counts: &mut Counts) {
     let seconds = counts.cpu.total.0 as f64 / 1e9;
-    let known: HashMap<String, Count> = counts.counts.iter().map(|one| (one.name.clone(), one.clone())).collect();
-    for one in &mut counts.counts {
+    let shares: Vec<_> = counts.counts.iter().map(|one| share_of(one, &counts.counts)).collect();
+    for (one, share) in counts.counts.iter_mut().zip(shares) {
         let Some(count) = one.count.known().map(|count| *count as f64) else { continue };
         if !one.is_time && seconds > 0.0 {
             one.per_cpu_second = Some(count / seconds);
         }
-        one.share = share_of(one, count, &known);
+        one.share = share;
     }
 }
 
 /// Counts of two sources can begin at different instants: those are divided by the sum of their own kind.
-fn share_of(one: &Count, count: f64, known: &HashMap<String, Count>) -> Option<CountShare> {
+fn share_of(one: &Count, all: &[Count]) -> Option<CountShare> {
+    let count = *one.count.known()? as f64;
     let (_, of) = SHARES.iter().find(|(name, _)| *name == one.name)?;
+    let is_comparable = |other: &&Count| other.source == one.source && other.user_only == one.user_only;
     let value = |name: &str| {
-        let other = known.get(name).filter(|other| other.source == one.source && other.user_only == one.user_only);
+        let other = all.iter().rfind(|other| other.name == name).filter(is_comparable);
         other.and_then(|other| other.count.known()).map(|count| *count as f64)
     };
     let parts = || SHARES.iter().filter(|(_, whole)| whole == of).map(|(name, _)| value(name)).sum::<Option<f64>>();
@@ -52,22 +53,6 @@ mod tests {
     use punctual_bundle::{CountSource, CpuTime};
     use punctual_core::{Fact, Nanos};
 
-    fn count(name: &str, source: CountSource, count: Fact<u64>) -> Count {
-        Count {
-            name: name.to_owned(),
-            event: None,
-            source,
-            count,
-            is_time: false,
-            per_cpu_second: None,
-            share: None,
-            scaled: false,
-            enabled: None,
-            running: None,
-            user_only: false,
-        }
-    }
-
     #[test]
     fn rates_and_shares_follow_where_both_numbers_are_known() {
         let (perf, wait4) = (CountSource::PerfEvent, CountSource::Wait4);
@@ -79,13 +64,13 @@ mod tests {
             wall: Nanos(1),
             cpu,
             counts: vec![
-                count("context-switches", perf, Fact::Known(7)),
-                count("voluntary-switches", wait4, Fact::Known(6)),
-                count("involuntary-switches", wait4, Fact::Known(2)),
-                count("system-calls", perf, Fact::Known(100)),
-                count("futex-calls", perf, Fact::Known(25)),
-                count("cycles", perf, Fact::Unavailable("no PMU".to_owned())),
-                count("instructions", perf, Fact::Known(5)),
+                Count::new("context-switches", perf, Fact::Known(7)),
+                Count::new("voluntary-switches", wait4, Fact::Known(6)),
+                Count::new("involuntary-switches", wait4, Fact::Known(2)),
+                Count::new("system-calls", perf, Fact::Known(100)),
+                Count::new("futex-calls", perf, Fact::Known(25)),
+                Count::new("cycles", perf, Fact::Unavailable("no PMU".to_owned())),
+                Count::new("instructions", perf, Fact::Known(5)),
             ],
         };
         derive(&mut counts);

@@ -76,6 +76,25 @@ pub struct Count {
     pub user_only: bool,
 }
 
+impl Count {
+    /// A count without rate and share, of a counter that was always switched on.
+    pub fn new(name: impl Into<String>, source: CountSource, count: Fact<u64>) -> Count {
+        Count {
+            name: name.into(),
+            event: None,
+            source,
+            count,
+            is_time: false,
+            per_cpu_second: None,
+            share: None,
+            scaled: false,
+            enabled: None,
+            running: None,
+            user_only: false,
+        }
+    }
+}
+
 /// A count divided by another.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CountShare {

@@ -1,6 +1,7 @@
 //! `method = "deadline"` held against cyclicdeadline (Debian's rt-tests) and against the kernel's own
 //! events, in a guest of virtual time, where the thread's timer is watched.
 
+use punctual_lab::testing::section;
 use punctual_lab::{Accel, GuestResult, Job, testing};
 use serde_json::Value;
 use std::path::Path;
@@ -10,11 +11,6 @@ use std::path::Path;
 const WAY_OUT: i64 = 20_000;
 /// The resolution of the trace and of cyclicdeadline.
 const MICROSECOND: i64 = 1_000;
-
-fn told<'r>(result: &'r GuestResult, name: &str) -> &'r str {
-    let bytes = result.results.get(name).unwrap_or_else(|| panic!("no {name}: {}", testing::story(result)));
-    std::str::from_utf8(bytes).unwrap().trim()
-}
 
 /// The latencies of the one SCHED_DEADLINE thread of a trace, in ns, sorted: from the expiry of its
 /// timer to the switch to it.
@@ -58,13 +54,13 @@ fn figures_of(trace: &str) -> Figures {
 
 /// What punctual says of its own samples, and what the events say of the same ones.
 fn agrees_with_events(result: &GuestResult, load: &str, source: &str) {
-    let summary: Value = serde_json::from_str(told(result, &format!("punctual-{load}"))).unwrap();
+    let summary: Value = serde_json::from_str(section(result, &format!("punctual-{load}"))).unwrap();
     let phase = &summary["phases"][0];
     let releases = phase["measures"][0]["notes"]["tables"].to_string();
     assert!(releases.contains(source), "{load}: {releases}");
     let own = |key: &str| phase["series"][0][key].as_i64().unwrap();
     let own = Figures { min: own("min"), median: own("median"), max: own("max") };
-    let events = figures_of(told(result, &format!("trace-punctual-{load}")));
+    let events = figures_of(section(result, &format!("trace-punctual-{load}")));
     println!("{load}, punctual: {} {} {}", own.min, own.median, own.max);
     println!("{load}, its events: {} {} {}", events.min, events.median, events.max);
     for (own, events) in [(own.min, events.min), (own.median, events.median), (own.max, events.max)] {
@@ -76,15 +72,15 @@ fn agrees_with_events(result: &GuestResult, load: &str, source: &str) {
 /// cyclicdeadline counts from its own first wake-up, so that only its range can be held against the
 /// events; the wake-ups are the same as punctual's.
 fn cyclicdeadline_agrees(result: &GuestResult, load: &str) {
-    let json: Value = serde_json::from_str(told(result, &format!("json-{load}"))).unwrap();
+    let json: Value = serde_json::from_str(section(result, &format!("json-{load}"))).unwrap();
     let own = |key: &str| json["thread"]["0"][key].as_f64().unwrap();
-    let events = figures_of(told(result, &format!("trace-cyclicdeadline-{load}")));
+    let events = figures_of(section(result, &format!("trace-cyclicdeadline-{load}")));
     println!("{load}, cyclicdeadline: {} {} {}", own("min"), own("avg"), own("max"));
     println!("{load}, its events: {} {} {}", events.min, events.median, events.max);
     if load == "idle" {
         let range = ((own("max") - own("min")) * MICROSECOND as f64) as i64 - (events.max - events.min);
         assert!(range.abs() < WAY_OUT, "{json:#}");
-        let ours = figures_of(told(result, "trace-punctual-idle"));
+        let ours = figures_of(section(result, "trace-punctual-idle"));
         assert!((ours.median - events.median).abs() < WAY_OUT, "{} and {}", ours.median, events.median);
     }
 }

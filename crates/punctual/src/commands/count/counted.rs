@@ -26,19 +26,9 @@ impl Counters {
 }
 
 fn count(wanted: &Wanted, counter: Option<&Result<Counter, String>>, used: &Used) -> Count {
-    let mut count = Count {
-        name: wanted.name.clone(),
-        event: wanted.event.as_ref().map(PerfEvent::to_string),
-        source: CountSource::PerfEvent,
-        count: Fact::NotAsked,
-        is_time: wanted.event.as_ref().is_some_and(PerfEvent::is_time),
-        per_cpu_second: None,
-        share: None,
-        scaled: false,
-        enabled: None,
-        running: None,
-        user_only: false,
-    };
+    let mut count = Count::new(&wanted.name, CountSource::PerfEvent, Fact::NotAsked);
+    count.event = wanted.event.as_ref().map(PerfEvent::to_string);
+    count.is_time = wanted.event.as_ref().is_some_and(PerfEvent::is_time);
     match counter {
         Some(Ok(counter)) => read(counter, wanted, &mut count),
         Some(Err(why)) => count.count = Fact::Unavailable(why.clone()),

@@ -8,7 +8,7 @@ use punctual_record::account::AccountRecord;
 use std::collections::VecDeque;
 
 /// At most so many samples and records wait for one another, or two seconds of them if that is more, within the second bound; what comes
-/// beyond counts as untold.
+/// beyond counts as unknown.
 const WAITING: std::ops::RangeInclusive<usize> = 1 << 16..=1 << 18;
 const WAITING_SPAN: Nanos = Nanos::from_secs(2);
 /// How exactly the distance of another clock from CLOCK_MONOTONIC is known.
