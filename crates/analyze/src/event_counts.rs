@@ -1,6 +1,6 @@
 //! How many events of each kind a recording holds.
 
-use punctual_core::event::{Event, EventKind, Group};
+use punctual_core::event::{Event, EventKind, Group, Recorded, TracepointId};
 use punctual_core::{MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 
@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 pub struct EventCounts {
     /// Of the kernel, by group and name ([`EventKind::name`]).
     pub kernel: BTreeMap<Group, BTreeMap<&'static str, u64>>,
+    /// Of tracepoints that were recorded by name.
+    pub tracepoints: BTreeMap<TracepointId, u64>,
     /// Test points.
     pub points: u64,
     /// Calls of probed functions.
@@ -41,6 +43,7 @@ impl EventCounts {
             EventKind::Call { .. } => self.calls += 1,
             EventKind::Sample { .. } => self.samples += 1,
             EventKind::Stack { .. } => self.stacks += 1,
+            EventKind::Tracepoint { tracepoint, .. } => *self.tracepoints.entry(tracepoint).or_default() += 1,
             EventKind::Interrupted { .. } | EventKind::Unthrottled { .. } => self.looked += 1,
             ref what => {
                 if let Some(group) = what.group() {
@@ -57,10 +60,17 @@ impl EventCounts {
         self.kernel.get(&group).map_or(0, |kinds| kinds.values().sum())
     }
 
+    /// Tracepoints that were recorded by name, in the order of their ids, also those that never came.
+    pub fn named<'r>(&self, recorded: &'r Recorded) -> Vec<(&'r str, u64)> {
+        let count = |id: u32| self.tracepoints.get(&TracepointId(id)).copied().unwrap_or(0);
+        (0..).zip(&recorded.tracepoints).map(|(id, name)| (name.as_str(), count(id))).collect()
+    }
+
     /// All that happened: everything but marks of what is missing.
     pub fn total(&self) -> u64 {
         let kernel: u64 = self.kernel.values().flat_map(|kinds| kinds.values()).sum();
-        kernel + self.points + self.calls + self.samples + self.stacks + self.looked
+        let named: u64 = self.tracepoints.values().sum();
+        kernel + named + self.points + self.calls + self.samples + self.stacks + self.looked
     }
 
     /// From the first event to the last.

@@ -22,6 +22,13 @@ pub enum Scope {
     AnyThread,
 }
 
+impl Scope {
+    /// The source of a test point: its thread's ring, or the buffers of the CPUs for a source line that the kernel stamped, which alone knows its CPU.
+    pub fn of_point(tid: Tid, cpu: u16) -> Scope {
+        if cpu == Event::NO_CPU { Scope::Thread(tid) } else { Scope::AnyCpu }
+    }
+}
+
 /// The gaps of a recording, by source.
 #[derive(Clone, Debug, Default)]
 pub struct Gaps {

@@ -4,6 +4,7 @@
 
 pub mod account;
 pub mod compare;
+pub mod counts;
 pub mod distribution;
 pub mod divergence;
 pub mod event_counts;
@@ -19,6 +20,7 @@ pub mod percentiles;
 pub mod probes;
 pub mod published;
 pub mod requirements;
+pub mod scopes;
 pub mod stats;
 pub mod steal;
 pub mod summary;

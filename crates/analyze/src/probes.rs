@@ -16,6 +16,11 @@ pub fn findings(names: &Names, figures: &BTreeMap<FunctionId, FunctionFigures>) 
             findings.push(price(cost));
         }
     }
+    let mut sites: Vec<&String> = names.lines.iter().flat_map(|line| &line.sites).collect();
+    sites.sort_unstable();
+    sites.dedup();
+    let of_lines = names.probe_costs.iter().filter(|cost| sites.contains(&&cost.site));
+    findings.extend(of_lines.max_by_key(|cost| cost.added).map(price_of_lines));
     for (place, function) in names.functions.iter().enumerate() {
         let figures = figures.get(&FunctionId(place as u32));
         let cost = names.probe_costs.iter().find(|cost| cost.site == function.site);
@@ -51,6 +56,22 @@ fn price(cost: &ProbeCost) -> Finding {
         cost.measured_p99.readable()
     );
     Finding::new("probe-cost", Severity::Note, "probes", message).evidence(evidence)
+}
+
+/// A call has two probes and a passage of a line one: what a call takes longer is a bound.
+fn price_of_lines(cost: &ProbeCost) -> Finding {
+    let added = cost.added.readable();
+    let message = format!(
+        "probes on source lines: each passage takes up to {added} longer, and an interval from line to line contains up to that of \
+         the probes at its ends (nothing is subtracted)"
+    );
+    let site = if cost.site.is_empty() {
+        "of an empty function".to_owned()
+    } else {
+        format!("of an empty function ({})", cost.site)
+    };
+    let evidence = format!("what entry and return of {} calls {site} take longer on this machine", cost.calls);
+    Finding::new("probe-cost-lines", Severity::Note, "probes", message).evidence(evidence)
 }
 
 fn dominated(name: &str, median: Nanos, cost: &ProbeCost) -> Finding {

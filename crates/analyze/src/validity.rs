@@ -71,8 +71,12 @@ impl Validity {
         gated(verdict, self.proofs.iter().filter(about))
     }
 
-    /// What the verdict on all of a run becomes: a proof that fails anywhere makes the run invalid.
+    /// What the verdict on all of a run becomes: a proof that fails anywhere makes the run invalid. A violation stays, because what fails
+    /// its own proofs is none by now ([`Validity::gate`]): both are shown.
     pub fn gate_run(&self, verdict: VerdictWord) -> Gated {
+        if verdict == VerdictWord::NotMet {
+            return Gated { verdict, reason: None };
+        }
         gated(verdict, self.proofs.iter().filter(|proof| proof.outcome == ProofOutcome::Fails))
     }
 

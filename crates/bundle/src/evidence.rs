@@ -132,6 +132,9 @@ pub struct LoadEvidence {
     pub looks: u64,
     /// How often nothing had happened in any of them since the look before.
     pub idle_looks: u64,
+    /// Whether the experiment lets it rest (`may_rest`): then it is a load also while it idles.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_rest: bool,
     /// What its processes did, as far as they lived at the last poll.
     pub progress: Fact<LoadProgress>,
 }

@@ -1,7 +1,7 @@
 //! What `punctual pairs --json` and `punctual occupancy --json` print. Times are in ns, instants on CLOCK_MONOTONIC; what is not known is `null`.
 
 use crate::summary::VerdictWord;
-use punctual_core::Finding;
+use punctual_core::{Finding, Severity};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -34,6 +34,9 @@ pub struct PairsDocument {
     pub verdict: Option<VerdictWord>,
     /// Pairs: the requested ones, scopes, points with those that follow.
     pub pairs: Vec<PairSummary>,
+    /// Scopes of test points with their exclusive times, those of most exclusive time first.
+    #[serde(default)]
+    pub scopes: Vec<ScopeSummary>,
     /// Probed functions.
     pub functions: Vec<FunctionSummary>,
     /// The values of points over time.
@@ -160,6 +163,35 @@ pub struct Ran {
     pub ns: i64,
 }
 
+/// A scope of test points as a function report has it. Its limit, its worst and its histogram stand under [`PairsDocument::pairs`].
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ScopeSummary {
+    /// Its name.
+    pub name: String,
+    /// From begin to end.
+    #[serde(flatten)]
+    pub figures: IntervalFigures,
+    /// The same without the scopes that began later in the same thread.
+    pub exclusive: IntervalFigures,
+    /// All inclusive times together; of a recursion the outermost one alone.
+    pub total: i64,
+    /// All exclusive times together.
+    pub exclusive_total: i64,
+    /// Of the exclusive times of all scopes.
+    pub share: Option<f64>,
+    /// Threads in which it ended.
+    pub threads: u64,
+    /// Those within another one of the same name.
+    pub recursive: u64,
+    /// Those that ended while one that had begun later was open.
+    pub overlapping: u64,
+    /// Those without an end.
+    pub open: u64,
+    /// Those that reach over missing points; in no other figure.
+    #[serde(alias = "doubtful")]
+    pub uncertain: u64,
+}
+
 /// A probed function.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FunctionSummary {
@@ -231,6 +263,18 @@ pub struct OccupancyDocument {
     pub interrupts: Vec<InterruptOccupancy>,
     /// Limits of the recording.
     pub findings: Vec<Finding>,
+}
+
+impl OccupancyDocument {
+    /// That some of the recording's events of group sched, which are so many, contradict the others.
+    pub fn contradiction(&self, events: u64) -> Option<Finding> {
+        let message = "events contradict what was known before: the time between is not known, and marked as unknown";
+        (self.contradictions > 0).then(|| {
+            Finding::new("events-contradict", Severity::Warning, "recording", message)
+                .evidence(format!("{} of {events} events of group sched", self.contradictions))
+                .remedy("read times of threads and CPUs without those that are unknown: punctual occupancy shows both")
+        })
+    }
 }
 
 /// A CPU.

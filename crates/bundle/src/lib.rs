@@ -23,6 +23,7 @@ pub mod account;
 pub mod amend;
 pub mod checkpoint;
 pub mod comparison;
+pub mod counts;
 mod error;
 pub mod evidence;
 pub mod explanation;
@@ -47,6 +48,7 @@ pub mod windows;
 pub mod writer;
 
 pub use account::SeriesAccount;
+pub use counts::{Count, CountShare, CountSource, Counts, CpuTime};
 pub use error::BundleError;
 pub use evidence::Evidence;
 pub use manifest::{Ending, Manifest, Outcome};

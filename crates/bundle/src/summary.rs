@@ -126,6 +126,10 @@ pub struct RecordingSummary {
     pub calls: u64,
     /// Everything lost, from all sources.
     pub lost: u64,
+    /// Events that contradict what was known before, with no loss to explain it. `None` where switches were not recorded, and in what
+    /// was written before it was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contradictions: Option<u64>,
 }
 
 /// The word of the workload whose series are ways to write a test point.
@@ -330,8 +334,8 @@ pub enum VerdictWord {
 }
 
 impl VerdictWord {
-    /// Several verdicts together are the gravest of them. What is invalid outweighs all: of it nothing is known. What is not met
-    /// outweighs what is undecided, because it is known for sure.
+    /// Several verdicts together are the gravest of them. What is not met outweighs all: it was seen in samples that were measured as
+    /// asked, whatever else was not. What is invalid outweighs what is undecided: more samples would not help.
     pub fn gravest(all: impl IntoIterator<Item = VerdictWord>) -> Option<VerdictWord> {
         all.into_iter().max_by_key(|verdict| verdict.gravity())
     }
@@ -340,8 +344,8 @@ impl VerdictWord {
         match self {
             VerdictWord::Met => 0,
             VerdictWord::Undecided => 1,
-            VerdictWord::NotMet => 2,
-            VerdictWord::Invalid => 3,
+            VerdictWord::Invalid => 2,
+            VerdictWord::NotMet => 3,
         }
     }
 }

@@ -7,11 +7,13 @@ mod group;
 mod kind;
 mod names;
 mod recorded;
+mod tracepoint;
 
 pub use group::Group;
 pub use kind::{EventKind, Futex, PointKind, TaskState};
-pub use names::{CallCounts, FunctionName, Names, ProbeCost, TaskName};
+pub use names::{CallCounts, FunctionName, LineName, Names, ProbeCost, TaskName};
 pub use recorded::{Recorded, Source};
+pub use tracepoint::{FieldKind, RecordBytes, RecordField, TracepointFormat, TracepointId};
 
 use crate::MonotonicNs;
 use serde::{Deserialize, Serialize};

@@ -23,7 +23,7 @@ const LISTS_KEEP: Duration = Duration::from_secs(24 * 3600);
 pub struct Package {
     pub name: String,
     pub version: String,
-    /// What it needs in an exact version: its siblings from the same source.
+    /// What it needs in an exact version, and the build programs of a kernel's headers, which name a lowest one: its siblings from the same source.
     siblings: Vec<String>,
 }
 
@@ -232,7 +232,10 @@ impl Package {
             let mut lines = stanza.lines().filter_map(|line| line.split_once(':'));
             lines.find(|(key, _)| *key == name).map(|(_, value)| value.trim())
         };
-        let exact = |part: &str| part.trim().split_once(" (= ").map(|(name, _)| name.to_owned());
+        let exact = |part: &str| {
+            let (name, version) = part.trim().split_once(" (").unwrap_or((part.trim(), ""));
+            (version.starts_with("= ") || name.starts_with("linux-kbuild-")).then(|| name.to_owned())
+        };
         let siblings = field("Depends").unwrap_or_default().split(',').filter_map(exact).collect();
         Some(Package { name: field("Package")?.to_owned(), version: field("Version")?.to_owned(), siblings })
     }
@@ -306,6 +309,9 @@ mod tests {
         let package = Package::from_stanza(stanza).unwrap();
         assert_eq!((package.name.as_str(), package.version.as_str()), ("linux-image-7", "7.2-1"));
         assert_eq!(package.siblings, ["linux-modules-7"]);
+        let headers =
+            "Package: h\nVersion: 1\nDepends: h-common (= 1), linux-kbuild-6.1 (>= 1), linux-compiler-gcc-12-x86\n";
+        assert_eq!(Package::from_stanza(headers).unwrap().siblings, ["h-common", "linux-kbuild-6.1"]);
         assert_eq!(Package::from_stanza(""), None);
     }
 }

@@ -124,6 +124,11 @@ impl Kernel {
         Some(self.modules.as_ref()?.file_name()?.to_string_lossy().into_owned())
     }
 
+    /// The suite that its package came from.
+    pub(crate) fn package_suite(&self) -> Option<&'static str> {
+        self.suite
+    }
+
     /// The suite to take a guest's other programs from: backports have few.
     pub(crate) fn suite(&self) -> &'static str {
         self.suite.map_or(ANY_SUITE, |suite| suite.trim_end_matches("-backports"))

@@ -22,6 +22,7 @@ mod emulator;
 mod error;
 mod foreign;
 mod guest;
+mod headers;
 mod image;
 mod initramfs;
 mod kernel;

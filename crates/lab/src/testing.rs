@@ -133,3 +133,12 @@ pub fn story(result: &GuestResult) -> String {
         tail(&result.console_log)
     )
 }
+
+/// What the guest's script wrote as the result of this name.
+///
+/// # Panics
+/// If there is none, with all that the guest said; or if it is no text.
+pub fn section<'r>(result: &'r GuestResult, name: &str) -> &'r str {
+    let bytes = result.results.get(name).unwrap_or_else(|| panic!("no {name}: {}", story(result)));
+    std::str::from_utf8(bytes).unwrap().trim()
+}

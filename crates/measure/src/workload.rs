@@ -11,7 +11,6 @@ mod irq;
 pub mod measurement_loop;
 mod mutex;
 mod netio;
-pub mod perf;
 pub mod raw;
 mod spin;
 mod storage;
@@ -19,7 +18,6 @@ mod switch;
 mod syscall;
 mod testpoint_cost;
 mod timer;
-pub mod tracefs;
 
 pub use clock_cost::clock_cost;
 

@@ -165,6 +165,9 @@ fn load(page: &mut Page, load: &LoadPlan) {
     page.fact(2, "starts", format!("+{}", load.start_delay));
     page.fact(2, "output", format!("{}, errors {}", output(&load.stdout), output(&load.stderr)));
     page.fact(2, "at its end", format!("{} on success, {} on failure", load.on_success.word(), load.on_failure.word()));
+    if load.may_rest {
+        page.fact(2, "may rest", "yes");
+    }
 }
 
 fn waits(timer: &TimerPlan) -> String {

@@ -236,6 +236,8 @@ pub struct LoadSpec {
     pub on_failure: Setting<OnExit>,
     /// `start_delay`
     pub start_delay: Setting<Nanos>,
+    /// `may_rest`
+    pub may_rest: Setting<bool>,
 }
 
 /// A part of the experiment with its own loads.

@@ -303,4 +303,6 @@ pub struct LoadPlan {
     pub on_failure: OnExit,
     /// How long after the phase's start it is started.
     pub start_delay: Nanos,
+    /// Whether it is still a load when it does nothing: one that waits on purpose.
+    pub may_rest: bool,
 }

@@ -187,6 +187,7 @@ fn load(load: &LoadPlan) -> LoadSpec {
         on_success: set(load.on_success),
         on_failure: set(load.on_failure),
         start_delay: set(load.start_delay),
+        may_rest: load.may_rest.then(|| at(true)),
     }
 }
 

@@ -185,6 +185,7 @@ fn load(file: &mut Writer, spec: &LoadSpec) {
     file.set("on_success", &spec.on_success, word);
     file.set("on_failure", &spec.on_failure, word);
     file.set("start_delay", &spec.start_delay, text);
+    file.set("may_rest", &spec.may_rest, bare);
 }
 
 fn phase(file: &mut Writer, spec: &PhaseSpec) {

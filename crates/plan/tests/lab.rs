@@ -113,6 +113,14 @@ fn mistakes_are_reported_with_their_place() {
             "2:1: error: `period`: no axis is known by this name",
         ),
         (
+            "[axes]\nkernl = ['6.1', '6.12']\n[[measure]]\nkind = 'timer'\n",
+            "2:1: error: `kernl`: no axis is known by this name; did you mean `kernel`? known are kernel, cmdline,",
+        ),
+        (
+            "[axes]\nkernel = []\n[[measure]]\nkind = 'timer'\n",
+            "2:10: error: `kernel`: an axis has 1 to 256 values, not 0",
+        ),
+        (
             "[axes]\npreemption = ['none', 'some']\n[[measure]]\nkind = 'timer'\n",
             "2:23: error: `preemption`: `some` is not a value",
         ),
@@ -178,5 +186,15 @@ fn the_documented_file_is_one() {
     cells.iter().for_each(|cell| drop(cell.check(&lab, &LoadOptions::default()).unwrap()));
     for axis in ["kernel", "cmdline", "preemption", "isolation", "load", "policy"] {
         assert!(page.contains(&format!("\n| `{axis}` |")), "{axis}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_an_axis_is_said_once() {
+    for text in ["kernl = ['6.1', '6.12']", "policy = [1]", "preemption = ['some']"] {
+        let text = format!("[axes]\n{text}\n[[measure]]\nkind = 'timer'\n");
+        let said = read(&text).expect_err(&text);
+        assert!(!said.contains("values, not"), "{said}");
+        assert_eq!(said.matches("error:").count(), 1, "{said}");
     }
 }

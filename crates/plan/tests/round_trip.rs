@@ -85,6 +85,7 @@ fn load_section() -> BoxedStrategy<String> {
             line("on_success", &["'ignore'", "'stop'"]),
             line("on_failure", &["'respawn'"]),
             line("start_delay", &["'1ms'"]),
+            line("may_rest", &["true", "false"]),
         ],
     )
 }

@@ -5,6 +5,7 @@ pub mod compare;
 #[cfg(feature = "manual")]
 pub mod completions;
 pub mod convert;
+pub mod count;
 pub mod demo;
 pub mod explain;
 pub mod export;

@@ -5,7 +5,7 @@
 mod blocks;
 mod samples;
 
-use punctual_analyze::EventCounts;
+use crate::commands::occupancy;
 use punctual_bundle::summary::RecordingSummary;
 use punctual_bundle::{Bundle, Recording};
 use punctual_core::MonotonicNs;
@@ -40,19 +40,26 @@ impl<'b> Opened<'b> {
 
     /// What `--json` says of it.
     pub fn summary(&self) -> RecordingSummary {
-        let counts = EventCounts::of(self.events());
+        let (counts, occupancy) = occupancy::counted(self);
+        let switches = self.recorded.covers(Group::Sched);
+        let contradiction = occupancy.contradiction(counts.group(Group::Sched)).filter(|_| switches);
+        let findings = self.recorded.findings.iter().cloned().chain(contradiction).collect();
         let kinds =
             |kinds: &BTreeMap<&str, u64>| kinds.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
         let group = |group: &Group| {
             let counted = counts.kernel.get(group).map(kinds).unwrap_or_default();
             (group.word().to_owned(), counted)
         };
+        let named: BTreeMap<String, u64> =
+            counts.named(&self.recorded).iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+        let named = (!named.is_empty()).then(|| ("tracepoints".to_owned(), named));
         RecordingSummary {
-            events: self.recorded.groups.iter().chain(counts.kernel.keys()).map(group).collect(),
+            events: self.recorded.groups.iter().chain(counts.kernel.keys()).map(group).chain(named).collect(),
             points: counts.points,
             calls: counts.calls,
             lost: self.recorded.lost(),
-            recorded: self.recorded.clone(),
+            contradictions: switches.then_some(occupancy.contradictions),
+            recorded: Recorded { findings, ..self.recorded.clone() },
         }
     }
 

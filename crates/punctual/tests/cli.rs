@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 36] = [
+const COMMANDS: [&str; 37] = [
     "",
     "demo",
     "new",
@@ -31,6 +31,7 @@ const COMMANDS: [&str; 36] = [
     "import",
     "trace",
     "probe",
+    "count",
     "measure",
     "check",
     "isolate",
@@ -52,6 +53,45 @@ const COMMANDS: [&str; 36] = [
 
 fn ask(line: &str, last: &str) -> Output {
     punctual().args(line.split_whitespace()).arg(last).stdin(Stdio::null()).output().expect("punctual starts")
+}
+
+/// oslat without -f: time-sharing, as asked, and nobody is told to become root.
+#[test]
+fn an_import_is_not_blamed_for_scheduling_that_nobody_asked_for() {
+    let place = Place::with("");
+    let oslat = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bundle/src/import/testdata/rt-tests-2.6/oslat.txt");
+    let done = place.punctual(&["import", oslat.to_str().unwrap(), "-o", "bundle"]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done));
+    let summary = place.summary();
+    let ids: Vec<_> = summary["findings"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert!(ids.contains(&"time-sharing") && !ids.contains(&"not-real-time"), "{ids:?}");
+}
+
+/// What `occupancy` counts is repeated wherever the recording is shown.
+#[test]
+fn contradictions_of_a_recording_are_in_every_output() {
+    let recorded = fixtures().into_iter().find(|path| path.ends_with("recorded")).unwrap();
+    let json = |arguments: &[&str]| -> serde_json::Value {
+        let output = punctual().args(arguments).arg(&recorded).stdin(Stdio::null()).output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
+    };
+    let counted = json(&["occupancy", "--json"])["contradictions"].as_u64().unwrap();
+    assert!(counted > 0, "this recording began in the midst of things");
+    let summary = json(&["show", "--json"]);
+    assert_eq!(summary["recording"]["contradictions"], counted);
+    let findings = summary["recording"]["findings"].as_array().unwrap();
+    let said = findings.iter().find(|finding| finding["id"] == "events-contradict");
+    let said = said.unwrap_or_else(|| panic!("no finding: {findings:?}"));
+    assert!(said["evidence"].as_str().unwrap().starts_with(&format!("{counted} of ")), "{said}");
+    let shown = text(&punctual().arg("show").arg(&recorded).output().unwrap());
+    assert!(shown.contains(&format!("{counted} of ")) && shown.contains("contradict what was known before"), "{shown}");
+    let place = Place::with("");
+    let page = place.path().join("page.html");
+    let report = punctual().arg("report").arg(&recorded).arg("--output").arg(&page).output().unwrap();
+    assert!(report.status.success(), "{}", text(&report));
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("vents contradict what was known before"), "the page says nothing of it");
+    assert!(page.contains(&format!("{counted} of ")), "nor how many");
 }
 
 #[test]

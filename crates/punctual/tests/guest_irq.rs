@@ -3,13 +3,9 @@
 mod irq;
 
 use irq::{figure, notes, series, whole_and_counted};
-use punctual_lab::{GuestFile, GuestResult, Job, Outcome, testing};
+use punctual_lab::testing::section;
+use punctual_lab::{Accel, GuestFile, Job, Outcome, testing};
 use serde_json::Value;
-
-fn report<'r>(result: &'r GuestResult, name: &str) -> &'r str {
-    let bytes = result.results.get(name).unwrap_or_else(|| panic!("no {name}: {}", testing::story(result)));
-    std::str::from_utf8(bytes).unwrap().trim()
-}
 
 /// Of all CPUs, in the row of this handler.
 fn row(interrupts: &str, handler: &str) -> u64 {
@@ -32,9 +28,9 @@ fn a_device_interrupts(kernel: &str) {
     let Some(result) = testing::or_skip(guest.run()) else { return };
     let finished = result.outcome == Outcome::Finished && result.problems.is_empty();
     assert!(finished && result.exit_status == Some(0), "{}", testing::story(&result));
-    let unbound = report(&result, "unbound").split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(unbound.contains("is not bound to a UIO driver") && report(&result, "unbound-status") == "2", "{unbound}");
-    let summary = |name: &str| -> Value { serde_json::from_str(report(&result, name)).unwrap() };
+    let unbound = section(&result, "unbound").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(unbound.contains("is not bound to a UIO driver") && section(&result, "unbound-status") == "2", "{unbound}");
+    let summary = |name: &str| -> Value { serde_json::from_str(section(&result, name)).unwrap() };
     for (source, hops) in [
         ("timer", &["/to-handler", "/handler-to-expiry", "/expiry-to-thread"][..]),
         ("self-ipi", &["/to-handler", "/handler-to-thread"]),
@@ -78,7 +74,7 @@ fn a_device_interrupts(kernel: &str) {
         "{validation}"
     );
     // Counted from outside of punctual, too: those measured, those of warming up, and the one of the trial.
-    let counted = row(report(&result, "after-edu"), "uio_pci_generic");
+    let counted = row(section(&result, "after-edu"), "uio_pci_generic");
     assert!((200..300).contains(&counted), "{counted}");
     let edu = summary("edu");
     let threaded = edu["findings"].to_string().contains("irq-threaded");
@@ -95,6 +91,48 @@ fn a_device_interrupts_a_real_time_kernel() {
     a_device_interrupts("debian:6.1-rt");
 }
 
+/// The thread that raises an interrupt gives way at once to the threads that handle it: what it has to do until it sleeps is no
+/// part of a response.
+#[test]
+fn who_raises_an_interrupt_delays_no_handler_in_a_thread() {
+    let Some(mut guest) = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), "debian:6.12-rt", "", 1) else {
+        return;
+    };
+    guest.accel = Accel::VirtualTime;
+    guest.job = Job::Script(include_str!("guests/irq_threaded.sh").into());
+    guest.modules = vec!["uio_pci_generic".into()];
+    guest.qemu_args = vec!["-device".into(), "edu".into()];
+    let Some(result) = testing::run(&guest) else { return };
+    assert_eq!(result.exit_status, Some(0), "{}", testing::story(&result));
+    let summary: Value = serde_json::from_str(section(&result, "summary")).unwrap();
+    // uio of 6.12 has a handler and a thread of its own: two threads with PREEMPT_RT.
+    let finding = summary["findings"].as_array().unwrap().iter().find(|finding| finding["id"] == "irq-threaded");
+    let evidence = finding.unwrap_or_else(|| panic!("{summary}"))["evidence"].to_string();
+    for expected in ["irq/11-uio_pci", "irq/11-s-uio_pc", "(SCHED_FIFO 50)", "waits is SCHED_FIFO 95"] {
+        assert!(evidence.contains(expected), "no `{expected}`: {evidence}");
+    }
+    assert!(notes(&summary)["tables"].to_string().contains("SCHED_FIFO 49"), "the raiser's: {:#}", notes(&summary));
+    let gave_way = switches_of_raisers(section(&result, "trace"));
+    let late: Vec<&&str> = gave_way.iter().filter(|line| !line.contains("prev_state=R")).collect();
+    assert!(gave_way.len() >= 50 && late.is_empty(), "{} switches, of these after a sleep: {late:#?}", gave_way.len());
+    assert!(gave_way.iter().all(|line| line.contains("next_comm=irq/11-uio")), "{gave_way:#?}");
+}
+
+/// Of each interrupt of the device the first switch after it, which is that of the thread that raised it.
+fn switches_of_raisers(trace: &str) -> Vec<&str> {
+    let mut entered = false;
+    let mut found = Vec::new();
+    for line in trace.lines() {
+        if line.contains("irq_handler_entry: irq=11 ") {
+            entered = true;
+        } else if entered && line.contains("sched_switch: prev_comm=raiser ") {
+            entered = false;
+            found.push(line);
+        }
+    }
+    found
+}
+
 #[test]
 fn a_gpio_loop_is_followed() {
     let Some(mut guest) = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), "debian:7.2", BOOT, 2) else {
@@ -106,10 +144,10 @@ fn a_gpio_loop_is_followed() {
     let finished = result.outcome == Outcome::Finished && result.problems.is_empty();
     assert!(finished && result.exit_status == Some(0), "{}", testing::story(&result));
     for (name, expected) in [("unwired", "are the two lines wired together?"), ("beyond", "there is no in_line 8")] {
-        let said = format!("{} {}", report(&result, name), report(&result, &format!("said-{name}")));
-        assert!(report(&result, &format!("status-{name}")) == "2" && said.contains(expected), "{said}");
+        let said = format!("{} {}", section(&result, name), section(&result, &format!("said-{name}")));
+        assert!(section(&result, &format!("status-{name}")) == "2" && said.contains(expected), "{said}");
     }
-    let summary: Value = serde_json::from_str(report(&result, "gpio")).unwrap();
+    let summary: Value = serde_json::from_str(section(&result, "gpio")).unwrap();
     whole_and_counted(&summary, &["/to-handler", "/handler-to-thread"], 10);
     assert!(notes(&summary)["absent"].as_array().is_none_or(Vec::is_empty), "the kernel stamps the edge: {summary:#}");
 }

@@ -4,6 +4,7 @@
 mod common;
 
 use common::Place;
+use punctual_lab::testing::section;
 use punctual_lab::{GuestFile, GuestResult, Job, Outcome, testing};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,6 +22,12 @@ static ISOLATED: LazyLock<Option<GuestResult>> = LazyLock::new(|| {
     let script = "punctual check --json --cpus 1 >/results/check-named && punctual check --json >/results/check-all";
     booted("debian:6.1", ISOLATED_AT_BOOT, script, Vec::new())
 });
+
+/// 200 writes and 200 reads of one process, timed in two functions of the kernel of which one calls the other.
+const KERNEL_FUNCTIONS: &str = "cd /results && punctual probe -q --json --events none --output /tmp/probed \
+    kernel:__x64_sys_write kernel:vfs_write -- /punctual/busybox dd if=/dev/zero of=/dev/null bs=1 count=200 >timed || exit 1
+    punctual probe -q --output /tmp/none kernel:vfs_wrte -- /punctual/busybox true 2>refused; echo $? >code; true";
+static PROBED: LazyLock<Option<GuestResult>> = LazyLock::new(|| booted("debian:6.1", "", KERNEL_FUNCTIONS, Vec::new()));
 
 fn partitioned(kernel: &str) -> Option<GuestResult> {
     booted(kernel, "", JOB, vec![GuestFile::text("/experiment.toml", experiment())])
@@ -67,22 +74,17 @@ fn experiment() -> String {
     measures + &load("work", work) + &phase("first") + &phase("second")
 }
 
-fn shown<'r>(result: &'r GuestResult, name: &str) -> &'r str {
-    let bytes = result.results.get(name).unwrap_or_else(|| panic!("no {name}: {}", testing::story(result)));
-    std::str::from_utf8(bytes).unwrap().trim()
-}
-
 fn strings(result: &GuestResult) -> BTreeMap<&str, String> {
     let short = result.results.iter().filter(|(_, bytes)| bytes.len() < 10_000);
     short.map(|(name, bytes)| (name.as_str(), String::from_utf8_lossy(bytes).into_owned())).collect()
 }
 
 fn isolates_a_cpu_and_takes_it_back(result: &GuestResult) {
-    assert_eq!((shown(result, "partition"), shown(result, "remaining")), ("isolated", "0"));
-    assert!(shown(result, "sleeper").ends_with("\t0"), "{}", shown(result, "sleeper"));
-    assert!(shown(result, "inside").ends_with("\t1"), "{}", shown(result, "inside"));
-    assert_eq!(shown(result, "difference-create"), "");
-    assert!(shown(result, "offline").contains("CPU 1 is offline (online: 0)"), "{}", shown(result, "offline"));
+    assert_eq!((section(result, "partition"), section(result, "remaining")), ("isolated", "0"));
+    assert!(section(result, "sleeper").ends_with("\t0"), "{}", section(result, "sleeper"));
+    assert!(section(result, "inside").ends_with("\t1"), "{}", section(result, "inside"));
+    assert_eq!(section(result, "difference-create"), "");
+    assert!(section(result, "offline").contains("CPU 1 is offline (online: 0)"), "{}", section(result, "offline"));
 }
 
 #[test]
@@ -97,19 +99,43 @@ fn a_6_12_rt_kernel_gives_a_cpu_to_real_time_and_back() {
     isolates_a_cpu_and_takes_it_back(result);
 }
 
+#[test]
+fn functions_of_the_kernel_are_timed_by_kprobes() {
+    let Some(result) = of(&PROBED, "functions_of_the_kernel_are_timed_by_kprobes") else { return };
+    let timed: serde_json::Value = serde_json::from_str(section(result, "timed")).unwrap();
+    let functions = timed["functions"].as_array().unwrap();
+    let of = |name: &str| functions.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("{timed:#}"));
+    let (outer, inner) = (of("__x64_sys_write"), of("vfs_write"));
+    for function in [outer, inner] {
+        // dd writes its own result too.
+        let count = function["count"].as_u64().unwrap();
+        assert!((200..=210).contains(&count) && function["left"] == 0, "{timed:#}");
+        assert_eq!(function["object"], "kernel");
+    }
+    assert_eq!(outer["count"], inner["count"], "{timed:#}");
+    let median = |of: &serde_json::Value| of["median"].as_i64().unwrap();
+    // What is called takes less, and the exclusive time of the caller is without it.
+    assert!(median(inner) < median(outer), "{timed:#}");
+    assert!(median(&outer["exclusive"]) < median(outer), "{timed:#}");
+    let ids: Vec<&str> = timed["findings"].as_array().unwrap().iter().filter_map(|one| one["id"].as_str()).collect();
+    assert!(ids.contains(&"probe-cost"), "{ids:?}");
+    assert_eq!(section(result, "code"), "2");
+    assert!(section(result, "refused").contains("did you mean `kernel:vfs_write`?"), "{}", section(result, "refused"));
+}
+
 /// The threads of one process are on both sides of the partition, the loads outside; the kernel calls it isolated.
 fn measures_in_and_out(result: &GuestResult) {
-    assert_eq!(shown(result, "experiment-partition"), "isolated");
-    if result.results.contains_key("isolated") && !shown(result, "isolated").is_empty() {
-        assert_eq!(shown(result, "isolated"), "1");
+    assert_eq!(section(result, "experiment-partition"), "isolated");
+    if result.results.contains_key("isolated") && !section(result, "isolated").is_empty() {
+        assert_eq!(section(result, "isolated"), "1");
     }
-    let all = shown(result, "threads").lines();
+    let all = section(result, "threads").lines();
     let (inside, outside): (Vec<&str>, Vec<&str>) = all.partition(|line| line.ends_with(" /rt"));
     assert_eq!(inside, ["measure 1 /rt"]);
     assert!(outside.contains(&"measure 0 /rt-housekeeping") && outside.contains(&"punctual 0 /rt-housekeeping"));
     // The guard of the loads, and loads.
     assert!(outside.len() > 3 && outside.iter().all(|line| line.ends_with(" 0 /rt-housekeeping")), "{outside:#?}");
-    assert_eq!(shown(result, "difference-experiment"), "");
+    assert_eq!(section(result, "difference-experiment"), "");
 
     // The bundle came back whole: this machine shows the same figures.
     let place = Place::with("");
@@ -118,7 +144,7 @@ fn measures_in_and_out(result: &GuestResult) {
         place.write(name, bytes);
     }
     let summary = place.summary();
-    assert_eq!(summary, serde_json::from_str::<serde_json::Value>(shown(result, "bundle/summary.json")).unwrap());
+    assert_eq!(summary, serde_json::from_str::<serde_json::Value>(section(result, "bundle/summary.json")).unwrap());
     assert_eq!(summary["ending"]["outcome"], "completed", "{summary}");
     for phase in 0..2 {
         for (series, name, cpu) in [(0, "inside/cpu1", "1"), (1, "outside/cpu0", "0")] {
@@ -126,7 +152,7 @@ fn measures_in_and_out(result: &GuestResult) {
             assert_eq!((series["name"].as_str(), series["cpus"].as_str()), (Some(name), Some(cpu)));
             // One that is late at the end may miss some periods more.
             assert!(series["count"].as_u64() > Some(0) && series["expected"].as_u64() >= Some(200), "{series}");
-            assert!(shown(result, "report.html").contains(name));
+            assert!(section(result, "report.html").contains(name));
         }
     }
 }
@@ -148,8 +174,12 @@ fn an_experiment_on_a_real_time_kernel_measures_in_and_out_of_its_partition() {
 fn an_experiment_killed_in_version_2_is_told_of_and_undone() {
     let test = "an_experiment_killed_in_version_2_is_told_of_and_undone";
     for result in [of(&PLAIN, test), of(&REAL_TIME, test)].into_iter().flatten() {
-        assert!(shown(result, "note").contains("left by an experiment that was killed"), "{}", shown(result, "note"));
-        assert_eq!(shown(result, "difference-killed"), "");
+        assert!(
+            section(result, "note").contains("left by an experiment that was killed"),
+            "{}",
+            section(result, "note")
+        );
+        assert_eq!(section(result, "difference-killed"), "");
     }
 }
 
@@ -188,7 +218,7 @@ fn isolation_at_boot_changes_exactly_the_rules_about_it() {
         "workqueues: advice -> ok",            // the mask starts without isolcpus= and nohz_full= (kernel/workqueue.c)
         "soft-watchdog: advice -> ok",         // so does this one, without nohz_full= (kernel/watchdog.c)
     ];
-    assert_eq!(differences(shown(plain, "check-named"), shown(isolated, "check-named")), expected);
+    assert_eq!(differences(section(plain, "check-named"), section(isolated, "check-named")), expected);
 }
 
 /// With nobody named, the isolated CPU is judged, or else all: rules about a CPU set apart then do not apply, and are content.
@@ -205,7 +235,7 @@ fn without_isolation_rules_about_it_do_not_apply() {
         "hung-task-detector: ok -> advice",
         "vm-statistics: ok -> advice",
     ];
-    assert_eq!(differences(shown(plain, "check-all"), shown(isolated, "check-all")), expected);
+    assert_eq!(differences(section(plain, "check-all"), section(isolated, "check-all")), expected);
 }
 
 /// What the bundle of a guest says of its kernel is that kernel's.
@@ -213,7 +243,7 @@ fn without_isolation_rules_about_it_do_not_apply() {
 fn a_guest_reports_its_own_kernel() {
     for boot in [&PLAIN, &REAL_TIME] {
         let Some(result) = of(boot, "a_guest_reports_its_own_kernel") else { continue };
-        let environment = shown(result, "bundle/environment.json");
+        let environment = section(result, "bundle/environment.json");
         assert!(environment.contains(result.release.as_deref().unwrap()), "{environment}");
     }
 }

@@ -180,7 +180,7 @@ fn a_killed_experiment_is_told_of_and_undone() {
     let status = text(&expect(0, &["isolate", "status", "--interval", "0"]));
     assert!(status.contains("the experiment that created it was killed"), "{status}");
     let again = text(&expect(2, &["isolate", "create", &last_cpu()]));
-    assert!(again.contains("a partition stands already"), "{again}");
+    assert!(again.contains("a partition exists already"), "{again}");
     let again = place.punctual(&["run", "--quiet", "experiment.toml", "--output", "again"]);
     assert_eq!(again.status.code(), Some(2), "{}", text(&again));
     assert!(!place.path().join("again").exists(), "a run that was refused leaves nothing");

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Place, has_program, is_root, text};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 fn compiled(place: &Place, source: &str) -> bool {
@@ -99,6 +100,38 @@ fn limits_recursion_and_calls_that_are_left() {
     assert_eq!(listed.lines().filter(|line| line.contains("slow")).count(), 20, "{listed}");
 }
 
+/// Where the kernel has kprobes its functions are timed; where it has none, this is refused with that word before anything is
+/// started. Kernels that have them are tested in guests.
+#[test]
+fn a_function_of_the_kernel_is_timed_or_refused_with_the_cause() {
+    if !is_root("probing the kernel") {
+        return;
+    }
+    let place = Place::with("");
+    let probe = |functions: &[&str]| {
+        let words = [&["probe", "-q", "--json", "--events", "none", "--output", "bundle"], functions].concat();
+        place.punctual(&[&words[..], &["--", "touch", "started"]].concat())
+    };
+    let wrong = [
+        (&["kernel:vfs_opn"][..], "did you mean `kernel:vfs_open`?"),
+        (&["kernel:vfs_open", "libc:fopen"], "are timed apart"),
+        (&["kernel:*"], "narrow it down"),
+    ];
+    for (functions, said) in wrong {
+        let refused = probe(functions);
+        assert_eq!(refused.status.code(), Some(2), "{functions:?}: {}", text(&refused));
+        assert!(text(&refused).contains(said), "{functions:?}: {}", text(&refused));
+    }
+    let timed = probe(&["kernel:vfs_open"]);
+    if Path::new("/sys/bus/event_source/devices/kprobe").exists() {
+        assert_eq!(timed.status.code(), Some(0), "{}", text(&timed));
+        return;
+    }
+    assert_eq!(timed.status.code(), Some(2), "{}", text(&timed));
+    assert!(text(&timed).contains("no kprobes (CONFIG_KPROBES"), "{}", text(&timed));
+    assert!(!place.bundle().exists() && !place.path().join("started").exists());
+}
+
 #[test]
 fn a_running_process_is_probed_until_it_ends() {
     if !is_root("probing") {
@@ -141,4 +174,87 @@ fn what_cannot_be_probed_is_refused_with_the_reason_and_leaves_nothing() {
     refused(&["main", "--", "/no/such/program"], "cannot run `/no/such/program`");
     refused(&["/no/such/file:main", "--everyone"], "cannot read /no/such/file");
     refused(&["./experiment.toml:main", "--everyone"], "not an ELF file");
+    refused(&["loop.c:4", "--everyone"], "./PROGRAM:FILE:LINE");
+    refused(&["loop.c:0", "--", "true"], "lines count from 1");
+    refused(&["libm:sin.c:4", "--", "true"], "the program has no file `libm`");
+    place.write("program.c", b"int main(void) {\n    return 0;\n\n}\n");
+    for (options, reason) in [(&["-s"][..], "compile with -g"), (&["-g"], "line 3 of program.c has no code")] {
+        let gcc =
+            Command::new("gcc").args(options).args(["-o", "program", "program.c"]).current_dir(place.path()).status();
+        if gcc.is_ok_and(|status| status.success()) {
+            refused(&["program.c:3", "--", "./program"], reason);
+        }
+    }
+}
+
+#[test]
+fn source_lines_are_points_and_two_of_them_an_interval() {
+    if !is_root("probing") || !has_program("gcc", "gcc") {
+        return;
+    }
+    let place = Place::with("");
+    let source = "#include <pthread.h>
+#include <unistd.h>
+static volatile int sum;
+static inline __attribute__((always_inline)) void add(int n) { sum += n; }
+static void *work(void *unused) {
+    for (int i = 0; i < 25; i++) {
+        add(i);
+        usleep(2000);
+        add(1);
+    }
+    return unused;
+}
+int main(void) {
+    pthread_t other;
+    pthread_create(&other, 0, work, 0);
+    work(0);
+    return pthread_join(other, 0);
+}
+";
+    place.write("program.c", source.as_bytes());
+    let gcc = ["-g", "-O1", "-pthread", "-o", "program", "program.c"];
+    assert!(Command::new("gcc").args(gcc).current_dir(place.path()).status().expect("gcc runs").success());
+    let probe = |words: &[&str]| {
+        let words = [&["probe", "--events", "none", "--json", "--quiet"], words, &["--", "./program"]].concat();
+        place.punctual(&words)
+    };
+    let limit = "program.c:8->program.c:11 < 1h";
+    let output = probe(&[
+        "--output",
+        "one",
+        "program.c:8",
+        "./program:program.c:9",
+        "program.c:11",
+        "program.c:4",
+        "--limit",
+        limit,
+    ]);
+    if refused(&output) {
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let shown = place.punctual(&["show", "--json", "one"]);
+    let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    // Two threads, 25 rounds, once at each line and at each of two inlined copies, and once at the end.
+    assert_eq!(shown["recording"]["points"], 2 * 25 * (1 + 1 + 2) + 2, "{shown:#}");
+    let ids: Vec<&str> = json["findings"].as_array().unwrap().iter().filter_map(|f| f["id"].as_str()).collect();
+    assert!(ids.contains(&"probe-cost-lines"), "{ids:?}");
+
+    let pairs = place.punctual(&["pairs", "--json", "one", "program.c:8->program.c:9"]);
+    let pairs: serde_json::Value = serde_json::from_slice(&pairs.stdout).unwrap();
+    let pair = &pairs["pairs"][0];
+    assert_eq!(
+        (&pair["count"], &pair["by"], &pair["unmatched_from"]),
+        (&50.into(), &"thread".into(), &0.into()),
+        "{pair}"
+    );
+    assert!(pair["min"].as_i64().unwrap() >= 2_000_000, "usleep takes no less: {pair}");
+    // Of a process that runs, and violated.
+    let violated =
+        probe(&["--output", "two", "program.c:8", "program.c:9", "--limit", "program.c:8->program.c:9 < 1ms"]);
+    assert_eq!(violated.status.code(), Some(3), "{}", text(&violated));
+    let wrong = probe(&["--output", "three", "program.c:8", "--limit", "program.c:8->program.c:99 < 1ms"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong));
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Place, eventually, has_program, processes_with, punctual};
+use common::{Place, eventually, has_program, kill, processes_with, punctual};
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -61,6 +61,20 @@ fn a_terminal_that_is_closed_ends_the_run_in_order() {
     close(terminal);
     eventually("its end", || processes_with(mark).is_empty());
     assert_eq!(ending(&place.bundle())["outcome"], "interrupted");
+}
+
+/// As nohup(1) starts it: SIGHUP is ignored, and stays so.
+#[test]
+fn a_hangup_that_is_ignored_from_the_start_ends_nothing() {
+    let place = Place::with("");
+    let line = "trap '' HUP; exec \"$PUNCTUAL\" measure timer --quiet --duration 4s --output bundle";
+    let mut command = Command::new("sh");
+    command.args(["-c", line]).env("PUNCTUAL", punctual().get_program()).current_dir(place.path());
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("sh");
+    eventually("a checkpoint", || place.bundle().join("phases/000/0000.checkpoint").exists());
+    kill(child.id(), "HUP");
+    child.wait().expect("it ends");
+    assert_eq!(ending(&place.bundle())["outcome"], "completed", "{}", ending(&place.bundle()));
 }
 
 /// Out of the terminal's session no signal tells of its end: all that is written meets EIO.

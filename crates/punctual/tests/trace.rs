@@ -140,6 +140,66 @@ fn a_command_has_its_futexes_and_plus_adds_to_what_is_usual() {
     assert!(!without.iter().any(|group| group == "futex"), "{without:?}");
 }
 
+/// Recorded by name: each of the program's calls, and a text of its record, by every way to record.
+#[test]
+fn a_tracepoint_is_recorded_by_its_name_with_its_fields() {
+    let place = Place::with("");
+    if !can_record("a_tracepoint_is_recorded_by_its_name_with_its_fields") || !compiled(&place) {
+        return;
+    }
+    let (calls, execs) = ("syscalls:sys_enter_getppid", "sched:sched_process_exec");
+    let events = format!("{calls},{execs}");
+    for backend in ["btf", "tracepoint", "tracefs"] {
+        let what = ["--backend", backend, "-e", &events, "--comm", "known", "-o", backend, "--", "./known"];
+        let traced = place.punctual(&[&["trace", "-q", "--no-points"], &what[..]].concat());
+        if traced.status.code() == Some(2) && backend != "btf" {
+            println!("SKIPPED: {}", text(&traced));
+            continue;
+        }
+        assert_eq!(traced.status.code(), Some(5), "{backend}: {}", text(&traced));
+        let shown = place.punctual(&["show", "--json", backend]);
+        let summary: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+        let recording = &summary["recording"];
+        assert_eq!(recording["lost"], 0, "{backend}: {recording:#}");
+        assert_eq!(recording["tracepoints"], serde_json::json!([calls, execs]), "{backend}");
+        assert_eq!(count(recording, "tracepoints", calls), 3000, "{backend}: {recording:#}");
+        assert_eq!(count(recording, "tracepoints", execs), 1, "{backend}: {recording:#}");
+        let shown = text(&place.punctual(&["show", backend]));
+        let line = shown.lines().find(|line| line.contains(calls)).unwrap_or_else(|| panic!("{shown}"));
+        assert!(line.contains("3,000"), "{shown}");
+        // The export has the fields, a text that the record points to among them.
+        let chrome = text(&place.punctual(&["export", backend, "--format", "chrome"]));
+        assert!(chrome.contains("filename=./known pid="), "{backend}: {chrome}");
+        assert!(chrome.contains("__syscall_nr="), "{backend}");
+        let page = place.punctual(&["report", backend]);
+        assert!(page.status.success(), "{}", text(&page));
+        // A bundle of the same events by group tells nothing of them by name.
+        assert!(recording["events"].get("sched").is_none(), "{recording:#}");
+    }
+}
+
+#[test]
+fn a_tracepoint_that_is_not_there_is_refused_with_the_nearest_one() {
+    let place = Place::with("");
+    if !can_record("a_tracepoint_that_is_not_there_is_refused_with_the_nearest_one") {
+        return;
+    }
+    let wrong = [
+        ("kmem:kmaloc", "did you mean `kmem:kmalloc`?"),
+        ("+kmen:kmalloc", "did you mean `kmem:…`?"),
+        ("kmem:*", "mm_page_alloc"),
+        ("+sched:sched_switch", "one of the group `sched`"),
+        ("../sched:sched_switch", "is no event"),
+        ("schd", "did you mean `sched`?"),
+    ];
+    for (words, said) in wrong {
+        let refused = place.punctual(&["trace", "-e", words, "-o", "bundle", "--", "touch", "started"]);
+        assert_eq!(refused.status.code(), Some(2), "{words}: {}", text(&refused));
+        assert!(text(&refused).contains(said), "{words}: {}", text(&refused));
+        assert!(!place.bundle().exists() && !place.path().join("started").exists(), "{words}");
+    }
+}
+
 #[test]
 fn wrong_requests_start_nothing_and_leave_nothing() {
     let place = Place::with("");

@@ -17,6 +17,9 @@ const ROUNDS: u64 = 300;
 #[test]
 fn the_application() {
     let Ok(role) = std::env::var(ROLE) else { return };
+    if role == "scopes" {
+        return scopes();
+    }
     for round in 0..ROUNDS {
         begin!("cycle", round);
         std::thread::sleep(Duration::from_micros(500));
@@ -27,6 +30,35 @@ fn the_application() {
         point!("long");
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Scopes that nest, call themselves and overlap, in two threads.
+fn scopes() {
+    let work = || {
+        for _ in 0..50 {
+            begin!("step");
+            std::thread::sleep(Duration::from_micros(100));
+            begin!("step.send");
+            std::thread::sleep(Duration::from_micros(300));
+            end!("step.send");
+            end!("step");
+        }
+    };
+    let other = std::thread::spawn(work);
+    work();
+    other.join().expect("it ends");
+    for _ in 0..3 {
+        begin!("walk");
+    }
+    for _ in 0..3 {
+        std::thread::sleep(Duration::from_micros(100));
+        end!("walk");
+    }
+    begin!("first");
+    begin!("second");
+    end!("first");
+    end!("second");
+    begin!("never ends");
 }
 
 /// `punctual trace ARGUMENTS -- APPLICATION`, in a directory of test points of its own.
@@ -94,4 +126,44 @@ fn points_alone_need_no_right_and_outlive_a_killed_recorder() {
     let pairs = pairs(&place);
     let cycle = pairs["pairs"].as_array().unwrap().iter().find(|pair| pair["name"] == "cycle").expect("the scope");
     assert_eq!(cycle["count"], ROUNDS, "{cycle}");
+}
+
+#[test]
+fn scopes_are_reported_with_and_without_those_within_them() {
+    let place = Place::with("");
+    let traced = trace(&place, &["--events", "none"], "scopes").output().expect("punctual starts");
+    assert_eq!(traced.status.code(), Some(0), "{}", text(&traced));
+    let pairs = pairs(&place);
+    let scopes = pairs["scopes"].as_array().expect("scopes");
+    let scope = |name: &str| scopes.iter().find(|scope| scope["name"] == name).unwrap_or_else(|| panic!("{pairs:#}"));
+    let ns = |value: &serde_json::Value| value.as_i64().unwrap_or_else(|| panic!("{value} in {pairs:#}"));
+    let (step, send, walk) = (scope("step"), scope("step.send"), scope("walk"));
+    assert_eq!((&step["count"], &step["threads"]), (&100.into(), &2.into()), "{step}");
+    // Exactly what its inner ones left of it.
+    assert_eq!(ns(&step["total"]), ns(&step["exclusive_total"]) + ns(&send["total"]), "{pairs:#}");
+    assert_eq!(send["total"], send["exclusive_total"], "nothing lies in it: {send}");
+    assert!(ns(&step["exclusive"]["min"]) >= 100_000 && ns(&step["min"]) >= 400_000, "{step}");
+    assert_eq!((&walk["count"], &walk["recursive"], &walk["total"]), (&3.into(), &2.into(), &walk["max"]), "{walk}");
+    assert_eq!(walk["total"], walk["exclusive_total"], "all of it is its own: {walk}");
+    assert_eq!((&scope("first")["overlapping"], &scope("second")["overlapping"]), (&1.into(), &0.into()));
+    assert_eq!((&scope("never ends")["open"], &scope("never ends")["count"]), (&1.into(), &0.into()));
+    let shares: f64 = scopes.iter().filter_map(|scope| scope["share"].as_f64()).sum();
+    assert!((shares - 1.0).abs() < 1e-9, "{shares}");
+
+    let terminal = text(&place.punctual(&["pairs", "bundle"]));
+    assert!(terminal.contains("scopes, with and without those within them"), "{terminal}");
+    assert!(terminal.contains("walk: 2 within another one of the same name"), "{terminal}");
+    // Shares are of all scopes, also where one alone is asked for.
+    let one = place.punctual(&["pairs", "bundle", "step.send", "--json"]);
+    let one: serde_json::Value = serde_json::from_slice(&one.stdout).expect("JSON");
+    assert_eq!(one["scopes"], serde_json::json!([send]), "{one:#}");
+    let calls = text(&place.punctual(&["pairs", "bundle", "step", "--calls", "--json"]));
+    let exclusive = calls.lines().filter(|line| !line.contains("\"exclusive\":null")).count();
+    assert_eq!(exclusive, 100, "{calls}");
+
+    let page = place.punctual(&["report", "bundle", "-o", "page.html"]);
+    assert_eq!(page.status.code(), Some(0), "{}", text(&page));
+    let page = std::fs::read_to_string(place.path().join("page.html")).expect("the page");
+    assert!(page.contains("Scopes of test points, with and without the scopes within them"));
+    assert!(page.contains("2 within another of the same name"));
 }

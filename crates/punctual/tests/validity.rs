@@ -93,6 +93,49 @@ fn a_load_that_idles_is_no_load() {
     }
 }
 
+/// One phase violates its requirement as it was asked to be measured; in the other nothing loads.
+#[test]
+fn what_is_invalid_hides_no_violation_and_is_not_hidden_by_it() {
+    if !is_root("what_is_invalid_hides_no_violation_and_is_not_hidden_by_it") {
+        return;
+    }
+    let text_of = "[[phase]]\nname = \"plain\"\nduration = \"1s\"\n\
+                   [[phase]]\nname = \"idle\"\nduration = \"4s\"\nloads = [\"idle\"]\n\
+                   [[load]]\nname = \"idle\"\ncommand = \"sleep 1000\"\n\
+                   [[measure]]\nname = \"timer\"\nkind = \"timer\"\ncpus = \"0\"\nperiod = \"1ms\"\nrequire = [\"max < 1ns\"]\n";
+    let place = Place::with(text_of);
+    let ran = start(&place).wait_with_output().unwrap();
+    assert_eq!(ran.status.code(), Some(3), "{}", text(&ran));
+    let said = text(&ran);
+    assert!(said.contains("INVALID: load of idle/idle") && said.contains("A REQUIREMENT IS NOT MET"), "{said}");
+    let summary = place.summary();
+    assert_eq!((&summary["verdict"], &summary["validity"]["verdict"]), (&"not-met".into(), &"invalid".into()));
+    let verdict = |phase: usize| summary["phases"][phase]["series"][0]["requirements"][0]["verdict"].clone();
+    assert_eq!((verdict(0), verdict(1)), ("not-met".into(), "invalid".into()));
+}
+
+#[test]
+fn a_load_that_rests_on_purpose_is_one() {
+    if !is_root("a_load_that_rests_on_purpose_is_one") {
+        return;
+    }
+    let load = "[[load]]\nname = \"waits\"\ncommand = \"sleep 1000\"\nmay_rest = true\n";
+    let place = Place::with(&experiment("duration = \"4s\"", load));
+    let ran = start(&place).wait_with_output().unwrap();
+    let summary = place.summary();
+    let proofs = summary["validity"]["proofs"].as_array().expect("proofs");
+    let proof = proofs.iter().find(|proof| proof["proof"] == "load").expect("one of the load");
+    let why = proof["why"].as_str().unwrap_or_default();
+    assert!(proof["outcome"] == "holds" && why.contains("it rested in"), "{proof}: {}", text(&ran));
+    let phase = std::fs::read_to_string(place.bundle().join("phases/000/phase.json"));
+    assert!(phase.is_ok_and(|phase| phase.contains("\"may_rest\": true") || phase.contains("\"may_rest\":true")));
+    // It must be there all the same.
+    let load = load.replace("sleep 1000", "sh -c 'sleep 0.3; exit 1'") + "on_failure = \"ignore\"\n";
+    let place = Place::with(&experiment("duration = \"3s\"", &load));
+    let ran = start(&place).wait_with_output().unwrap();
+    assert_invalid(&place, &ran, "load", "it ended with status 1");
+}
+
 #[test]
 fn a_load_that_died_is_no_load() {
     if !is_root("a_load_that_died_is_no_load") {

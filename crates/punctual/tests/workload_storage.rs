@@ -2,9 +2,10 @@
 
 mod common;
 
-use common::{Place, is_root, text};
+use common::disk::Disk;
+use common::{Place, eventually, is_root, text};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A directory on a disk where there is one: /tmp may be memory.
@@ -248,4 +249,42 @@ fn a_limit_on_file_sizes_is_told() {
     let failed = limited(1);
     assert!(matches!(failed.status.code(), Some(1 | 2)), "{:?} {}", failed.status, text(&failed));
     assert!(text(&failed).contains("ulimit -f"), "{}", text(&failed));
+}
+
+/// As `examples/p1-storage.toml` saw it on a slow disk: what the writer had no room for is a finding in every output, not a figure alone.
+#[test]
+fn records_without_room_are_a_finding() {
+    let place = Place::with("");
+    let Some(disk) = Disk::at(place.path()) else { return };
+    let directory = format!("directory={}", disk.path());
+    let settings = ["mode=buffered", "batch=2", "period=1ms", &directory].into_iter().flat_map(|s| ["-s", s]);
+    let mut command = common::punctual();
+    command.args(["measure", "storage", "--quiet", "--policy", "other", "--duration", "8s", "--output", "bundle"]);
+    let command = command.args(settings).current_dir(place.path()).stdin(Stdio::null());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("punctual");
+    let log = |file: &std::path::PathBuf| file.extension().is_some_and(|ending| ending == "log");
+    let is_long = |file: std::path::PathBuf| log(&file) && file.metadata().is_ok_and(|meta| meta.len() > 256);
+    let phase = place.bundle().join("phases/000");
+    eventually("samples", || std::fs::read_dir(&phase).is_ok_and(|all| all.flatten().any(|file| is_long(file.path()))));
+    // Eight batches of two wait at most: the rest of a second finds no room.
+    disk.freeze();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    disk.thaw();
+    let ended = child.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.code(), Some(0), "{}", text(&ended));
+    let shown = text(&place.punctual(&["show", "bundle"]));
+    assert!(shown.contains("records were dropped: the writer was slower than the task"), "{shown}");
+    let summary = place.summary();
+    let findings = summary["findings"].as_array().expect("findings");
+    let dropped = findings.iter().find(|finding| finding["id"] == "storage-dropped");
+    let dropped = dropped.unwrap_or_else(|| panic!("no finding: {findings:?}"));
+    assert_eq!(dropped["severity"], "warning", "{dropped}");
+    let figures = summary["phases"][0]["measures"][0]["notes"]["figures"].as_array().expect("figures");
+    let figure = figures.iter().find(|figure| figure["name"] == "dropped-records").expect("a figure");
+    let count = figure["value"].as_f64().expect("a number");
+    assert!(count > 0.0 && dropped["evidence"].as_str().is_some_and(|text| text.starts_with(&format!("{count} "))));
+    let report = place.punctual(&["report", "bundle"]);
+    assert!(report.status.success(), "{}", text(&report));
+    let page = std::fs::read_to_string(place.bundle().join("report.html")).expect("the page");
+    assert!(page.contains("ecords were dropped"), "the page says nothing of it");
 }

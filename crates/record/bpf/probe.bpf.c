@@ -1,4 +1,4 @@
-/* Times functions of programs: one program at the first instruction of each, one where it returns.
+/* Times functions of programs: one program at the first instruction of each, one where it returns. A third one stamps source lines.
  *
  * Each thread has a stack of the calls that it is in. A call that ends by longjmp, an exception or exit never returns: its frame is
  * found dead when the thread's stack pointer has passed it, and told as left. So recursion and threads need no care, and no
@@ -10,6 +10,8 @@
 /* Farther away than this is another stack: a signal handler's, a coroutine's. */
 #define SAME_STACK (256ull << 10)
 
+/* The functions are the kernel's own: stacks are its own, returns are told apart by their order alone. */
+const volatile bool in_kernel = false;
 const volatile u32 argument = 0; /* which integer argument is kept, from 1; 0 for none */
 
 /* What the kernel hands to programs at user probes (bpf_user_pt_regs_t): the user's registers. */
@@ -116,7 +118,10 @@ INLINE u64 return_address(struct regs *regs)
 #if defined(TARGET_x86_64)
 	u64 back = 0;
 
-	bpf_probe_read_user(&back, sizeof(back), (const void *)regs->sp);
+	if (in_kernel)
+		bpf_probe_read_kernel(&back, sizeof(back), (const void *)regs->sp);
+	else
+		bpf_probe_read_user(&back, sizeof(back), (const void *)regs->sp);
 	return back;
 #else
 	return regs->regs[30];
@@ -151,6 +156,14 @@ INLINE u64 argument_of(struct regs *regs)
 	return 0;
 }
 
+/* Whose stack of calls: the idle tasks of all CPUs have one number, and run functions of the kernel. */
+INLINE u32 key_of(u64 id)
+{
+	u32 tid = id;
+
+	return in_kernel && !tid ? 0x80000000 | bpf_get_smp_processor_id() : tid;
+}
+
 /* The stack grows down: a call whose frame lies below the stack pointer of a new one is over. One at the same place is over too if
  * it would return to the same place; else it has ended in a jump to this function (a tail call) and returns with it. */
 INLINE bool is_over(const struct frame *frame, u64 sp, u64 back)
@@ -182,7 +195,7 @@ SEC("uprobe")
 int entered(struct regs *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid(), sp, back, depth;
-	u32 tid = id, function = bpf_get_attach_cookie(ctx), zero = 0;
+	u32 tid = key_of(id), function = bpf_get_attach_cookie(ctx), zero = 0;
 	struct count *count;
 	struct calls *calls;
 	struct frame *frame;
@@ -238,7 +251,8 @@ static __attribute__((noinline)) int find(struct calls *calls, u32 function, u64
 			break;
 		at--;
 		frame = frame_at(calls, at);
-		if (frame->function == function && frame->sp == sp) {
+		/* Where a return probe of the kernel finds the stack pointer differs between versions. Its calls nest. */
+		if (frame->function == function && (in_kernel || frame->sp == sp)) {
 			calls->found = at;
 			break;
 		}
@@ -250,7 +264,7 @@ SEC("uretprobe")
 int returned(struct regs *ctx)
 {
 	u64 now = bpf_ktime_get_ns(), id = bpf_get_current_pid_tgid(), at;
-	u32 tid = id, function = bpf_get_attach_cookie(ctx);
+	u32 tid = key_of(id), function = bpf_get_attach_cookie(ctx);
 	struct calls *calls;
 	struct count *count;
 
@@ -274,6 +288,24 @@ int returned(struct regs *ctx)
 	count = bpf_map_lookup_elem(&counts, &function);
 	if (count)
 		fetch_add(&count->unpaired, 1);
+	return 0;
+}
+
+/* A source line was passed: a point, with no state of its own. */
+SEC("uprobe")
+int passed(struct regs *ctx)
+{
+	u64 now = bpf_ktime_get_ns(), id = bpf_get_current_pid_tgid();
+	u32 cpu = bpf_get_smp_processor_id();
+	struct wire_point record = { .point = bpf_get_attach_cookie(ctx) };
+	struct buffer *buffer;
+
+	if (!wanted_current(id))
+		return 0;
+	buffer = buffer_here(cpu);
+	if (!buffer)
+		return 0;
+	emit_to(buffer, now, id, WIRE_POINT, cpu, (const u64 *)&record, sizeof(record) / 8);
 	return 0;
 }
 

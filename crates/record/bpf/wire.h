@@ -208,6 +208,7 @@ struct wire_interrupted {
 #define WIRE_LOST 64
 #define WIRE_NAME 65
 #define WIRE_RAW 66
+#define WIRE_TRACEPOINT 67
 struct wire_point {
 	u32 point;
 	u8 kind; /* 0 point, 1 begin, 2 end */
@@ -244,6 +245,13 @@ struct wire_name {
 /* The first bytes of a tracepoint's own record, and which tracepoint: on its way to the translator, never in a recording. */
 struct wire_raw {
 	u32 tracepoint;
+	u32 bytes;
+	u8 record[72];
+};
+
+/* A tracepoint that is recorded by name: its own record behind the common fields. Made of wire_raw by the translator. */
+struct wire_tracepoint {
+	u32 tracepoint; /* its place among the names */
 	u32 bytes;
 	u8 record[72];
 };

@@ -3,7 +3,7 @@
 //! ```no_run
 //! use punctual_core::{CpuSet, MonotonicNs};
 //! use punctual_record::{Backend, account::Accountant};
-//! let mut accountant = Accountant::start(&"1".parse::<CpuSet>()?, false, Backend::Auto)?;
+//! let mut accountant = Accountant::start(&"1".parse::<CpuSet>()?, false, 1_000, Backend::Auto)?;
 //! accountant.watch(1234)?;
 //! // … the thread measures …
 //! accountant.drain(&mut |record| println!("{} was due at {:?}", record.tid, record.begin));
@@ -25,8 +25,18 @@ use crate::{Backend, StartError};
 use programs::Programs;
 use punctual_core::{CpuSet, Finding, MonotonicNs, Severity};
 
-/// Of each CPU: what it measures in a tenth of a second at 50 kHz.
-const BUFFER: usize = 1 << 20;
+/// A CPU's buffer holds the records of two seconds, as rings hold the samples of two (`punctual_measure::sink`), within these bounds: above
+/// 100,000 samples a second it holds fewer, which at the shortest period is still twice what comes between two looks.
+const BUFFERS: std::ops::RangeInclusive<usize> = 1 << 20..=32 << 20;
+const SPAN_SECONDS: u64 = 2;
+/// A record: when, whose, and the pieces.
+const RECORD: u64 = 8 * (2 + 1 + crate::wire::layout::ACCOUNT_PIECES);
+
+/// For so many samples a second on one CPU.
+fn buffer_for(rate: u64) -> usize {
+    let bytes = rate.saturating_mul(SPAN_SECONDS * RECORD).min(*BUFFERS.end() as u64) as usize;
+    bytes.next_power_of_two().clamp(*BUFFERS.start(), *BUFFERS.end())
+}
 
 /// Without these there is nothing to divide. Alternatives are separated by `|`; in order: tracepoint, programs.
 const NEEDED: [(&str, &str); 5] = [
@@ -61,20 +71,23 @@ pub struct Accountant {
     attached: Vec<Attach>,
     buffers: Buffers,
     cpus: CpuSet,
+    buffer: usize,
     scratch: Vec<u8>,
     /// What is not distinguished here, and why.
     pub findings: Vec<Finding>,
 }
 
 impl Accountant {
-    /// Starts on the CPUs where threads will measure; `several_cpus` where a thread may run on several of them. Nothing is divided before
-    /// [`Accountant::watch`]. With [`Backend::Auto`] by the kernel's types, or without them where it does not tell them.
-    pub fn start(cpus: &CpuSet, several_cpus: bool, backend: Backend) -> Result<Accountant, StartError> {
+    /// Starts on the CPUs where threads will measure; `several_cpus` where a thread may run on several of them; `rate` is how many samples a second
+    /// come on the busiest of them, by which buffers are sized. Nothing is divided before [`Accountant::watch`]. With [`Backend::Auto`] by the
+    /// kernel's types, or without them if it does not export them.
+    pub fn start(cpus: &CpuSet, several_cpus: bool, rate: u64, backend: Backend) -> Result<Accountant, StartError> {
         let typed = || {
-            Accountant::load(cpus, several_cpus, Programs::typed).map_err(|why| StartError::of(programs::TYPED, &why))
+            Accountant::load(cpus, several_cpus, buffer_for(rate), Programs::typed)
+                .map_err(|why| StartError::of(programs::TYPED, &why))
         };
         let untyped = || {
-            Accountant::load(cpus, several_cpus, Programs::untyped)
+            Accountant::load(cpus, several_cpus, buffer_for(rate), Programs::untyped)
                 .map_err(|why| StartError::of(programs::UNTYPED, &why))
         };
         match backend {
@@ -98,9 +111,10 @@ impl Accountant {
     fn load(
         cpus: &CpuSet,
         several_cpus: bool,
+        buffer: usize,
         prepare: impl FnOnce(&[(&str, &[u8])], u32, Shape) -> Result<(Object, Programs), LoadError>,
     ) -> Result<Accountant, LoadError> {
-        let shape = Shape::of(BUFFER, false);
+        let shape = Shape::of(buffer, false);
         let mut constants =
             vec![("mask", shape.mask().to_ne_bytes().to_vec()), ("several_cpus", vec![u8::from(several_cpus)])];
         constants.extend(slots(cpus));
@@ -115,6 +129,7 @@ impl Accountant {
             attached: Vec::new(),
             buffers,
             cpus: cpus.clone(),
+            buffer,
             scratch: Vec::new(),
             findings: Vec::new(),
         };
@@ -199,7 +214,7 @@ impl Accountant {
 
     /// The bytes that it holds in the kernel.
     pub fn memory(&self) -> usize {
-        self.cpus.len() * (BUFFER + Buffer::SIZE)
+        self.cpus.len() * (self.buffer + Buffer::SIZE)
     }
 }
 
@@ -213,4 +228,21 @@ fn describe_missing(name: &str, why: &LoadError) -> Finding {
     Finding::new("account-incomplete", Severity::Warning, "account", message)
         .evidence(why.to_string())
         .remedy("use a kernel with these tracepoints (irq:softirq_entry, irq:irq_handler_entry)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_holds_two_seconds_of_records() {
+        assert_eq!(buffer_for(0), 1 << 20);
+        assert_eq!(buffer_for(1_000), 1 << 20);
+        for rate in [10_000, 100_000] {
+            assert!(buffer_for(rate) as u64 >= 2 * rate * RECORD, "{rate}");
+        }
+        assert_eq!(buffer_for(u64::MAX), 32 << 20);
+        // At the shortest period, what comes while a round of draining is twice as long as it should be.
+        assert!(buffer_for(1_000_000) as u64 / RECORD > 200_000);
+    }
 }

@@ -4,6 +4,7 @@
 //! made here is a file descriptor: when the process ends, in whatever way, the kernel takes it all away.
 
 mod buffers;
+mod kprobe;
 mod object;
 pub(crate) mod page;
 pub(crate) mod sys;

@@ -1,4 +1,4 @@
-//! Functions of unmodified programs, from entry to exit: probes that the kernel pairs.
+//! Functions of unmodified programs, from entry to exit: probes that the kernel pairs. And source lines, which are points.
 //!
 //! [`Probes::start`] puts them in, [`Probes::drain`] hands over the calls that have ended (raw records, see [`crate::wire`]), and
 //! [`Probes::stop`] takes them out. The pairing is `bpf/probe.bpf.c`; what a probe itself costs is measured by [`cost`].
@@ -12,10 +12,11 @@ pub use own::OwnProbe;
 use crate::bpf::uprobe::{At, Place, Scope};
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
 use crate::recorder::{StartError, now};
-use crate::symbols::Function;
+use crate::symbols::lines::Line;
+use crate::symbols::{Function, Site};
 use aya_obj::btf::Btf;
 use punctual_core::CpuSet;
-use punctual_core::event::{CallCounts, FunctionName, Source};
+use punctual_core::event::{CallCounts, FunctionName, LineName, Source};
 use std::os::fd::OwnedFd;
 
 static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.bpf.o.z"));
@@ -47,6 +48,7 @@ pub struct ProbeRequest {
 pub struct Probes {
     entries: Vec<OwnedFd>,
     returns: Vec<OwnedFd>,
+    lines: Vec<OwnedFd>,
     _ends: Vec<Attach>,
     buffers: Buffers,
     object: Object,
@@ -56,26 +58,42 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Puts a probe on the entry and on the return of every function. Their places in `functions` are their ids in the records.
-    pub fn start(functions: &[Function], cpus: &CpuSet, request: ProbeRequest) -> Result<Probes, StartError> {
-        Probes::load(functions, cpus, request).map_err(|why| StartError::of("probes in programs", &why))
+    /// Puts a probe on the entry and on the return of every function, and on every line. Their
+    /// places in `functions` and `lines` are their ids in the records: as functions, and as points.
+    pub fn start(
+        functions: &[Function],
+        lines: &[Line],
+        cpus: &CpuSet,
+        request: ProbeRequest,
+    ) -> Result<Probes, StartError> {
+        Probes::load(functions, lines, cpus, request).map_err(|why| {
+            let in_kernel = functions.iter().any(|function| function.site == Site::Kernel);
+            let what = if in_kernel { "probes in the kernel" } else { "probes in programs" };
+            StartError::of(what, &why)
+        })
     }
 
-    fn load(functions: &[Function], cpus: &CpuSet, request: ProbeRequest) -> Result<Probes, LoadError> {
+    fn load(functions: &[Function], lines: &[Line], cpus: &CpuSet, request: ProbeRequest) -> Result<Probes, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
         let shape = Shape::of(request.buffer, false);
         let family = matches!(request.whose, Whose::Family(_));
+        let in_kernel = functions.iter().any(|function| function.site == Site::Kernel);
+        if in_kernel && functions.iter().any(|function| function.site != Site::Kernel) {
+            return Err(LoadError::NoKprobe("functions of the kernel and of programs are timed apart".to_owned()));
+        }
         let argument = u32::from(request.argument.unwrap_or(0));
         let mut constants = vec![
             ("mask", shape.mask().to_ne_bytes().to_vec()),
             ("by_pid", vec![u8::from(request.whose != Whose::Everyone)]),
             ("follow", vec![u8::from(family)]),
             ("argument", argument.to_ne_bytes().to_vec()),
+            ("in_kernel", vec![u8::from(in_kernel)]),
         ];
         constants.extend(slots(cpus));
         let mut object = Object::open(PROGRAMS, &borrowed(&constants))?;
         object.shape("buffers", shape.value_size(), cpus.len() as u32);
-        object.shape("counts", COUNT_BYTES as u32, functions.len() as u32);
+        // A map without room for anything is refused.
+        object.shape("counts", COUNT_BYTES as u32, functions.len().max(1) as u32);
         object.prepare(Some(&kernel))?;
         let map = object.map("buffers")?;
         let bytes = u64::from(shape.value_size()) * cpus.len() as u64;
@@ -85,27 +103,50 @@ impl Probes {
             sys::update_map(object.map("pids")?, &pid.to_ne_bytes(), &[1]).map_err(refused)?;
         }
         // Threads that end in a call, programs that are replaced, children: without these three calls are lost, not falsified.
-        let mut ends = vec![
-            object.attach_btf_tracepoint(&kernel, "ended", "sched_process_exit")?,
-            object.attach_btf_tracepoint(&kernel, "replaced", "sched_process_exec")?,
-        ];
+        let mut ends = vec![object.attach_btf_tracepoint(&kernel, "ended", "sched_process_exit")?];
+        // A program is replaced within functions of the kernel, which go on.
+        if !in_kernel {
+            ends.push(object.attach_btf_tracepoint(&kernel, "replaced", "sched_process_exec")?);
+        }
         if family {
             ends.push(object.attach_btf_tracepoint(&kernel, "forked", "sched_process_fork")?);
         }
-        let places: Vec<Place> = functions
-            .iter()
-            .zip(0u64..)
-            .map(|(function, cookie)| Place { file: &function.object, offset: function.offset, cookie })
-            .collect();
-        let scope = match request.whose {
-            Whose::Process(pid) => Scope::Process(pid),
-            Whose::Family(_) | Whose::Everyone => Scope::All,
-        };
         // Returns first: a call that is entered then always has its return watched.
-        let returns = object.attach_uprobes("returned", At::Return, &places, scope)?;
-        let entries = object.attach_uprobes("entered", At::Entry, &places, scope)?;
+        let (returns, entries, lines) = if in_kernel {
+            let names: Vec<&str> = functions.iter().map(|one| one.symbol.as_str()).collect();
+            let returns = object.attach_kprobes("returned", At::Return, &names)?;
+            (returns, object.attach_kprobes("entered", At::Entry, &names)?, Vec::new())
+        } else {
+            let scope = match request.whose {
+                Whose::Process(pid) => Scope::Process(pid),
+                Whose::Family(_) | Whose::Everyone => Scope::All,
+            };
+            let calls: Vec<Place> = functions
+                .iter()
+                .zip(0u64..)
+                .map(|(one, cookie)| Place { file: &one.object, offset: one.offset, cookie })
+                .collect();
+            let passes = lines.iter().zip(0u64..).flat_map(|(line, cookie)| {
+                let place = move |offset| Place { file: &line.object, offset, cookie };
+                line.places.iter().map(move |one| place(one.offset))
+            });
+            let passes: Vec<Place> = passes.collect();
+            let returns = object.attach_uprobes("returned", At::Return, &calls, scope)?;
+            let entries = object.attach_uprobes("entered", At::Entry, &calls, scope)?;
+            (returns, entries, object.attach_uprobes("passed", At::Entry, &passes, scope)?)
+        };
         let functions = functions.len() as u32;
-        Ok(Probes { entries, returns, _ends: ends, buffers, object, cpus: cpus.clone(), functions, bytes: Vec::new() })
+        Ok(Probes {
+            entries,
+            returns,
+            lines,
+            _ends: ends,
+            buffers,
+            object,
+            cpus: cpus.clone(),
+            functions,
+            bytes: Vec::new(),
+        })
     }
 
     /// Hands over the records of calls that have ended since, by CPU. Never blocks.
@@ -160,6 +201,7 @@ impl Probes {
         // Entries first: what is entered no more cannot be left without its return.
         self.entries.clear();
         self.returns.clear();
+        self.lines.clear();
         self.drain(sink);
         for (slot, cpu) in self.cpus.iter().enumerate() {
             self.bytes.clear();
@@ -181,6 +223,17 @@ pub fn names(functions: &[Function]) -> Vec<FunctionName> {
         site: function.site.to_string(),
     };
     functions.iter().map(name).collect()
+}
+
+/// Source lines as a recording names them.
+pub fn line_names(lines: &[Line]) -> Vec<LineName> {
+    let name = |line: &Line| LineName {
+        name: line.name.clone(),
+        object: line.object.display().to_string(),
+        offsets: line.places.iter().map(|place| place.offset).collect(),
+        sites: line.places.iter().map(|place| place.site.to_string()).collect(),
+    };
+    lines.iter().map(name).collect()
 }
 
 /// `struct count` of `bpf/probe.bpf.c`.

@@ -13,7 +13,7 @@ mod seen;
 mod tracefs;
 
 pub use flight::{BufferProgress, Window};
-pub use request::{Backend, Mode, Request, StartError};
+pub use request::{Backend, Mode, NamedTracepoint, Request, StartError};
 
 use crate::names::{Collector, kernel_symbols};
 use crate::wire;
@@ -107,6 +107,7 @@ impl Recorder {
         }
         let mut recorded = self.covers(ended);
         let mut names = self.names.finish();
+        names.tracepoints = self.running.tracepoints().to_vec();
         names.stacks = self.seen.stacks(|stack| self.running.stack(stack));
         match kernel_symbols(&self.seen.functions) {
             Fact::Known(symbols) => names.symbols = symbols,
@@ -129,7 +130,7 @@ impl Recorder {
 
     /// The names that are known so far, without those of kernel functions.
     pub fn names(&self) -> Names {
-        self.names.so_far()
+        Names { tracepoints: self.running.tracepoints().to_vec(), ..self.names.so_far() }
     }
 
     fn covers(&self, ended: MonotonicNs) -> Recorded {
@@ -146,6 +147,7 @@ impl Recorder {
             ended,
             cpus: self.request.cpus.clone(),
             groups: self.running.groups().to_vec(),
+            tracepoints: self.running.tracepoints().iter().map(|format| format.name.clone()).collect(),
             pids: self.request.pids.clone(),
             comms: self.request.comms.clone(),
             sources: sources.collect(),

@@ -4,10 +4,13 @@
 //! tables of ELF files: the program's own, those of its libraries, and the separate debug files that distributions ship.
 
 mod demangle;
+mod kernel;
+pub mod lines;
 mod object;
 mod site;
 mod spec;
 
+pub use kernel::{is_of_kernel, resolve_in_kernel};
 pub use object::{Function, Object};
 pub use site::Site;
 pub use spec::Spec;
@@ -65,9 +68,59 @@ pub enum SymbolError {
         /// What may be meant, or why it is not there.
         hint: String,
     },
+    /// No source file of that name went into the program.
+    #[error("`{spec}`: the debug information of {searched} names no source file `{file}`{hint}")]
+    NoSource {
+        /// As given.
+        spec: String,
+        /// The source file.
+        file: String,
+        /// The files that were searched.
+        searched: String,
+        /// What may be meant.
+        hint: String,
+    },
+    /// No code came from that line.
+    #[error("`{spec}`: line {line} of {file} has no code in {object}; {near}")]
+    NoCode {
+        /// As given.
+        spec: String,
+        /// The line.
+        line: u64,
+        /// The source file.
+        file: String,
+        /// The program or library.
+        object: String,
+        /// Lines that have.
+        near: String,
+    },
+    /// Nothing says where lines are.
+    #[error("`{spec}`: {why}")]
+    NoDebugInformation {
+        /// As given.
+        spec: String,
+        /// What is missing, and what to do.
+        why: String,
+    },
+    /// Several functions of the kernel have this name, and a probe would be at any of them.
+    #[error("`{spec}`: {count} functions of the kernel have this name, which does not say where the probe belongs")]
+    Ambiguous {
+        /// As given.
+        spec: String,
+        /// How many.
+        count: usize,
+    },
+    /// The same in the kernel.
+    #[error("`{spec}` fits {found} functions of the kernel, more than are timed at once: narrow it down")]
+    TooManyInKernel {
+        /// As given.
+        spec: String,
+        /// How many.
+        found: usize,
+    },
     /// The pattern fits more than is sensible.
     #[error(
-        "`{spec}` matches {found} functions, more than the {FUNCTIONS_MAX} that can be probed \
+        "`{spec}` matches {found} places, more than the {FUNCTIONS_MAX} that can be probed \
              at once: narrow it down"
     )]
     TooMany {

@@ -9,24 +9,31 @@ pub(crate) use instance::Instance;
 pub(crate) use page::{Item, PageShape, read_page};
 
 use crate::format::Format;
+use punctual_core::words::nearest;
 use std::ffi::CStr;
+use std::fs::{File, OpenOptions};
+use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// A mounted tracefs.
 #[derive(Debug)]
-pub(crate) struct Tracefs {
+pub struct Tracefs {
     root: PathBuf,
     _mount: Option<OwnedFd>,
 }
 
 impl Tracefs {
     /// The one that is mounted, or one of our own.
-    pub(crate) fn open() -> Result<Tracefs, String> {
+    pub fn open() -> Result<Tracefs, String> {
         for root in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
-            if Path::new(root).join("events/sched").is_dir() {
-                return Ok(Tracefs { root: root.into(), _mount: None });
+            match fs::metadata(Path::new(root).join("events/sched")) {
+                Ok(found) if found.is_dir() => return Ok(Tracefs { root: root.into(), _mount: None }),
+                Err(why) if why.kind() == io::ErrorKind::PermissionDenied && !is_root() => {
+                    return Err(format!("{root} is readable by root alone: run as root"));
+                }
+                _ => {}
             }
         }
         let mount = mount_detached(c"tracefs")
@@ -47,17 +54,73 @@ impl Tracefs {
         let path = self.root.join("events").join(system).join(name).join("format");
         match fs::read_to_string(&path) {
             Ok(text) => Format::parse(&text).ok_or_else(|| format!("the format of {system}:{name} cannot be read")),
-            Err(why) if why.kind() == io::ErrorKind::NotFound => {
-                Err(format!("this kernel has no tracepoint {system}:{name}"))
-            }
+            Err(why) if why.kind() == io::ErrorKind::NotFound => Err(self.no_tracepoint(system, name)),
             Err(why) => Err(format!("{system}:{name}: {why}")),
         }
+    }
+
+    /// Opens a file in it, to be read or written.
+    pub fn file(&self, path: &str, write: bool) -> Result<File, String> {
+        let opened = OpenOptions::new().read(!write).write(write).open(self.root.join(path));
+        opened.map_err(|why| format!("{path} in tracefs: {why}"))
+    }
+
+    /// Reads a small file in it.
+    pub(crate) fn read(&self, path: &str) -> Result<String, String> {
+        let mut text = String::new();
+        let read = self.file(path, false)?.take(1 << 20).read_to_string(&mut text);
+        read.map_err(|why| format!("{path} in tracefs: {why}"))?;
+        Ok(text)
+    }
+
+    /// The number of a tracepoint, which perf events and programs know it by. The error names one that is like it.
+    pub(crate) fn tracepoint_id(&self, group: &str, event: &str) -> Result<u64, String> {
+        let path = format!("events/{group}/{event}/id");
+        match self.root.join(&path).exists() {
+            true => self.read(&path)?.trim().parse().map_err(|_| format!("{path} in tracefs holds no number")),
+            false => Err(self.no_tracepoint(group, event)),
+        }
+    }
+
+    /// That there is no such tracepoint, with one that is like it.
+    pub fn no_tracepoint(&self, group: &str, event: &str) -> String {
+        let near = match self.events(group) {
+            events if events.is_empty() => {
+                nearest(group, self.groups().iter().map(String::as_str)).map(|near| format!("{near}:…"))
+            }
+            events => nearest(event, events.iter().map(String::as_str)).map(|near| format!("{group}:{near}")),
+        };
+        let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        format!("this kernel has no tracepoint {group}:{event}{hint}")
+    }
+
+    /// The groups of tracepoints.
+    pub fn groups(&self) -> Vec<String> {
+        directories(&self.root.join("events"))
+    }
+
+    /// The tracepoints of a group; none where there is no such group.
+    pub fn events(&self, group: &str) -> Vec<String> {
+        directories(&self.root.join("events").join(group))
     }
 
     pub(crate) fn page_shape(&self) -> PageShape {
         fs::read_to_string(self.root.join("events/header_page"))
             .map_or_else(|_| PageShape::default(), |text| PageShape::parse(&text))
     }
+}
+
+fn directories(under: &Path) -> Vec<String> {
+    let entries = fs::read_dir(under).into_iter().flatten().flatten();
+    let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut names: Vec<String> = directories.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+/// Whom the mode of files does not keep out.
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 /// fsopen(2), fsconfig(2), fsmount(2): since Linux 5.2.

@@ -95,9 +95,13 @@ pub fn is_unsafe(c: char) -> bool {
 
 /// [`plain`], at most `width` columns wide, with `…` (or `~` in ASCII) where something was left out at the end.
 pub fn clipped(name: &str, width: usize, ascii: bool) -> String {
-    let name = plain(name);
-    if width_of(&name) <= width {
-        return name;
+    shortened(&plain(name), width, ascii)
+}
+
+/// A text that is fit to be shown already, cut at so many columns.
+pub fn shortened(name: &str, width: usize, ascii: bool) -> String {
+    if width_of(name) <= width {
+        return name.to_owned();
     }
     let mut text = String::new();
     let mut used = 1;

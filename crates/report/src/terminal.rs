@@ -3,6 +3,7 @@
 mod account;
 mod checks;
 mod comparison;
+mod counts;
 mod explain;
 mod figures;
 mod findings;
@@ -24,6 +25,7 @@ mod worst_explained;
 pub use account::{band_end, shares};
 pub use checks::{CheckRow, CheckVerdict, check_table};
 pub use comparison::{comparison, tests as tests_of_comparison};
+pub use counts::counts;
 pub use explain::explanations;
 pub use lab::lab;
 pub use live::{LiveFigures, live_header, live_line};

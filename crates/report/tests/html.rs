@@ -185,3 +185,17 @@ fn a_link_in_a_bundle_leads_nowhere() {
     assert!(!text.contains("nobody's business") && !text.contains("nobody&#x27;s business"));
     assert!(text.contains("Not shown: a symbolic link is on its way"));
 }
+
+/// On a phone each row of such a table is a card, whose figures carry their headings: beside a long last column rows would be tall and empty.
+#[test]
+fn what_was_published_carries_its_headings_for_narrow_screens() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut bundle = write(&directory.path().join("b"), &Recipe { cpus: 1, samples: 100, ..Recipe::default() });
+    let published = serde_json::json!({"source": "a board", "results": [
+        {"what": "the worst", "value": "50 us", "here": "timer/cpu0@idle: max", "shape": "timer/cpu0@idle: max > 1ns"}]});
+    bundle.manifest.published = Some(serde_json::from_value(published).unwrap());
+    let page = assert_sound(&page_of(&[&bundle]));
+    let cells = Selector::parse(".stacked td").unwrap();
+    let headings: Vec<_> = page.select(&cells).filter_map(|cell| cell.value().attr("data-label")).collect();
+    assert_eq!(headings, ["Published", "Here", "Shape", "Because"]);
+}

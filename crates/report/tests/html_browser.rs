@@ -79,3 +79,29 @@ fn the_histogram_by_cause_is_drawn() {
     assert_eq!(chips, 16 + 3, "two legends of eight series, and three causes");
     assert!(seen.document.contains("p99.9 – max"), "the bands are in a table");
 }
+
+/// Windows lie on whole seconds of the clock: the first begins before its phase, and a phase may be shorter than one. Its plot begins with
+/// the phase, ends with it, and has a line.
+#[test]
+fn the_plot_over_time_of_a_short_phase_has_a_line_within_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let phases = vec![("short".into(), Load::Idle)];
+    let recipe = Recipe { cpus: 1, samples: 600, keep: 0, phases, ..Recipe::default() };
+    write(&directory.path().join("b"), &recipe);
+    // As a phase that began 0.2 s after a whole second.
+    let path = directory.path().join("b/phases/000/phase.json");
+    let mut phase: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let began = phase["started_monotonic"].as_i64().unwrap();
+    phase["started_monotonic"] = (began + 200_000_000).into();
+    phase["duration"] = 400_000_000.into();
+    std::fs::write(&path, phase.to_string()).unwrap();
+    let bundle = punctual_bundle::Bundle::open(&directory.path().join("b")).unwrap();
+    let Some(seen) = open(&page_of(&[&bundle]), directory.path()) else { return };
+    assert_drawn(&seen, 3);
+    let value = |name: &str| -> f64 {
+        let after = seen.document.split(&format!("data-{name}=\"")).nth(1).unwrap_or_else(|| panic!("no {name}"));
+        after.split('"').next().unwrap().parse().unwrap_or_else(|why| panic!("{name}: {why}"))
+    };
+    assert_eq!((value("from"), value("to")), (0.0, 0.4));
+    assert!(value("points") >= 2.0, "a line needs two points");
+}

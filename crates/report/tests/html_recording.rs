@@ -10,7 +10,8 @@ mod support;
 use browser::{Bait, Seen, assert_drawn, open};
 use punctual_analyze::pairs::Request;
 use punctual_bundle::Bundle;
-use punctual_core::event::{FunctionName, TaskName};
+use punctual_core::Tid;
+use punctual_core::event::{FunctionName, TaskName, TaskState};
 use punctual_report::html::recording::{Digest, RecordingSource};
 use punctual_report::html::{ReportInput, report};
 use recording::Recording;
@@ -115,6 +116,21 @@ fn violated_limits_come_first() {
     let page = page(&bundle, &all, vec![request]);
     assert!(page.contains("violated 10 times"), "no violation is told");
     assert!(page.contains("events were lost") || page.contains("Events were lost"), "a loss is a doubt");
+}
+
+/// A switch away from a thread that sleeps, while nothing is known to be lost then.
+#[test]
+fn contradictions_are_a_doubt_on_the_page() {
+    let directory = tempfile::tempdir().unwrap();
+    let bundle = recording_only(directory.path());
+    let mut all = recording::recording(10);
+    let text = "events contradict what was known before";
+    assert!(!page(&bundle, &all, Vec::new()).to_lowercase().contains(text), "nothing contradicts");
+    all.switch(3_500, 0, recording::CONTROL, TaskState::Sleeping, Tid::IDLE);
+    all.events.sort_by_key(|event| event.at);
+    let page = page(&bundle, &all, Vec::new());
+    assert!(page.to_lowercase().contains(text), "the page says nothing of a contradiction");
+    assert!(page.contains("events of group sched"), "of how many");
 }
 
 #[test]

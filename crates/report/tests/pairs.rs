@@ -41,6 +41,22 @@ fn limit(verdict: VerdictWord, violations: u64, reason: Option<&str>) -> Option<
     Some(LimitSummary { limit: "< 100us".into(), verdict, violations, reason: reason.map(str::to_owned) })
 }
 
+fn scope(name: &str, overlapping: u64) -> ScopeSummary {
+    ScopeSummary {
+        name: name.into(),
+        figures: figures(120, 9_000, 104_200),
+        exclusive: figures(120, 4_000, 99_000),
+        total: 2_400_000,
+        exclusive_total: 600_000,
+        share: Some(0.25),
+        threads: 2,
+        recursive: 0,
+        overlapping,
+        open: 0,
+        uncertain: 0,
+    }
+}
+
 #[test]
 fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
     let pair = PairSummary {
@@ -73,6 +89,7 @@ fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
         covered: covered(5),
         verdict: Some(VerdictWord::NotMet),
         pairs: vec![pair],
+        scopes: vec![scope("cycle", 1), scope("cycle.send", 0)],
         functions: vec![function],
         values: vec![ValueCurve {
             point: "load".into(),
@@ -88,6 +105,14 @@ fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
       from->to        matched by    count   min  mean   p50    max  no end  no begin  doubtful
       request->reply  value, async    120  9.00  56.6  9.00  104.2       1         0         2
       uncertain: matches that span lost events, which may include the true partner; in no other figure
+
+    scopes, with and without those within them (µs)
+      scope       calls   share  exclusive   min  median   max  inclusive   min  median    max  threads
+      cycle         120  25.0 %      600.0  4.00    4.00  99.0      2,400  9.00    9.00  104.2        2
+      cycle.send    120  25.0 %      600.0  4.00    4.00  99.0      2,400  9.00    9.00  104.2        2
+      exclusive: a thread's time while no scope that began later was open, all calls together, then of
+      one call; inclusive: from begin to end, recursion once; share: of the exclusive time of all scopes
+      cycle: 1 ended while a scope that had begun later was open: from then on the time is that one's
 
     functions (µs)
       function  count   min  mean   p50   max  own mean  own max  period mean  left

@@ -7,7 +7,7 @@ mod support;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use punctual_core::event::{FunctionId, Futex, PointId, PointKind, StackId, TaskState};
+use punctual_core::event::{FunctionId, Futex, PointId, PointKind, RecordBytes, StackId, TaskState, TracepointId};
 use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 use punctual_report::export::{Format, RecordingInput, export_recording};
 use punctual_report::html::recording::{Digest, RecordingSource};
@@ -79,6 +79,10 @@ fn what() -> impl Strategy<Value = EventKind> {
         }),
         proptest::option::of(n()).prop_map(|call| EventKind::Interrupted { call }),
         n().prop_map(|task| EventKind::Unthrottled { task: Tid(task) }),
+        (n(), proptest::collection::vec(any::<u8>(), 0..80)).prop_map(|(id, record)| EventKind::Tracepoint {
+            tracepoint: TracepointId(id),
+            record: RecordBytes::new(&record)
+        }),
         n().prop_map(|stack| EventKind::Stack { stack: StackId(stack) }),
     ];
     let own = prop_oneof![

@@ -79,7 +79,7 @@ fn every_loss_in_ascii_on_a_narrow_terminal() {
     INVALID: samples of main/dropped: 130 of 2130 samples were lost (6.103 %)
     INVALID: scheduling of main/time-sharing: SCHED_FIFO 80 was asked for, and it
     ran as SCHED_OTHER
-    NO VERDICT: the requirements were not measured as requested
+    A REQUIREMENT IS NOT MET
 
     phase main, 4.0 s, CPU 96.0 % busy, latencies in us
       series         CPU  samples     min  mean   p50   p99    max  overruns  lost

@@ -108,5 +108,5 @@ impl Automatic {
 }
 
 fn uncertain(from: Seen, to: Seen, gaps: &Gaps) -> bool {
-    gaps.within(Scope::Thread(to.tid), from.at.min(to.at), from.at.max(to.at)).is_some()
+    gaps.within(Scope::of_point(to.tid, to.cpu), from.at.min(to.at), from.at.max(to.at)).is_some()
 }

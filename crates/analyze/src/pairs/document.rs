@@ -3,16 +3,17 @@
 use super::{Figures, Interval, PairResult, Results, ran};
 use crate::functions::FunctionFigures;
 use crate::probes;
+use crate::scopes::{ScopeFigures, ScopeReport};
 use crate::summary::{figures, supported};
 use crate::threads::Lanes;
 use crate::validity::{Gated, Validity};
 use crate::{Distribution, values::Curve};
 use punctual_bundle::intervals::{
-    Covered, FunctionSummary, IntervalFigures, LimitSummary, PAIRS_SCHEMA, PairSummary, PairsDocument,
+    Covered, FunctionSummary, IntervalFigures, LimitSummary, PAIRS_SCHEMA, PairSummary, PairsDocument, ScopeSummary,
     UncertainSummary, ValueCurve, ValueSummary, WorstInterval,
 };
 use punctual_bundle::summary::VerdictWord;
-use punctual_core::event::{FunctionId, Recorded};
+use punctual_core::event::{FunctionId, PointId, Recorded};
 use punctual_core::{MonotonicNs, Names, Nanos, SeriesData};
 
 /// How many of the worst have details.
@@ -56,6 +57,7 @@ pub fn document(
         },
         verdict: VerdictWord::gravest(limits.flatten().map(|limit| limit.verdict)),
         pairs,
+        scopes: scopes(&results.scopes, names),
         functions,
         values: results.curves.iter().map(|curve| values(curve, names)).collect(),
         findings: recorded.findings.iter().cloned().chain(probes::findings(names, &results.functions)).collect(),
@@ -121,6 +123,26 @@ impl Writer<'_> {
         }
         all
     }
+}
+
+/// Those of most exclusive time first.
+fn scopes(report: &ScopeReport, names: &Names) -> Vec<ScopeSummary> {
+    let summary = |(point, of): (&PointId, &ScopeFigures)| ScopeSummary {
+        name: names.points.get(point.0 as usize).cloned().unwrap_or_else(|| format!("point {}", point.0)),
+        figures: interval_figures(&of.inclusive),
+        exclusive: interval_figures(&of.exclusive),
+        total: of.total.ns(),
+        exclusive_total: of.exclusive_total.ns(),
+        share: report.share(of),
+        threads: of.threads.len() as u64,
+        recursive: of.recursive,
+        overlapping: of.overlapping,
+        open: of.open,
+        uncertain: of.uncertain,
+    };
+    let mut scopes: Vec<ScopeSummary> = report.scopes.iter().map(summary).collect();
+    scopes.sort_by_key(|scope| std::cmp::Reverse(scope.exclusive_total));
+    scopes
 }
 
 fn interval_figures(data: &SeriesData) -> IntervalFigures {

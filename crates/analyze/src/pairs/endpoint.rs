@@ -248,6 +248,14 @@ impl Endpoint {
         }
     }
 
+    /// The test points that it stands for.
+    pub(super) fn points(&self) -> &[PointId] {
+        match &self.what {
+            Selector::Point { points, .. } => points,
+            _ => &[],
+        }
+    }
+
     /// Whether any of these may be missing.
     pub(super) fn may_be_missing(&self, gaps: &Gaps) -> bool {
         if matches!(self.what, Selector::Point { .. }) { gaps.any_of_points() } else { gaps.any_of_kernel() }
@@ -256,6 +264,7 @@ impl Endpoint {
     /// The source whose losses may hide one of these.
     pub(super) fn scope(&self, by: By, seen: Seen) -> Scope {
         match (&self.what, by) {
+            (Selector::Point { .. }, _) if seen.cpu != Event::NO_CPU => Scope::AnyCpu,
             (Selector::Point { .. }, By::Thread) => Scope::Thread(seen.tid),
             (Selector::Point { .. }, _) => Scope::AnyThread,
             (_, By::Cpu) => Scope::Cpu(seen.cpu),

@@ -4,6 +4,7 @@ use super::automatic::Automatic;
 use super::{By, Endpoint, Figures, Interval, Matcher, Request, Rule, Seen, Target};
 use crate::functions::{Call, FunctionFigures, Functions};
 use crate::gaps::Gaps;
+use crate::scopes::{ScopeReport, Scopes};
 use crate::values::{BUCKETS, Curve, Curves};
 use punctual_core::event::{FunctionId, Names, PointId, Recorded};
 use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
@@ -88,7 +89,7 @@ pub struct Found {
     pub pair: Pair,
     /// From A to B.
     pub interval: Interval,
-    /// For calls of functions: without the functions that they called, where that is known.
+    /// For calls and scopes: without the functions that they called, or the scopes within them, where that is known.
     pub exclusive: Option<Nanos>,
     /// For calls of functions: whether it was left otherwise than by returning.
     pub left: bool,
@@ -124,6 +125,8 @@ pub struct Results {
     pub pairs: Vec<PairResult>,
     /// Functions.
     pub functions: BTreeMap<FunctionId, FunctionFigures>,
+    /// Scopes of test points, all of them where any was asked for: their exclusive times need each other.
+    pub scopes: ScopeReport,
     /// The values of points over time.
     pub curves: Vec<Curve>,
     /// Points, matches, calls and values that are in no figure, because there are more pairs, functions or threads than are followed.
@@ -135,6 +138,7 @@ pub struct Pairing {
     asked: Vec<(Request, Matcher, Figures)>,
     automatic: Option<(Automatic, Curves)>,
     functions: Option<Functions>,
+    scopes: Option<Scopes>,
     prepared: Prepared,
     entries_read: usize,
     began: MonotonicNs,
@@ -142,6 +146,8 @@ pub struct Pairing {
     /// Points and functions of one name count as the first of them.
     points: HashMap<PointId, PointId>,
     same_function: HashMap<FunctionId, FunctionId>,
+    /// Whether points are source lines, which the kernel stamps: then its losses are theirs.
+    has_lines: bool,
 }
 
 impl Pairing {
@@ -156,6 +162,7 @@ impl Pairing {
         let limits: Vec<_> =
             limits.flatten().filter_map(|(f, limit)| Some((canonical(&same_function, f), limit?))).collect();
         let wants_functions = everything || requests.iter().any(|r| matches!(r.target, Target::Function { .. }));
+        let wants_scopes = everything || requests.iter().any(|r| !r.target.scope().is_empty());
         let asked = requests.into_iter().map(|request| {
             let (by, rule) = match &request.target {
                 Target::Pair { by, rule, .. } => (*by, *rule),
@@ -170,12 +177,14 @@ impl Pairing {
             asked: asked.collect(),
             automatic: everything.then(automatic),
             functions: wants_functions.then(|| Functions::new(limits)),
+            scopes: wants_scopes.then(Scopes::default),
             prepared,
             entries_read,
             began: recorded.began,
             ended: recorded.ended,
             points: first_of_name(names.points.iter(), PointId),
             same_function,
+            has_lines: !names.lines.is_empty(),
         }
     }
 
@@ -186,11 +195,13 @@ impl Pairing {
             return;
         }
         self.entries_until(event, &mut found);
+        let exclusive = self.scoped(event);
         for place in 0..self.asked.len() {
             let Target::Pair { from, to, .. } = &self.asked[place].0.target else { continue };
             let (from, to) = (from.seen(event), to.seen(event));
             if let Some(to) = to {
-                self.ended(place, to, &mut found);
+                let exclusive = exclusive.filter(|_| !self.asked[place].0.target.scope().is_empty());
+                self.ended(place, to, exclusive, &mut found);
             }
             if let Some(from) = from {
                 self.asked[place].1.from(from);
@@ -202,7 +213,7 @@ impl Pairing {
                 let point = canonical(&self.points, point);
                 curves.push(event, point);
                 if let Some((pair, interval)) = automatic.push(event, point, &self.prepared.gaps) {
-                    found(Found { pair, interval, exclusive: None, left: false });
+                    found(Found { pair, interval, exclusive, left: false });
                 }
             }
             EventKind::Call { .. } => self.called(event, &mut found),
@@ -218,14 +229,14 @@ impl Pairing {
             }
             self.entries_read += 1;
             if is_to {
-                self.ended(place, seen, found);
+                self.ended(place, seen, None, found);
             } else if let Some((_, matcher, _)) = self.asked.get_mut(place) {
                 matcher.from(seen);
             }
         }
     }
 
-    fn ended(&mut self, place: usize, to: Seen, found: &mut impl FnMut(Found)) {
+    fn ended(&mut self, place: usize, to: Seen, exclusive: Option<Nanos>, found: &mut impl FnMut(Found)) {
         let Some((request, matcher, figures)) = self.asked.get_mut(place) else { return };
         let Some(from) = matcher.to(to) else { return };
         let Target::Pair { from: a, to: b, .. } = &request.target else { return };
@@ -234,7 +245,13 @@ impl Pairing {
         let uncertain = !gaps.is_empty()
             && [a.scope(by, from), b.scope(by, to)].iter().any(|scope| gaps.within(*scope, since, until).is_some());
         let interval = figures.record(from, to, uncertain);
-        found(Found { pair: Pair::Asked(place), interval, exclusive: None, left: false });
+        found(Found { pair: Pair::Asked(place), interval, exclusive, left: false });
+    }
+
+    /// The exclusive time of the scope that the event ends.
+    fn scoped(&mut self, event: &Event) -> Option<Nanos> {
+        let EventKind::Point { point, .. } = event.what else { return None };
+        self.scopes.as_mut()?.push(event, canonical(&self.points, point), &self.prepared.gaps)
     }
 
     fn called(&mut self, event: &Event, found: &mut impl FnMut(Found)) {
@@ -251,13 +268,15 @@ impl Pairing {
     /// Nothing more comes.
     pub fn finish(self, names: &Names) -> Results {
         let (functions, untracked_calls) = self.functions.map(Functions::finish).unwrap_or_default();
+        let scopes = self.scopes.map(Scopes::finish).unwrap_or_default();
         let (ended, gaps) = (self.ended, self.prepared.gaps);
         let mut untracked = untracked_calls + self.prepared.left_out;
         let asked = self.asked.into_iter().enumerate().filter_map(|(place, (request, mut matcher, figures))| {
             let overdue = request.limit.map_or(0, |limit| matcher.overdue(limit, ended));
             matcher.finish();
             let Target::Pair { by, rule, ref from, ref to } = request.target else { return None };
-            let lossy = [from, to].iter().any(|end| end.may_be_missing(&gaps));
+            let lossy =
+                [from, to].iter().any(|end| end.may_be_missing(&gaps)) || self.has_lines && gaps.any_of_kernel();
             Some(PairResult {
                 pair: Pair::Asked(place),
                 name: request.target.to_string(),
@@ -272,9 +291,12 @@ impl Pairing {
         });
         let mut pairs: Vec<PairResult> = asked.collect();
         let mut curves = Vec::new();
+        if self.automatic.is_none() {
+            untracked += scopes.untracked;
+        }
         if let Some((automatic, values)) = self.automatic {
             untracked += automatic.untracked;
-            let mut found = automatic.finish(names, gaps.any_of_points());
+            let mut found = automatic.finish(names, gaps.any_of_points() || self.has_lines && gaps.any_of_kernel());
             // A requested pair, with its limit, is not reported twice.
             found.retain(|pair| !pairs.iter().any(|asked| asked.name == pair.name));
             pairs.extend(found);
@@ -284,7 +306,7 @@ impl Pairing {
         }
         let lossy = gaps.any_of_kernel();
         let functions = functions.into_iter().map(|(id, figures)| (id, FunctionFigures { lossy, ..figures })).collect();
-        Results { pairs, functions, curves, untracked }
+        Results { pairs, functions, scopes, curves, untracked }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::endpoint::{Endpoint, EndpointError, clip, functions_named, points_named};
 use super::{By, Rule};
-use punctual_core::event::{FunctionId, Names, PointKind};
+use punctual_core::event::{FunctionId, Names, PointId, PointKind};
 use punctual_core::{Limit, LimitError};
 use std::fmt;
 
@@ -110,6 +110,16 @@ fn pair(from: Endpoint, to: Endpoint, by: Option<By>, rule: Option<Rule>) -> Tar
         _ => Rule::Next,
     };
     Target::Pair { by, rule: rule.unwrap_or(natural_rule), from, to }
+}
+
+impl Target {
+    /// The numbers of the scope that it is: of test points, matched as brackets within a thread. Empty for anything else.
+    pub fn scope(&self) -> &[PointId] {
+        match self {
+            Target::Pair { from, to, by: By::Thread, rule: Rule::Nested } if from.opens(to) => from.points(),
+            _ => &[],
+        }
+    }
 }
 
 impl fmt::Display for Target {

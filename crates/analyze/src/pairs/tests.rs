@@ -26,6 +26,7 @@ fn recorded() -> Recorded {
         ended: MonotonicNs(1_000),
         cpus: Default::default(),
         groups: vec![Group::Sched],
+        tracepoints: Vec::new(),
         pids: Vec::new(),
         comms: Vec::new(),
         sources: Vec::new(),

@@ -184,6 +184,7 @@ fn a_recording_of_some_tasks_follows_those_alone() {
         ended: MonotonicNs(1),
         cpus: Default::default(),
         groups: Vec::new(),
+        tracepoints: Vec::new(),
         pids: pids.into(),
         comms: comms.iter().map(|comm| comm.to_string()).collect(),
         sources: Vec::new(),

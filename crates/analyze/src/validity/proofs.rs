@@ -283,15 +283,20 @@ fn load(load: &LoadEvidence) -> Judgement {
         let how = load.ended.as_ref().map_or("it never ran".to_owned(), |how| format!("it {how}"));
         return fails(format!("it ran for {share:.0} % of its time: {how}"));
     }
-    if load.looks > 0 && (load.looks - load.idle_looks.min(load.looks)) as f64 / (load.looks as f64) < WORKING {
+    let works = load.looks == 0 || load.looks.saturating_sub(load.idle_looks) as f64 / (load.looks as f64) >= WORKING;
+    if !works && !load.may_rest {
         return fails(format!(
-            "it idled: in {} of {} polls none of its processes had run",
+            "it idled: in {} of {} polls none of its processes had run (one that rests on purpose has `may_rest = true`)",
             load.idle_looks, load.looks
         ));
     }
+    let rested = match load.may_rest {
+        true => format!("; it rested in {} of {} polls, as it may", load.idle_looks, load.looks),
+        false => String::new(),
+    };
     match &load.progress {
         Fact::Known(progress) => holds(format!(
-            "running for {share:.0} % of its time; {} of CPU time, {} times on a CPU",
+            "running for {share:.0} % of its time; {} of CPU time, {} times on a CPU{rested}",
             progress.cpu_time.readable(),
             progress.switches
         )),

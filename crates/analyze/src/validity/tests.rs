@@ -154,7 +154,7 @@ fn each_proof_taken_away_makes_the_run_invalid() {
             e.loads[0].alive = Nanos::from_millis(400);
             e.loads[0].ended = Some("was killed by signal 9".into());
         }),
-        ("it idled: in 4 of 4 looks", |e| e.loads[0].idle_looks = 4),
+        ("it idled: in 4 of 4 polls", |e| e.loads[0].idle_looks = 4),
         ("it never ran", |e| (e.loads[0].alive, e.loads[0].looks) = (Nanos::ZERO, 0)),
         ("was not as asked: cpuset.cpus.partition is member", |e| {
             if let Fact::Known(isolation) = &mut e.isolation {
@@ -318,6 +318,9 @@ fn a_proof_about_one_series_is_not_about_another() {
     assert_eq!(of(ProofWord::Kernel, RUN), Invalid);
     let elsewhere = Validity { proofs: vec![proof(ProofWord::Affinity, "p/cpu1")] };
     assert_eq!(elsewhere.gate_run(Met).verdict, Invalid, "the run is invalid all the same");
+    assert_eq!(elsewhere.gate_run(NotMet).verdict, NotMet, "what another series showed was measured as asked");
+    assert_eq!(VerdictWord::gravest([Invalid, NotMet, Undecided, Met]), Some(NotMet));
+    assert_eq!(VerdictWord::gravest([Met, Invalid, Undecided]), Some(Invalid));
 }
 
 #[test]
@@ -325,6 +328,7 @@ fn every_finding_of_a_proof_is_born_once() {
     let ids = |case: &Case| -> Vec<String> { case.summary().findings.into_iter().map(|finding| finding.id).collect() };
     assert_eq!(ids(&proved()), Vec::<String>::new());
     assert_eq!(ids(&Case::but(|e| e.loads[0].idle_looks = 4)), ["load-not-working"]);
+    assert!(ids(&Case::but(|e| (e.loads[0].idle_looks, e.loads[0].may_rest) = (4, true))).is_empty());
     assert_eq!(ids(&Case::but(|e| e.threads[0].scheduling.other = other("SCHED_OTHER"))), ["scheduling-changed"]);
     assert_eq!(ids(&Case::but(|e| e.throttled = Fact::Known(vec!["CPU 0 was too hot".into()]))), ["throttled"]);
 }

@@ -15,6 +15,7 @@ fn document(keeps: Keeps, cpus: u16) -> RecordingDocument {
         ended: MonotonicNs(1_000),
         cpus: CpuSet::new(),
         groups: Vec::new(),
+        tracepoints: Vec::new(),
         pids: Vec::new(),
         comms: Vec::new(),
         sources: (0..cpus).map(source).collect(),

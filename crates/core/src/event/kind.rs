@@ -1,6 +1,6 @@
 //! The kinds of events, each with the tracepoint that it comes from (include/trace/events/ of the kernel).
 
-use super::{FunctionId, Group, PointId, StackId, Tid};
+use super::{FunctionId, Group, PointId, RecordBytes, StackId, Tid, TracepointId};
 use crate::{MonotonicNs, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -155,6 +155,8 @@ pub enum EventKind {
     IdleExit,
     /// power:cpu_frequency.
     Frequency { khz: u32 },
+    /// A tracepoint recorded by name, with its own record. [`super::Names::tracepoints`] has the format.
+    Tracepoint { tracepoint: TracepointId, record: RecordBytes },
     /// The interrupt of the previous event found the task in the kernel, in this system call (`None`: in user mode, or
     /// where an exception leads from there). Recorded if system calls are not.
     Interrupted { call: Option<u32> },
@@ -230,6 +232,7 @@ impl EventKind {
             EventKind::IdleEnter { .. } => ("cpu_idle", Some(Group::Idle)),
             EventKind::IdleExit => ("cpu_idle_exit", Some(Group::Idle)),
             EventKind::Frequency { .. } => ("cpu_frequency", Some(Group::Frequency)),
+            EventKind::Tracepoint { .. } => ("tracepoint", None),
             EventKind::Interrupted { .. } => ("interrupted", None),
             EventKind::Unthrottled { .. } => ("released", None),
             EventKind::Stack { .. } => ("stack", None),

@@ -1,6 +1,6 @@
 //! What the numbers in events are called.
 
-use super::{StackId, Tid};
+use super::{StackId, Tid, TracepointFormat, TracepointId};
 use crate::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -29,6 +29,19 @@ pub struct FunctionName {
     /// How the kernel executes the probed instruction: `nop5`, `push`, `emulated`, `out of line`, … empty where unknown.
     #[serde(default)]
     pub site: String,
+}
+
+/// A source line that `punctual probe` stamped.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LineName {
+    /// The name of its point: `loop.c:42`.
+    pub name: String,
+    /// The program or library that holds its code.
+    pub object: String,
+    /// Where that begins, as offsets in that file.
+    pub offsets: Vec<u64>,
+    /// How the kernel executes the probed instructions: see [`FunctionName::site`].
+    pub sites: Vec<String>,
 }
 
 /// What became of the calls of a probed function.
@@ -75,7 +88,10 @@ pub struct Names {
     pub points: Vec<String>,
     /// Probed functions; their place is a [`super::FunctionId`].
     pub functions: Vec<FunctionName>,
-    /// What became of their calls, in the same order; known when the recording has ended.
+    /// Probed source lines, each of which is a test point of this name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<LineName>,
+    /// What became of the calls of functions, in the same order; known when the recording has ended.
     pub calls: Vec<CallCounts>,
     /// What probes cost here, by kind of function.
     pub probe_costs: Vec<ProbeCost>,
@@ -98,6 +114,9 @@ pub struct Names {
     pub symbols: BTreeMap<u64, String>,
     /// Kernel stacks, innermost first, as addresses; their place is a [`StackId`].
     pub stacks: Vec<Vec<u64>>,
+    /// Tracepoints that were recorded by name; their place is a [`TracepointId`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tracepoints: Vec<TracepointFormat>,
 }
 
 impl Names {
@@ -124,6 +143,11 @@ impl Names {
     /// The interrupt vector's name, or `vector 0xec`.
     pub fn vector(&self, vector: u8) -> String {
         self.vectors.get(&vector).cloned().unwrap_or_else(|| format!("vector {vector:#x}"))
+    }
+    /// The tracepoint's name, or `tracepoint 9`.
+    pub fn tracepoint(&self, id: TracepointId) -> String {
+        let format = self.tracepoints.get(id.0 as usize);
+        format.map_or_else(|| format!("tracepoint {}", id.0), |format| format.name.clone())
     }
     /// A stack's functions, innermost first; unknown addresses in hexadecimal.
     pub fn stack(&self, stack: StackId) -> Vec<String> {

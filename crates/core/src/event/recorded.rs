@@ -32,6 +32,9 @@ pub struct Recorded {
     pub cpus: CpuSet,
     /// Groups that were recorded.
     pub groups: Vec<Group>,
+    /// Tracepoints that were recorded by name, in the order of [`super::Names::tracepoints`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tracepoints: Vec<String>,
     /// The processes that events were limited to; empty: all.
     pub pids: Vec<u32>,
     /// The task names that events were limited to; empty: all.
@@ -54,6 +57,7 @@ impl Recorded {
             ended: at,
             cpus: CpuSet::new(),
             groups: Vec::new(),
+            tracepoints: Vec::new(),
             pids: Vec::new(),
             comms: Vec::new(),
             sources: Vec::new(),

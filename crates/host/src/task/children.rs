@@ -1,6 +1,8 @@
 //! Child processes and their descendants: adopted, noticed, ended.
 
 use super::check;
+use super::usage::Usage;
+use punctual_core::Nanos;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -49,11 +51,51 @@ pub fn reap() -> io::Result<Option<(i32, Exit)>> {
     let mut status = 0;
     // SAFETY: `status` is a valid int to write to.
     let pid = check(unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) }.into())? as i32;
-    let exit = match libc::WIFSIGNALED(status) {
+    Ok((pid > 0).then_some((pid, exit_of(status))))
+}
+
+/// What a child and the descendants that it waited for used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Used {
+    /// CPU time in user mode.
+    pub user: Nanos,
+    /// CPU time in the kernel.
+    pub system: Nanos,
+    /// Faults and switches.
+    pub usage: Usage,
+}
+
+/// Waits until a child has ended, and leaves it to be collected: until then its number is nobody else's.
+pub fn wait_for_end(pid: i32) -> io::Result<()> {
+    loop {
+        // SAFETY: siginfo_t is plain integers; all zeroes is a value of it.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: `info` is valid to write to.
+        let ended = unsafe { libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, libc::WEXITED | libc::WNOWAIT) };
+        match check(ended.into()) {
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            result => return result.map(drop),
+        }
+    }
+}
+
+/// Collects a child that has ended, with what it used (wait4(2)).
+pub fn collect(pid: i32) -> io::Result<(Exit, Used)> {
+    let mut status = 0;
+    // SAFETY: rusage is plain integers; all zeroes is a value of it.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: both are valid to write to.
+    check(unsafe { libc::wait4(pid, &mut status, 0, &mut usage) }.into())?;
+    let nanos = |time: libc::timeval| Nanos(time.tv_sec * 1_000_000_000 + time.tv_usec * 1_000);
+    let used = Used { user: nanos(usage.ru_utime), system: nanos(usage.ru_stime), usage: Usage::from(&usage) };
+    Ok((exit_of(status), used))
+}
+
+fn exit_of(status: i32) -> Exit {
+    match libc::WIFSIGNALED(status) {
         true => Exit::Signal(libc::WTERMSIG(status)),
         false => Exit::Status(libc::WEXITSTATUS(status)),
-    };
-    Ok((pid > 0).then_some((pid, exit)))
+    }
 }
 
 /// Becomes readable when a child ends (signalfd(2)).

@@ -61,8 +61,8 @@ pub fn resident_bytes() -> io::Result<u64> {
 /// its cache and maps again where they are still used (a minor fault each: so before the measured path is warmed up). Must come before
 /// [`lock_all`], because locked pages are not given back.
 ///
-/// Only mappings of files without a single page of our own are touched (`Anonymous: 0 kB` in /proc/self/smaps): their content is the
-/// file's. What cannot be given back costs only memory, so it is not reported.
+/// Only pages whose content is the file's are dropped: of mappings that had no page of our own at first (`Anonymous: 0 kB` in
+/// /proc/self/smaps), those that have become none since. What cannot be given back costs only memory, so it is not reported.
 pub fn release_setup() {
     // SAFETY: malloc_trim may be called at any time.
     #[cfg(target_env = "gnu")]
@@ -71,12 +71,52 @@ pub fn release_setup() {
     };
     let begun = BEGUN.get_or_init(Begun::read);
     release_stack(begun.stack_end);
+    let Ok(pagemap) = std::fs::File::open("/proc/self/pagemap") else { return };
     for (start, end) in &begun.files {
-        // SAFETY: the range is a whole mapping of a file (cut or not), readable and not writable, none of whose pages differs from the file: what
-        // MADV_DONTNEED drops is read again unchanged. It is a mapping of the program or of a library that was there
-        // at the first call; none of these is ever unmapped.
-        unsafe { libc::madvise(*start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
+        release_file_pages(&pagemap, *start, *end);
     }
+}
+
+/// Gives back the pages of a mapping that are the file's. A page that became a private copy since
+/// (a uprobe or a debugger wrote a breakpoint into it) stays: dropping it would remove the
+/// breakpoint.
+fn release_file_pages(pagemap: &std::fs::File, start: usize, end: usize) {
+    use std::os::unix::fs::FileExt;
+    // SAFETY: sysconf takes a number and touches no memory.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as usize;
+    let mut entries = [0u8; 4096];
+    for piece in (start..end).step_by(page * entries.len() / 8) {
+        let count = ((end - piece) / page).min(entries.len() / 8);
+        let read = &mut entries[..count * 8];
+        if pagemap.read_exact_at(read, (piece / page * 8) as u64).is_err() {
+            return;
+        }
+        for pages in runs_of_file_pages(read) {
+            let (at, length) = (piece + pages.start * page, pages.len() * page);
+            // SAFETY: the range belongs to a mapping of a file (cut or not), readable and not
+            // writable, and none of its pages differs from the file: what MADV_DONTNEED drops is
+            // read again unchanged. It is a mapping of the program or of a library that was there
+            // at the first call; none of these is ever unmapped.
+            unsafe { libc::madvise(at as *mut libc::c_void, length, libc::MADV_DONTNEED) };
+        }
+    }
+}
+
+/// Runs of pages that are not private copies, in entries of /proc/PID/pagemap
+/// (Documentation/admin-guide/mm/pagemap.rst): eight bytes a page, bit 63 present, 62 swapped, 61
+/// of a file or shared.
+fn runs_of_file_pages(entries: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
+    for (place, entry) in entries.chunks_exact(8).enumerate() {
+        let entry = entry.try_into().map_or(0, u64::from_ne_bytes);
+        let is_copy = entry >> 62 != 0 && entry & 1 << 61 == 0;
+        match runs.last_mut() {
+            _ if is_copy => {}
+            Some(run) if run.end == place => run.end += 1,
+            _ => runs.push(place..place + 1),
+        }
+    }
+    runs
 }
 
 /// What is mapped when setting up is first released. Read once: after the cut there are thousands of mappings, and
@@ -198,6 +238,15 @@ mod tests {
                      5c00-5d00 r--p 00001000 08:01 44 /tmp/a-file-read-by-mmap\nAnonymous: 0 kB\n\
                      7000-8000 r--p 00000000 00:00 0 [vvar]\nAnonymous: 0 kB\n";
         assert_eq!(clean_file_mappings(smaps, 0x55d8), [(0x55d0, 0x55f0), (0x5a00, 0x5b00)]);
+    }
+
+    #[test]
+    fn pages_with_a_breakpoint_are_not_dropped() {
+        let (absent, file, copy, swapped) = (0, 1 << 63 | 1 << 61, 1u64 << 63, 1u64 << 62);
+        let entries = [file, absent, copy, file, swapped, swapped | 1 << 61];
+        let bytes: Vec<u8> = entries.iter().flat_map(|entry| entry.to_ne_bytes()).collect();
+        assert_eq!(runs_of_file_pages(&bytes), [0..2, 3..4, 5..6]);
+        assert_eq!(runs_of_file_pages(&copy.to_ne_bytes()), []);
     }
 
     #[test]

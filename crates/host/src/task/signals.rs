@@ -21,6 +21,14 @@ pub fn prepare_waking() -> io::Result<()> {
     }
 }
 
+/// Whether this process ignores a signal, as one does that `nohup` started (SigIgn in /proc/self/status, proc_pid_status(5)).
+pub fn is_ignored(signal: libc::c_int) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| (1..=64).contains(&signal) && mask >> (signal - 1) & 1 == 1)
+}
+
 /// Lets a write beyond the limit on file sizes (RLIMIT_FSIZE, `ulimit -f`) fail with EFBIG: without a handler SIGXFSZ would end the process. A program that
 /// this one starts has the default again.
 pub fn survive_file_limit() -> io::Result<()> {

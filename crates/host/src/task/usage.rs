@@ -20,12 +20,7 @@ impl Usage {
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         // SAFETY: `usage` is a valid rusage to write to; RUSAGE_THREAD cannot fail on Linux since 2.6.26.
         unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
-        Usage {
-            minor_faults: usage.ru_minflt as u64,
-            major_faults: usage.ru_majflt as u64,
-            voluntary_switches: usage.ru_nvcsw as u64,
-            involuntary_switches: usage.ru_nivcsw as u64,
-        }
+        Usage::from(&usage)
     }
 
     /// What was counted since an earlier reading.
@@ -35,6 +30,17 @@ impl Usage {
             major_faults: self.major_faults.saturating_sub(earlier.major_faults),
             voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),
             involuntary_switches: self.involuntary_switches.saturating_sub(earlier.involuntary_switches),
+        }
+    }
+}
+
+impl From<&libc::rusage> for Usage {
+    fn from(usage: &libc::rusage) -> Usage {
+        Usage {
+            minor_faults: usage.ru_minflt as u64,
+            major_faults: usage.ru_majflt as u64,
+            voluntary_switches: usage.ru_nvcsw as u64,
+            involuntary_switches: usage.ru_nivcsw as u64,
         }
     }
 }

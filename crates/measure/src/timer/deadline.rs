@@ -13,7 +13,7 @@ use super::{Plan, Wakeups, missed_periods, samples};
 use crate::ring::Producer;
 use crate::stop::Stop;
 use estimate::Estimate;
-use punctual_core::{Finding, Nanos, Notes, Policy, Severity};
+use punctual_core::{Column, Finding, Nanos, Notes, Policy, Severity, Table};
 use punctual_host::task::attributes;
 use punctual_record::release::Releases;
 use server::{Attributes, Blind, Stamps};
@@ -66,6 +66,26 @@ pub struct ReleaseCounts {
     estimate: estimate::Quality,
 }
 
+impl ReleaseCounts {
+    /// Whose instants latencies are counted from.
+    fn table(&self) -> Table {
+        let source = match self.source {
+            Source::Attributes => "the absolute deadline that sched_getattr(2) reports",
+            Source::Timer => "the expiry of the thread's own timer (timer:hrtimer_start, by BPF)",
+            Source::Estimated => "an estimate from the earliest wake-ups",
+        };
+        let mut rows =
+            vec![vec!["taken from".into(), source.into()], vec!["waits".into(), self.waits.to_string().into()]];
+        if self.source != Source::Estimated {
+            rows.push(vec!["at another phase than the one before".into(), self.phases.to_string().into()]);
+            rows.push(vec!["had passed before the thread waited".into(), self.passed.to_string().into()]);
+        }
+        let title = "Releases by SCHED_DEADLINE: the instants that latencies are counted from".to_owned();
+        let columns = vec![Column::new("what", ""), Column::new("which", "")];
+        Table { name: "releases".to_owned(), title, columns, rows }
+    }
+}
+
 /// What the loop needs of the kernel, got hold of before the thread has its policy.
 pub struct Deadline {
     stamps: Result<Releases, String>,
@@ -108,6 +128,9 @@ impl Deadline {
     pub fn notes(&self, measure: &str) -> Notes {
         let mut notes = Notes::default();
         let book = &self.book;
+        if book.waits + book.passed > 0 {
+            notes.tables.push(book.table());
+        }
         if book.source == Source::Estimated && book.waits > 0 {
             let why = self.stamps.as_ref().err().map_or("", String::as_str);
             notes.findings.push(book.estimate.finding(measure).evidence(why));

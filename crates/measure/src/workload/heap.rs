@@ -21,7 +21,7 @@ pub use helper::{ARGUMENT, serve};
 
 use helper::{Allocator, Helper};
 use kernel::Counted;
-use lists::Lists;
+use lists::{Lists, Own};
 use punctual_core::{Cell, Column};
 use punctual_core::{CpuSet, Fact, Figure, Finding, Nanos, Notes, Severity, Table};
 use punctual_host::task::memory;
@@ -204,7 +204,8 @@ impl Heap {
         stop: &Stop,
     ) -> u64 {
         let head = helper.shared_memory.head();
-        let (count, page, faults) = (head.done, head.page, head.faults);
+        let (count, page) = (head.done, head.page);
+        let own = Own { faults: head.faults, cpu_time: head.cpu_time };
         self.done.spent += head.spent;
         self.done.faults += head.faults;
         self.done.skipped += head.skipped;
@@ -222,8 +223,8 @@ impl Heap {
             }
         }
         if let Some(lists) = &mut self.lists {
-            let faults = Some(faults).filter(|_| blocks.len() <= round);
-            blocks.chunks(round).for_each(|list: &[Block]| lists.take(list, page, faults));
+            let own = Some(own).filter(|_| blocks.len() <= round);
+            blocks.chunks(round).for_each(|list: &[Block]| lists.take(list, page, own));
         }
         count
     }

@@ -10,6 +10,7 @@ mod membarrier;
 mod raiser;
 mod report;
 mod rows;
+mod threads;
 mod timer;
 mod uio;
 mod watch;
@@ -29,6 +30,7 @@ use rows::{Row, Rows};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use threads::HandlerThread;
 use watch::{Source, Watch};
 
 /// Interrupts of warm-up before the first sample.
@@ -64,6 +66,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared
         (_, Some(line), _) => Trigger::Raised { line, raiser: None },
         (_, None, _) => return Err(needs("this source has no line".to_owned())),
     };
+    let handlers = threads::of_row(&row);
     let (lanes, sources) = Lanes::of(config, hops, plan.period, cpu.unwrap_or_default());
     let raised = Arc::new(AtomicU64::new(0));
     let line = if let Trigger::Raised { line, .. } = &way { Some(Arc::clone(line)) } else { None };
@@ -77,6 +80,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared
         duration: config.duration,
         stop: Arc::clone(&config.stop),
         source,
+        handlers,
         stamps,
         way,
         lanes: Some(lanes),
@@ -177,6 +181,8 @@ struct Waiter {
     duration: Option<Nanos>,
     stop: Arc<Stop>,
     source: Source,
+    /// The threads in which the handler runs, where it does.
+    handlers: Vec<HandlerThread>,
     stamps: Result<Arc<Stamps>, String>,
     way: Trigger,
     /// Until it runs, and afterwards.
@@ -250,12 +256,13 @@ impl Task for Waiter {
         if let Ok(stamps) = &self.stamps {
             stamps.wait_as(attributes::tid());
         }
-        let (scheduling, stamps) = (self.scheduling, self.stamps.as_ref().ok().cloned());
+        let stamps = self.stamps.as_ref().ok().cloned();
+        let (scheduling, below) = (self.scheduling, threads::below(self.scheduling, &self.handlers));
         match &mut self.way {
             Trigger::Timer => return Ok(()),
             Trigger::Membarrier { cpu, target } => *target = Some(Target::start(*cpu, scheduling)?),
             Trigger::Raised { line, raiser } => {
-                *raiser = Some(Raiser::start(Arc::clone(line), stamps, here, scheduling)?);
+                *raiser = Some(Raiser::start(Arc::clone(line), stamps, here, below)?);
             }
         }
         // What can never come is an error before anything starts.

@@ -5,7 +5,6 @@
 mod line;
 
 use super::measurement_loop::{MeasurementLoop, Monotonic, Pacing, Taken, Ticks};
-use super::perf::Counter;
 use super::storage::batch_queue::{self, BatchProducer};
 use super::storage::file::{self, Record, RecordFile};
 use super::storage::place::Place;
@@ -24,6 +23,7 @@ use punctual_core::{Bytes, Fact, Figure, Finding, Notes, Severity, Tolerance, Va
 use punctual_host::task::attributes::current_cpu;
 use punctual_host::task::memory;
 use punctual_plan::kinds::{Cipher, NetioPlan, StorageMode, StoragePlan, Writing};
+use punctual_record::perf::Counter;
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;

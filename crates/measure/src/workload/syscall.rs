@@ -4,7 +4,6 @@
 //! is not timed. The loop is the same for all.
 
 use super::measurement_loop::{MeasurementLoop, Monotonic, Pacing, Taken};
-use super::perf::Counter;
 use super::raw::{Raw, checked, pipe};
 use super::{MeasureConfig, NoObserver, PrepareError, Prepared, clock_cost};
 use crate::binned_counter::CounterWriter;
@@ -13,6 +12,7 @@ use crate::stop::Stop;
 use crate::thread::Task;
 use punctual_core::{Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
 use punctual_plan::kinds::{Call, SyscallPlan, Target};
+use punctual_record::perf::Counter;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

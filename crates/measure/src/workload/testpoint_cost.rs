@@ -5,11 +5,11 @@
 
 mod lttng;
 mod mechanisms;
+mod module;
 mod ring;
 
 use super::counter::Counter;
 use super::measurement_loop::{MeasurementLoop, Pacing, Ticks};
-use super::perf::Counter as Perf;
 use super::{MeasureConfig, NoObserver, Prepared, clock_cost};
 use crate::binned_counter::CounterWriter;
 use crate::sink::{self, Sink};
@@ -21,6 +21,7 @@ use punctual_core::{Cell, Column, CpuSet, Fact, Figure, Notes, Table, Tolerance,
 use punctual_host::task::attributes::current_cpu;
 use punctual_plan::Word;
 use punctual_plan::kinds::{PointMechanism, TestpointCostPlan};
+use punctual_record::perf::Counter as Perf;
 use std::cell::Cell as Shared;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -187,6 +188,9 @@ impl Lane {
                 self.passed += POINTS as u64;
                 probe.drain();
             }
+            if let OpenMechanism::Raw { stored: Some(_), .. } = way {
+                self.passed += POINTS as u64;
+            }
             means.push((ticks.ns(end) - ticks.ns(begin)) as f64 / POINTS as f64);
         }
         means.sort_by(f64::total_cmp);
@@ -282,6 +286,18 @@ impl Task for Points {
                         lane.passed,
                         Fact::Known(read),
                         source,
+                        Tolerance::EXACT,
+                    ));
+                }
+                Ok(OpenMechanism::Raw { stored: Some(stored), .. }) => {
+                    let written = lane.passed.saturating_sub(lane.failed);
+                    let what = format!("points that the module stored ({})", lane.mechanism.word());
+                    let counted = Fact::from(stored.counted());
+                    notes.validations.push(Validation::compare(
+                        &what,
+                        written,
+                        counted,
+                        stored.source(),
                         Tolerance::EXACT,
                     ));
                 }

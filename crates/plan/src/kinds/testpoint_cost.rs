@@ -19,6 +19,14 @@ words! {
         Procfs = "procfs",
         /// write(2) to a device file.
         Device = "device",
+        /// write(2) to a device of punctual's own kernel module, which stores the point.
+        ModuleDevice = "module-device",
+        /// ioctl(2) on it.
+        ModuleIoctl = "module-ioctl",
+        /// write(2) to a file of that module in procfs.
+        ModuleProcfs = "module-procfs",
+        /// write(2) to a file of that module in debugfs.
+        ModuleDebugfs = "module-debugfs",
         /// write(2) to a file of tracefs (debugfs): trace_marker.
         Tracefs = "tracefs",
         /// write(2) to trace_marker_raw.

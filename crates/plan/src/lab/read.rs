@@ -14,6 +14,7 @@ use crate::problem::{Problem, ProblemKind, Problems};
 use crate::text::{At, Setting, SourceText, Span};
 use crate::toml_file::table::{Table, integer, mismatch, text};
 use crate::values::{self, Read, Wrong};
+use punctual_core::words::nearest;
 use punctual_core::{CpuSet, Requirement};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -153,10 +154,15 @@ fn axes(notes: &mut Notes, table: &Table, plain: Option<&Value>, isolated: Optio
     for (name, at, value) in entries.into_iter().take(MAX_AXES) {
         let Some(plain) = plain.and_then(|axes| axes.get(name)) else { continue };
         let span = Span::from(value.span());
+        // A table of named settings may have any name.
+        if matches!(value.get_ref(), DeValue::Array(_)) && !is_known(name) {
+            notes.wrong(at, unknown(name));
+            continue;
+        }
         let values = match (value.get_ref(), plain) {
             (DeValue::Array(places), Value::Array(items)) => {
                 let spans = places.iter().map(|item| Span::from(item.span()));
-                spans.zip(items).filter_map(|(span, item)| listed(notes, name, at, span, item, isolated)).collect()
+                spans.zip(items).filter_map(|(span, item)| listed(notes, name, span, item, isolated)).collect()
             }
             (DeValue::Table(entries), Value::Table(items)) => variants(notes, entries, items),
             (other, _) => {
@@ -165,16 +171,35 @@ fn axes(notes: &mut Notes, table: &Table, plain: Option<&Value>, isolated: Optio
                 continue;
             }
         };
-        if let Some(axis) = checked(notes, span, Axis { name: name.to_owned(), values }) {
+        let written = value.get_ref().as_array().map_or(values.len(), |items| items.len());
+        if let Some(axis) = checked(notes, span, written, Axis { name: name.to_owned(), values }) {
             axes.push(axis);
         }
     }
     axes
 }
 
-fn checked(notes: &mut Notes, span: Span, axis: Axis) -> Option<Axis> {
-    if axis.values.is_empty() || axis.values.len() > MAX_VALUES {
-        let message = format!("an axis has 1 to {MAX_VALUES} values, not {}", axis.values.len());
+/// Whether values of this axis mean something without a table that says what.
+fn is_known(axis: &str) -> bool {
+    KNOWN_AXES.contains(&axis) || axis.contains('.')
+}
+
+fn unknown(axis: &str) -> Wrong {
+    let near = nearest(axis, KNOWN_AXES).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let help = format!(
+        "{near}known are {}; any other is the path of a key, as in `\"measure.timer.period\"`, or a table of named settings",
+        KNOWN_AXES.join(", ")
+    );
+    Wrong::new("no axis is known by this name").about(axis).help(help)
+}
+
+/// `written` values stand there; what is wrong with one of them has been said.
+fn checked(notes: &mut Notes, span: Span, written: usize, axis: Axis) -> Option<Axis> {
+    if axis.values.is_empty() && written > 0 {
+        return None;
+    }
+    if written == 0 || written > MAX_VALUES {
+        let message = format!("an axis has 1 to {MAX_VALUES} values, not {written}");
         notes.wrong(span, Wrong::new(message).about(&axis.name));
         return None;
     }
@@ -187,14 +212,7 @@ fn checked(notes: &mut Notes, span: Span, axis: Axis) -> Option<Axis> {
 }
 
 /// A value in an array: of an axis that is known by its name, or of the key whose path is the axis' name.
-fn listed(
-    notes: &mut Notes,
-    axis: &str,
-    at: Span,
-    span: Span,
-    value: &Value,
-    isolated: Option<&CpuSet>,
-) -> Option<AxisValue> {
+fn listed(notes: &mut Notes, axis: &str, span: Span, value: &Value, isolated: Option<&CpuSet>) -> Option<AxisValue> {
     let label = label(value);
     match steps(axis, value, isolated) {
         Ok(steps) => match values::name(&label.replace('/', "-")) {
@@ -205,8 +223,7 @@ fn listed(
             }
         },
         Err(wrong) => {
-            let place = if wrong.message.starts_with("no axis") { at } else { span };
-            notes.wrong(place, wrong.about(axis));
+            notes.wrong(span, wrong.about(axis));
             None
         }
     }
@@ -258,13 +275,7 @@ fn steps(axis: &str, value: &Value, isolated: Option<&CpuSet>) -> Read<Vec<Step>
                 false => Ok(vec![Step::Set(nested(&keys, value.clone()))]),
             }
         }
-        _ => {
-            let help = format!(
-                "known are {}; any other is the path of a key, as in `\"measure.timer.period\"`, or a table of named settings",
-                KNOWN_AXES.join(", ")
-            );
-            Err(Wrong::new("no axis is known by this name").help(help))
-        }
+        _ => Err(unknown(axis)),
     }
 }
 

@@ -36,6 +36,7 @@ impl Resolver<'_> {
             on_success: value(&spec.on_success, OnExit::Respawn),
             on_failure: value(&spec.on_failure, OnExit::Stop),
             start_delay: value(&spec.start_delay, Nanos::ZERO),
+            may_rest: value(&spec.may_rest, false),
         }
     }
 

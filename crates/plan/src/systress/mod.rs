@@ -168,6 +168,7 @@ fn program(stanza: &Stanza, notes: &mut Notes) -> LoadSpec {
         on_success: on_exit(&mut p, stanza, "termination.ok", notes),
         on_failure: on_exit(&mut p, stanza, "termination.ko", notes),
         start_delay: None,
+        may_rest: None,
     };
     cgroup(&mut p, notes);
     if !p.has("cmdline") {

@@ -96,6 +96,7 @@ pub(super) fn load(notes: &mut Notes, mut t: Table) -> LoadSpec {
         on_success: on_exit(notes, &mut t, "on_success"),
         on_failure: on_exit(notes, &mut t, "on_failure"),
         start_delay: t.take(notes, "start_delay", |v| values::duration(span(v)?, Nanos::ZERO, MAX_DURATION)),
+        may_rest: t.take(notes, "may_rest", boolean),
     };
     needs(notes, &t, "command", "this load has no command", "write `command = \"stress-ng --fork 2\"`");
     t.finish(notes);

@@ -12,7 +12,7 @@ use punctual_analyze::threads::{Coverage, Lanes, Tracker, Windows};
 use punctual_bundle::summary::VerdictWord;
 use punctual_bundle::{Bundle, Timebase};
 use punctual_core::Names;
-use punctual_core::event::{FunctionId, Group};
+use punctual_core::event::{FunctionId, Group, PointId};
 use punctual_report::terminal;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -145,12 +145,14 @@ fn requests(args: &Args, names: &Names) -> Result<Vec<Request>, Failure> {
     Ok(plain.into_iter().filter(new).chain(limited.iter().cloned()).collect())
 }
 
-/// Functions come all or none: those that nobody asked for go.
+/// Functions and scopes come all or none: those that nobody asked for go.
 fn keep_wanted(results: &mut Results, requests: &[Request], everything: bool) {
     let asked = |id: &FunctionId| {
         requests.iter().any(|r| matches!(&r.target, Target::Function { functions, .. } if functions.contains(id)))
     };
     results.functions.retain(|id, _| everything || asked(id));
+    let asked = |id: &PointId| requests.iter().any(|request| request.target.scope().contains(id));
+    results.scopes.scopes.retain(|id, _| everything || asked(id));
 }
 
 /// What ran in these intervals; empty if the recording does not show it.

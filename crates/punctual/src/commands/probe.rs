@@ -1,4 +1,4 @@
-//! `punctual probe`: how long functions of unmodified programs take.
+//! `punctual probe`: how long functions of unmodified programs take, and when source lines of them are passed.
 
 mod target;
 
@@ -19,27 +19,33 @@ use punctual_host::files::Root;
 use punctual_plan::ByteSize;
 use punctual_record::Backend;
 use punctual_record::probe::{ProbeRequest, cost};
-use punctual_record::symbols::{Function, Spec, resolve};
+use punctual_record::symbols::lines::{Line, LineSpec, resolve_lines};
+use punctual_record::symbols::{Function, Site, Spec, is_of_kernel, resolve, resolve_in_kernel};
 use std::path::PathBuf;
 use target::Target;
 
-/// Measure the duration of functions in unmodified programs
+/// Measure the duration of functions in unmodified programs or in the kernel, or between source lines
 ///
-/// A function is NAME, FILE:NAME or a pattern: `fopen`, `libc:fopen`, `./netio:netio_task`, `libc:f*open`, `ns::Class::method`. Names are
-/// looked up in the program and its libraries (demangled) and in separate debug files. The overhead
-/// of probes on this machine is measured first and shown with the result.
+/// A function is NAME, FILE:NAME or a pattern: `fopen`, `libc:fopen`, `./netio:netio_task`, `libc:f*open`, `ns::Class::method`, or
+/// `kernel:do_sys_openat2` for a function of the kernel, if it has kprobes. Names are looked up in
+/// the program and its libraries (demangled) and in separate debug files. A source line is
+/// SOURCE:LINE or FILE:SOURCE:LINE, by the debug information of the program: it is a point, and two
+/// lines are an interval. The overhead of probes on this machine is measured first and shown with
+/// the result.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual probe libc:fopen libc:fclose -- ls -l\n  punctual probe \
                   -p 1234 'control_*' --duration 10s\n  \
                   punctual probe ./netio:netio_task --limit 'netio_task < 1ms' -- ./netio\n  \
-                  punctual probe --argument 1 --calls libc:malloc -- ls\n\n\
+                  punctual probe --argument 1 --calls libc:malloc -- ls\n  \
+                  punctual probe loop.c:42 loop.c:57 --limit 'loop.c:42->loop.c:57 < 1ms' -- ./loop\n  \
+                  punctual probe 'kernel:vfs_*' -- dd if=/dev/zero of=file count=100\n\n\
                   Messages go to standard error. With --json, the result goes to standard output, \
                   and the command's standard output goes to standard error.\n\n\
                   Exit codes: 0 done; 1 failed while recording; 2 the request was wrong, nothing \
                   was started; 3 a limit was violated; 4 the recording does not decide a limit, \
                   or lost too many events. If the command fails, its exit code is used.")]
 pub struct Args {
-    /// Functions: NAME, FILE:NAME, or with `*` and `?`
+    /// Functions: NAME, FILE:NAME, kernel:NAME, or with `*` and `?`; source lines: SOURCE:LINE, FILE:SOURCE:LINE
     #[arg(value_name = "FUNCTION", required = true)]
     functions: Vec<String>,
     /// Probe this running process
@@ -55,7 +61,7 @@ pub struct Args {
     /// Record this argument of each call (1 to 6; integers and pointers)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
     argument: Option<u8>,
-    /// A limit on the duration of calls: `NAME < 100us`
+    /// A limit on the duration of calls or from line to line: `NAME < 100us`, `a.c:3->a.c:9 < 1ms`
     #[arg(long, value_name = "LIMIT")]
     limit: Vec<String>,
     /// Print one line per call instead of figures
@@ -91,10 +97,12 @@ pub struct Args {
 pub fn run(args: Args) -> Ending {
     let online = request::online_cpus()?;
     let target = Target::of(args.pid, args.everyone, &args.command)?;
-    let functions = functions(&args.functions, &target)?;
-    limits::check(&args.limit, &names(&functions), false)?;
+    let (functions, lines) = find(&args.functions, &target)?;
+    limits::check(&args.limit, &names(&functions, &lines), false)?;
+    let in_kernel = functions.iter().any(|function| function.site == Site::Kernel);
     // That it cannot be measured is that there can be no probes.
-    let costs = cost::measure(&online).map_err(Failure::refused)?;
+    let costs = if in_kernel { cost::measure_in_kernel(&online) } else { cost::measure(&online) };
+    let costs = costs.map_err(Failure::refused)?;
     let interrupts = Interrupts::listen()?;
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let directory = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-probe-{stamp}")));
@@ -104,7 +112,7 @@ pub fn run(args: Args) -> Ending {
     writer.write_document("environment", &environment).map_err(Failure::failed).inspect_err(discard)?;
     let process = target.start(args.json).inspect_err(discard)?;
     let request = ProbeRequest { whose: process.whose(args.children), argument: args.argument, buffer: 4 << 20 };
-    let probes = WantedProbes { functions, request, costs };
+    let probes = WantedProbes { functions, lines, request, costs };
     let recording = Recording::start(&directory, wanted(&args, online, probes)?).inspect_err(discard)?;
     watch::report_findings(&recording.findings);
     let mut command = match process.release() {
@@ -129,35 +137,54 @@ pub fn run(args: Args) -> Ending {
 }
 
 /// What limits can name before anything is recorded.
-fn names(functions: &[Function]) -> Names {
+fn names(functions: &[Function], lines: &[Line]) -> Names {
     let name = |function: &Function| FunctionName {
         name: function.name.clone(),
         object: function.object.display().to_string(),
         offset: function.offset,
         site: String::new(),
     };
-    Names { functions: functions.iter().map(name).collect(), ..Names::default() }
+    let points = lines.iter().map(|line| line.name.clone()).collect();
+    Names { functions: functions.iter().map(name).collect(), points, ..Names::default() }
 }
 
-fn functions(words: &[String], target: &Target) -> Result<Vec<Function>, Failure> {
-    let (mut specs, mut wrong) = (Vec::new(), Vec::new());
+fn find(words: &[String], target: &Target) -> Result<(Vec<Function>, Vec<Line>), Failure> {
+    let (mut specs, mut lines, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
     for word in words {
-        match Spec::parse(word) {
-            Ok(spec) => specs.push(spec),
-            Err(why) => wrong.push(why.to_string()),
+        match LineSpec::parse(word) {
+            Some(Ok(line)) => lines.push(line),
+            Some(Err(why)) => wrong.push(why.to_string()),
+            None => match Spec::parse(word) {
+                Ok(spec) => specs.push(spec),
+                Err(why) => wrong.push(why.to_string()),
+            },
         }
     }
-    match resolve(&specs, &target.files()?) {
-        Ok(functions) if wrong.is_empty() => return Ok(functions),
-        Ok(_) => {}
-        Err(errors) => wrong.extend(errors.iter().map(ToString::to_string)),
+    let in_kernel = specs.iter().filter(|spec| is_of_kernel(spec)).count();
+    if in_kernel > 0 && in_kernel < specs.len() + lines.len() {
+        let message = "functions of the kernel and of programs are timed apart: run punctual probe for each";
+        return Err(Failure::refused(message));
+    }
+    let found = match in_kernel {
+        0 => {
+            let files = target.files()?;
+            (resolve(&specs, &files), resolve_lines(&lines, &files))
+        }
+        _ => (resolve_in_kernel(&specs), Ok(Vec::new())),
+    };
+    match found {
+        (Ok(functions), Ok(lines)) if wrong.is_empty() => return Ok((functions, lines)),
+        (functions, lines) => {
+            let errors = functions.err().into_iter().chain(lines.err()).flatten();
+            wrong.extend(errors.map(|error| error.to_string()));
+        }
     }
     Err(Failure::refused(wrong.join("\n       ")))
 }
 
 fn wanted(args: &Args, online: CpuSet, probes: WantedProbes) -> Result<Wanted, Failure> {
     Ok(Wanted {
-        groups: recording::groups(&args.events, &Group::USUAL)?,
+        events: recording::events(&args.events, &Group::USUAL)?,
         insist: false,
         cpus: online.clone(),
         online,

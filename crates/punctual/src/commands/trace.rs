@@ -27,6 +27,7 @@ use std::time::Duration;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual trace -- ./control-loop\n  punctual trace --events \
                   sched,irq,syscall --duration 10s\n  \
+                  punctual trace --events +kmem:kmalloc,writeback:writeback_start -- ./control-loop\n  \
                   punctual trace --events list\n  punctual trace --events none -- ./instrumented  \
                    (test points alone)\n\n\
                   Recording begins before the command starts and ends with it, after --duration, \
@@ -37,10 +38,11 @@ use std::time::Duration;
                   recording; 2 the request was wrong, nothing was \
                   started; 4 recorded, but more than 1 % of the events were lost.")]
 pub struct Args {
-    /// Groups of kernel events, separated by commas; `+futex` adds to the default ones; `all`,
+    /// Groups of kernel events or tracepoints as GROUP:NAME, separated by commas; `+futex,kmem:kmalloc` adds to the default
+    /// ones; `all`,
     /// `none`, or `list`, which describes the groups and shows which are available here [default:
     /// sched,irq,vectors,softirq,ipi, and futex with a command]
-    #[arg(long, short, value_name = "GROUPS", value_delimiter = ',')]
+    #[arg(long, short, value_name = "EVENTS", value_delimiter = ',')]
     events: Vec<String>,
     /// Only kernel events on these CPUs [default: all online CPUs]
     #[arg(long, value_name = "CPUS")]
@@ -168,12 +170,12 @@ fn wanted(args: &Args) -> Result<Wanted, Failure> {
     }
     // With them a wait for a mutex of the command has its holder (docs/explain.md); of the whole system they are many.
     let futex: &[Group] = if args.command.is_empty() { &[] } else { &[Group::Futex] };
-    let mut groups = recording::groups(&args.events, &[&Group::USUAL, futex].concat())?;
-    if !args.syscalls.is_empty() && !groups.contains(&Group::Syscall) {
-        groups.push(Group::Syscall);
+    let mut events = recording::events(&args.events, &[&Group::USUAL, futex].concat())?;
+    if !args.syscalls.is_empty() && !events.groups.contains(&Group::Syscall) {
+        events.groups.push(Group::Syscall);
     }
     let points = !args.no_points;
-    if groups.is_empty() && !points {
+    if events.is_empty() && !points {
         return Err(Failure::refused("nothing to record: neither kernel events nor test points"));
     }
     if args.max_size < LEAST {
@@ -181,7 +183,7 @@ fn wanted(args: &Args) -> Result<Wanted, Failure> {
     }
     Ok(Wanted {
         insist: true,
-        groups,
+        events,
         thread_cpus: online.difference(&cpus),
         online,
         cpus,

@@ -11,7 +11,7 @@ use super::SeriesRun;
 use joining::Overdue;
 use punctual_core::{AccountCost, CpuSet, Fact, Finding, MonotonicNs, Nanos, Severity};
 use punctual_host::task::clock;
-use punctual_plan::{Plan, TimerMethod, Workload};
+use punctual_plan::{MeasurePlan, PhasePlan, Plan, TimerMethod, Workload};
 use punctual_record::Backend;
 use punctual_record::account::Accountant;
 
@@ -49,10 +49,12 @@ impl State {
         let measures = || plan.phases.iter().flat_map(|phase| &phase.measures).filter(|m| has_timer(&m.workload));
         let threads = || measures().flat_map(|measure| &measure.threads);
         let cpus = threads().fold(CpuSet::new(), |all, thread| all.union(&thread.cpus));
+        let rate = cpus.iter().flat_map(|cpu| plan.phases.iter().map(move |phase| rate_on(cpu, phase))).max();
         if cpus.is_empty() {
             return State::NotAsked;
         }
-        match Accountant::start(&cpus, threads().any(|thread| thread.cpus.len() > 1), backend()) {
+        let several_cpus = threads().any(|thread| thread.cpus.len() > 1);
+        match Accountant::start(&cpus, several_cpus, rate.unwrap_or(0), backend()) {
             Ok(mut accountant) => {
                 findings.extend(accountant.findings.iter().cloned());
                 let cost = accountant.cost();
@@ -80,8 +82,7 @@ impl State {
             ),
             State::On(accounting) => {
                 accounting.accountant.watch(tid as u32).map_err(|why| why.to_string())?;
-                let relative = timer.method == TimerMethod::NanosleepRelative;
-                Fact::Known(Joining::new(tid as u32, series.meta.clock, relative, accounting.cost.clone()))
+                Fact::Known(Joining::new(tid as u32, series.meta.clock, timer, accounting.cost.clone()))
             }
         };
         Ok(())
@@ -133,6 +134,18 @@ impl Accounting {
 /// Tests show on any kernel what the accounting does on one that does not describe its types.
 fn backend() -> Backend {
     if std::env::var_os("PUNCTUAL_TEST_UNTYPED").is_some() { Backend::Tracepoint } else { Backend::Auto }
+}
+
+/// How many samples of timers come on this CPU in a second of the phase, at most: of threads that may run there all of them.
+fn rate_on(cpu: usize, phase: &PhasePlan) -> u64 {
+    let of = |measure: &MeasurePlan| match &measure.workload {
+        Workload::Timer(timer) => {
+            let threads = measure.threads.iter().filter(|thread| thread.cpus.contains(cpu)).count() as u64;
+            threads * (Nanos::SECOND.ns() / timer.period.ns().max(1)).max(1) as u64
+        }
+        _ => 0,
+    };
+    phase.measures.iter().map(of).sum()
 }
 
 fn has_timer(workload: &Workload) -> bool {

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-pub use wanted::{BUFFER, Wanted, WantedProbes, groups};
+pub use wanted::{BUFFER, Wanted, WantedProbes, events, groups};
 
 /// The state of a recording.
 #[derive(Debug, Default)]

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // each test file uses its share
 
+pub mod disk;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -21,6 +21,12 @@ pub fn figure(summary: &Value, name: &str) -> f64 {
 
 /// Every hop is there, the hops together are the whole, and every count agrees.
 pub fn whole_and_counted(summary: &Value, hops: &[&str], count: u64) {
+    whole_and_counted_but(summary, hops, count, 0);
+}
+
+/// The same where up to `hidden` interrupts may be in one count alone, because the machine keeps them from BPF programs
+/// (`punctual_lab::testing::HiddenSamples`).
+pub fn whole_and_counted_but(summary: &Value, hops: &[&str], count: u64, hidden: usize) {
     assert_eq!(series(summary, "/whole")["count"].as_u64(), Some(count), "{summary}");
     let unresolved = figure(summary, "mixed") + figure(summary, "served-early") + figure(summary, "unstamped");
     if figure(summary, "interrupts") > unresolved {
@@ -41,8 +47,8 @@ pub fn whole_and_counted(summary: &Value, hops: &[&str], count: u64) {
             Some(counted) => {
                 // Seen where other tests switch the same tracepoints on and off meanwhile: some entries reach one count alone, and the result says so.
                 let (claimed, counted) = (validation["claimed"].as_f64().unwrap(), counted.as_f64().unwrap());
-                let near = (claimed - counted).abs() <= claimed / 10.0;
-                assert!(validation["agrees"] == true || near, "{validation:#}");
+                let near = (claimed - counted).abs() <= claimed / 10.0 + hidden as f64;
+                assert!(validation["agrees"] == true || near, "{hidden} may be hidden: {validation:#}");
             }
             None => println!("SKIPPED: not counted here: {}", validation["counted"]),
         }

@@ -34,6 +34,9 @@ pub(crate) enum LoadError {
     /// tracefs does not help.
     #[error("{0}")]
     NoTracefs(String),
+    /// A function of the kernel cannot be probed.
+    #[error("{0}")]
+    NoKprobe(String),
     /// A program was refused.
     #[error("the kernel refused the program for {tracepoint}: {why}{}", last_line(log))]
     Refused {

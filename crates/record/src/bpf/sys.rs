@@ -1,5 +1,6 @@
 //! bpf(2), as far as it is needed (include/uapi/linux/bpf.h, `union bpf_attr`).
 
+use crate::perf;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -189,27 +190,16 @@ pub(crate) fn load_program(shape: ProgramShape, instructions: &[u64]) -> Result<
 
 /// Attaches a program to the tracepoint with this number, on all CPUs; it stays as long as the descriptor (perf_event_open(2)).
 pub(crate) fn attach_tracepoint(program: &OwnedFd, id: u16) -> io::Result<OwnedFd> {
-    const TRACEPOINT: u64 = 2;
-    const SIZE: u64 = 64;
-    const CLOEXEC: libc::c_ulong = 8;
     const SET_BPF: libc::c_ulong = 0x4004_2408;
-    const ENABLE: libc::c_ulong = 0x2400;
-    let attr: [u64; SIZE as usize / 8] = [TRACEPOINT | SIZE << 32, u64::from(id), 0, 0, 0, 0, 0, 0];
-    let (all, cpu, group) = (-1, 0, -1);
-    // SAFETY: the attribute is ours and of the size that it says; the descriptors live through the calls.
-    unsafe {
-        let event = libc::syscall(libc::SYS_perf_event_open, attr.as_ptr(), all, cpu, group, CLOEXEC);
-        if event < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let event = OwnedFd::from_raw_fd(event as RawFd);
-        // The type of the request differs between C libraries.
-        let set = |request: libc::c_ulong, to: libc::c_int| libc::ioctl(event.as_raw_fd(), request as _, to);
-        if set(SET_BPF, program.as_raw_fd()) < 0 || set(ENABLE, 0) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(event)
+    let attr = perf::Attr { kind: perf::Kind::Tracepoint as u32, config: id.into(), ..perf::Attr::default() };
+    let event = perf::open(attr, -1, 0, None)?;
+    // The type of the request differs between C libraries.
+    // SAFETY: both requests take a number, and the descriptors live through the calls.
+    let set = |request: libc::c_ulong, to: libc::c_int| unsafe { libc::ioctl(event.as_raw_fd(), request as _, to) };
+    if set(SET_BPF, program.as_raw_fd()) < 0 || set(perf::ENABLED, 0) < 0 {
+        return Err(io::Error::last_os_error());
     }
+    Ok(event)
 }
 
 /// Attaches a program to the tracepoint that it was loaded for; it stays as long as the descriptor.

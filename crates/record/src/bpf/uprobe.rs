@@ -5,15 +5,16 @@
 
 use super::object::{LoadError, Object};
 use super::sys::{self, Attr, Command, ProgramShape};
+use crate::perf;
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// BPF_PROG_TYPE_KPROBE: user probes are of this type too.
-const PROGRAM_KPROBE: u32 = 2;
+pub(super) const PROGRAM_KPROBE: u32 = 2;
 /// BPF_TRACE_UPROBE_MULTI.
 const ATTACH_UPROBE_MULTI: u32 = 48;
 /// BPF_PERF_EVENT.
@@ -130,28 +131,27 @@ fn link_perf(program: &OwnedFd, at: At, place: &Place, scope: Scope) -> io::Resu
     // `config:0`: the bit that asks for the return.
     let bit: u32 = read("format/retprobe")?.trim().trim_start_matches("config:").parse().unwrap_or(0);
     let path = path_of(place.file)?;
-    // struct perf_event_attr up to config2 (include/uapi/linux/perf_event.h, PERF_ATTR_SIZE_VER1 = 72).
-    let mut attr = [0u64; 9];
-    attr[0] = u64::from(kind) | 72 << 32;
-    attr[1] = if at == At::Return { 1 << bit } else { 0 };
-    attr[2] = 1; // a period
-    attr[7] = path.as_ptr() as usize as u64;
-    attr[8] = place.offset;
+    let attr = perf::Attr {
+        kind,
+        config: if at == At::Return { 1 << bit } else { 0 },
+        sample_period: 1,
+        config1: path.as_ptr() as usize as u64,
+        config2: place.offset,
+        ..perf::Attr::default()
+    };
     let (pid, cpu) = match scope {
         Scope::All => (-1, 0),
         Scope::Process(pid) => (pid as i32, -1),
     };
-    const CLOEXEC: u64 = 8; // PERF_FLAG_FD_CLOEXEC
-    // SAFETY: the structure and the path live through the call; the size in it is its own.
-    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, attr.as_ptr(), pid, cpu, -1, CLOEXEC) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel just gave this descriptor to us alone.
-    let event = unsafe { OwnedFd::from_raw_fd(fd as i32) };
-    let attr = Attr::new().u32(0, program.as_raw_fd() as u32).u32(4, event.as_raw_fd() as u32);
-    let attr = attr.u32(8, ATTACH_PERF_EVENT).u64(16, place.cookie);
-    // SAFETY: no pointers.
-    let link = unsafe { attr.clone().open(Command::LinkCreate)? };
+    let event = perf::open(attr, pid, cpu, None)?;
+    let link = link_event(program, &event, place.cookie)?;
     Ok([link, event])
+}
+
+/// Puts a program on a perf event, with the cookie that it finds there (since 5.15).
+pub(super) fn link_event(program: &OwnedFd, event: &OwnedFd, cookie: u64) -> io::Result<OwnedFd> {
+    let attr = Attr::new().u32(0, program.as_raw_fd() as u32).u32(4, event.as_raw_fd() as u32);
+    let mut attr = attr.u32(8, ATTACH_PERF_EVENT).u64(16, cookie);
+    // SAFETY: no pointers.
+    unsafe { attr.open(Command::LinkCreate) }
 }

@@ -1,5 +1,7 @@
 //! Reading `events/SYSTEM/NAME/format` (Documentation/trace/events.rst).
 
+use punctual_core::event::{FieldKind, RecordBytes, RecordField, TracepointFormat};
+
 /// Where a field lies in a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Field {
@@ -19,6 +21,8 @@ pub(crate) struct Format {
     /// As in `common_type` of its records.
     pub(crate) id: u16,
     fields: Vec<(String, Field)>,
+    /// All that are not common to all tracepoints, for who shows them.
+    described: Vec<RecordField>,
 }
 
 impl Format {
@@ -26,7 +30,24 @@ impl Format {
     pub(crate) fn parse(text: &str) -> Option<Format> {
         let id = text.lines().find_map(|line| line.strip_prefix("ID:"))?.trim().parse().ok()?;
         let fields: Vec<(String, Field)> = text.lines().filter_map(field).collect();
-        (!fields.is_empty()).then_some(Format { id, fields })
+        let described = text.lines().filter_map(described).take(MOST_FIELDS).collect();
+        (!fields.is_empty()).then_some(Format { id, fields, described })
+    }
+
+    /// How records of this tracepoint are shown.
+    pub(crate) fn describe(&self, name: String) -> TracepointFormat {
+        TracepointFormat { name, fields: self.described.clone() }
+    }
+
+    /// How many bytes behind the common fields a record needs to be shown.
+    pub(crate) fn shown_bytes(&self) -> usize {
+        let is_text = |field: &RecordField| matches!(field.kind, FieldKind::TextAt | FieldKind::TextBehind);
+        if self.described.iter().any(is_text) {
+            return RecordBytes::MOST;
+        }
+        let end = |field: &RecordField| usize::from(field.offset) + usize::from(field.size);
+        let end = self.described.iter().map(end).max().unwrap_or(RecordBytes::COMMON);
+        end.saturating_sub(RecordBytes::COMMON).min(RecordBytes::MOST)
     }
 }
 
@@ -34,6 +55,33 @@ impl Fields for Format {
     fn field(&self, name: &str) -> Option<Field> {
         self.fields.iter().find(|(other, _)| other == name).map(|(_, field)| *field)
     }
+}
+
+/// No tracepoint of the kernel has as many.
+const MOST_FIELDS: usize = 128;
+
+/// The same line, with how the field is to be shown; `None` for common fields.
+fn described(line: &str) -> Option<RecordField> {
+    let (name, at) = field(line)?;
+    let declaration = line.trim().strip_prefix("field:")?.split(';').next()?.trim();
+    if name.starts_with("common_") || at.offset < RecordBytes::COMMON {
+        return None;
+    }
+    let is_text = declaration.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| word == "char");
+    let (at_place, behind) = (declaration.starts_with("__data_loc"), declaration.starts_with("__rel_loc"));
+    let is_array = declaration.contains('[');
+    let kind = match () {
+        () if is_text && at_place => FieldKind::TextAt,
+        () if is_text && behind => FieldKind::TextBehind,
+        () if at_place || behind => FieldKind::Bytes,
+        () if is_text && is_array => FieldKind::Text,
+        () if is_array || !matches!(at.size, 1 | 2 | 4 | 8) => FieldKind::Bytes,
+        () if declaration.contains('*') => FieldKind::Address,
+        () if at.signed => FieldKind::Signed,
+        () => FieldKind::Unsigned,
+    };
+    let (offset, size) = (u16::try_from(at.offset).ok()?, u16::try_from(at.size).ok()?);
+    Some(RecordField { name, offset, size, kind })
 }
 
 /// `field:char prev_comm[16]; offset:8; size:16; signed:0;`
@@ -45,7 +93,7 @@ fn field(line: &str) -> Option<(String, Field)> {
     };
     let (offset, size) = (number(parts.next(), "offset:")?, number(parts.next(), "size:")?);
     let signed = number(parts.next(), "signed:").unwrap_or(0) != 0;
-    let name = declaration.rsplit(|c: char| c.is_whitespace() || c == '*').next()?;
+    let name = declaration.trim().rsplit(|c: char| c.is_whitespace() || c == '*').next()?;
     let name = name.split('[').next()?;
     Some((name.to_owned(), Field { offset, size, signed }))
 }
@@ -90,6 +138,36 @@ mod tests {
         assert_eq!(format.field("prev_pid").unwrap().number(&record[..20]), 0);
     }
 
+    #[test]
+    fn fields_are_shown_as_they_are_declared() {
+        let text = "name: kmalloc\nID: 5\nformat:\n\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+            \tfield:unsigned long call_site;\toffset:8;\tsize:8;\tsigned:0;\n\
+            \tfield:const void * ptr;\toffset:16;\tsize:8;\tsigned:0;\n\
+            \tfield:int node;\toffset:24;\tsize:4;\tsigned:1;\n\
+            \tfield:char comm[16];\toffset:28;\tsize:16;\tsigned:0;\n\
+            \tfield:__data_loc char[] filename;\toffset:44;\tsize:4;\tsigned:0;\n\
+            \tfield:unsigned long args[2];\toffset:48;\tsize:16;\tsigned:0;\n\
+            \tfield:__data_loc cpumask_t mask;\toffset:64;\tsize:4;\tsigned:0;\n\
+            \tfield:bool late;\toffset:200;\tsize:1;\tsigned:0;\n";
+        let format = Format::parse(text).unwrap();
+        use FieldKind::*;
+        let shown = format.describe("kmem:kmalloc".to_owned()).fields;
+        let kinds: Vec<(&str, FieldKind)> = shown.iter().map(|field| (field.name.as_str(), field.kind)).collect();
+        let expected = [
+            ("call_site", Unsigned),
+            ("ptr", Address),
+            ("node", Signed),
+            ("comm", Text),
+            ("filename", TextAt),
+            ("args", Bytes),
+            ("mask", Bytes),
+            ("late", Unsigned),
+        ];
+        assert_eq!(kinds, expected);
+        assert_eq!(format.shown_bytes(), RecordBytes::MOST);
+        assert_eq!(Format::parse(SWITCH).unwrap().shown_bytes(), 32);
+    }
+
     proptest! {
         #[test]
         fn no_text_panics(text in "(ID: [0-9]{1,6}\n)?(\tfield:[a-z *\\[\\]0-9]{0,20};\toffset:[0-9]{0,9};\tsize:[0-9]{0,9};\tsigned:[01];\n){0,5}", record in proptest::collection::vec(any::<u8>(), 0..80)) {
@@ -98,6 +176,8 @@ mod tests {
                     field.number(&record);
                     field.bytes(&record);
                 }
+                prop_assert!(format.shown_bytes() <= RecordBytes::MOST);
+                format.describe(String::new()).describe(&RecordBytes::new(&record));
             }
         }
     }

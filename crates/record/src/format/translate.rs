@@ -1,11 +1,13 @@
 //! From a tracepoint's own record to ours.
 
 use super::fields::{Field, Fields, Format};
-use crate::recorder::Request;
+use crate::recorder::{NamedTracepoint, Request};
 use crate::tracepoints::Tracepoint;
 use crate::wire::{self, layout};
 use punctual_core::MonotonicNs;
-use punctual_core::event::{Event, EventKind, Futex, Group, TaskState, Tid};
+use punctual_core::event::{
+    Event, EventKind, Futex, Group, RecordBytes, TaskState, Tid, TracepointFormat, TracepointId,
+};
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -24,6 +26,9 @@ pub(crate) struct Recorded<'a> {
 pub(crate) struct Translator {
     tracepoints: Vec<Known>,
     by_id: HashMap<u16, usize>,
+    /// Those that are recorded by name, in the order of their ids.
+    formats: Vec<TracepointFormat>,
+    named_by_id: HashMap<u16, usize>,
     /// What futex call each thread is in: its exit does not say.
     futexes: HashMap<u32, Futex>,
     want_syscall: bool,
@@ -37,6 +42,8 @@ pub(crate) struct Translator {
 #[derive(Debug)]
 struct Known {
     wants: Wants,
+    /// Recorded by name: its place among those.
+    named: Option<TracepointId>,
     /// Those that [`names_of`] lists for this kind, in that order.
     fields: [Option<Field>; 4],
 }
@@ -69,14 +76,34 @@ impl Translator {
         }
         let wants = Wants { kind: tracepoint.kind, user: tracepoint.name.ends_with("_user") };
         self.by_id.insert(format.id, self.tracepoints.len());
-        self.tracepoints.push(Known { wants, fields });
+        self.tracepoints.push(Known { wants, fields, named: None });
         self.tracepoints.len() - 1
+    }
+
+    /// Adds a tracepoint that is recorded by name; its number among the translator's.
+    pub(crate) fn add_named(&mut self, name: &NamedTracepoint, format: &Format) -> usize {
+        let wants = Wants { kind: layout::TRACEPOINT as u8, user: false };
+        let named = TracepointId(self.formats.len() as u32);
+        self.formats.push(format.describe(name.to_string()));
+        self.named_by_id.insert(format.id, self.tracepoints.len());
+        self.tracepoints.push(Known { wants, fields: [None; 4], named: Some(named) });
+        self.tracepoints.len() - 1
+    }
+
+    /// Those that are recorded by name.
+    pub(crate) fn formats(&self) -> &[TracepointFormat] {
+        &self.formats
     }
 
     /// How much of its record must be known.
     pub(crate) fn size(&self, tracepoint: usize) -> usize {
         let fields = self.tracepoints.get(tracepoint).map_or(&[][..], |known| &known.fields[..]);
         fields.iter().flatten().map(|field| field.offset + field.size).max().unwrap_or(0)
+    }
+
+    /// The same, first of those that are recorded by name.
+    pub(crate) fn of_record(&self, id: u16) -> Option<usize> {
+        self.named_by_id.get(&id).copied().or_else(|| self.by_id(id))
     }
 
     /// The tracepoint with this `common_type`.
@@ -93,7 +120,7 @@ impl Translator {
         names: &mut Vec<u8>,
     ) {
         let Some(known) = self.tracepoints.get(tracepoint) else { return };
-        let (wants, fields) = (known.wants, known.fields);
+        let (wants, fields, named) = (known.wants, known.fields, known.named);
         let number = |place: usize| fields[place].map_or(0, |field| field.number(recorded.record));
         let bytes = |place: usize| fields[place].map_or(&[][..], |field| field.bytes(recorded.record));
         let emit = |what: EventKind, to: &mut Vec<u8>| {
@@ -123,6 +150,12 @@ impl Translator {
                 }
             }
             layout::NAME => name(number(0) as u32, bytes(1), names),
+            layout::TRACEPOINT => {
+                let own = recorded.record.get(RecordBytes::COMMON..).unwrap_or_default();
+                if let Some(tracepoint) = named {
+                    emit(EventKind::Tracepoint { tracepoint, record: RecordBytes::new(own) }, to);
+                }
+            }
             _ => {
                 if let Some(what) = what(wants, self.wall, number, bytes) {
                     emit(what, to);

@@ -3,7 +3,7 @@
 use super::empty::{self, Empty};
 use super::{ProbeRequest, Probes, Whose};
 use crate::recorder::{StartError, now};
-use crate::symbols::Function;
+use crate::symbols::{Function, Spec, resolve_in_kernel};
 use crate::wire;
 use punctual_core::event::{EventKind, ProbeCost};
 use punctual_core::{CpuSet, Nanos};
@@ -20,46 +20,82 @@ pub fn measure(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
     let functions = empties.iter().map(place).collect::<Result<Vec<_>, _>>()?;
     let plain: Vec<Nanos> = empties.iter().map(time).collect();
     let request = ProbeRequest { whose: Whose::Process(std::process::id()), argument: None, buffer: 1 << 20 };
-    let mut probes = Probes::start(&functions, cpus, request)?;
+    let mut probes = Probes::start(&functions, &[], cpus, request)?;
     let mut costs = Vec::new();
     for (index, empty) in empties.iter().enumerate() {
         let probed = time(empty);
-        let mut measured = Vec::new();
-        probes.drain(&mut |_, bytes| {
-            let calls = wire::decode(bytes).filter_map(Result::ok).filter_map(|event| match event.what {
-                EventKind::Call { began, function, left: false, .. } if function.0 as usize == index => {
-                    Some(Nanos(event.at.0 - began.0))
-                }
-                _ => None,
-            });
-            measured.extend(calls);
-        });
-        measured.sort_unstable();
-        let at = |hundredth: usize| measured.get((measured.len().max(1) - 1) * hundredth / 100).copied();
-        let (Some(min), Some(median), Some(p99)) = (at(0), at(50), at(99)) else { continue };
-        costs.push(ProbeCost {
-            site: empty.site.to_string(),
-            calls: measured.len() as u64,
-            measured_min: min,
-            measured_median: median,
-            measured_p99: p99,
-            added: probed - plain[index],
-        });
+        let measured = drain_durations(&mut probes, index);
+        costs.extend(cost(empty.site.to_string(), measured, probed - plain[index]));
     }
     probes.stop(&mut |_, _| {});
     Ok(costs)
 }
 
+/// The same for functions of the kernel, on the system call getppid; nothing where its function has another name here.
+///
+/// # Errors
+/// Where no probe can be put into this kernel.
+pub fn measure_in_kernel(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
+    // As architectures call what the table of system calls points to (arch/*/include/asm/syscall_wrapper.h).
+    let name = if cfg!(target_arch = "aarch64") { "__arm64_sys_getppid" } else { "__x64_sys_getppid" };
+    let specs: Vec<Spec> = Spec::parse(&format!("kernel:{name}")).into_iter().collect();
+    let Some(functions) = resolve_in_kernel(&specs).ok().filter(|found| found.len() == 1) else {
+        return Ok(Vec::new());
+    };
+    let call = || {
+        let _ = rustix::process::getppid();
+    };
+    let plain = time_of(call);
+    let request = ProbeRequest { whose: Whose::Process(std::process::id()), argument: None, buffer: 1 << 20 };
+    let mut probes = Probes::start(&functions, &[], cpus, request)?;
+    let probed = time_of(call);
+    let measured = drain_durations(&mut probes, 0);
+    probes.stop(&mut |_, _| {});
+    Ok(cost("kprobe".to_owned(), measured, probed - plain).into_iter().collect())
+}
+
+/// How long the calls of a function took that have ended since.
+fn drain_durations(probes: &mut Probes, index: usize) -> Vec<Nanos> {
+    let mut measured = Vec::new();
+    probes.drain(&mut |_, bytes| {
+        let calls = wire::decode(bytes).filter_map(Result::ok).filter_map(|event| match event.what {
+            EventKind::Call { began, function, left: false, .. } if function.0 as usize == index => {
+                Some(Nanos(event.at.0 - began.0))
+            }
+            _ => None,
+        });
+        measured.extend(calls);
+    });
+    measured
+}
+
+fn cost(site: String, mut measured: Vec<Nanos>, added: Nanos) -> Option<ProbeCost> {
+    measured.sort_unstable();
+    let at = |hundredth: usize| measured.get((measured.len().max(1) - 1) * hundredth / 100).copied();
+    Some(ProbeCost {
+        site,
+        calls: measured.len() as u64,
+        measured_min: at(0)?,
+        measured_median: at(50)?,
+        measured_p99: at(99)?,
+        added,
+    })
+}
+
 /// The median time of a call, from the outside: the median of batches, so that an interruption of one does not count.
 fn time(empty: &Empty) -> Nanos {
+    // SAFETY: the functions of `empty` take nothing, return nothing and keep all registers but eax, as the C calling
+    // convention allows.
+    time_of(|| unsafe { (empty.call)() })
+}
+
+fn time_of(call: impl Fn()) -> Nanos {
     const BATCHES: usize = 20;
     let mut batches = [Nanos::ZERO; BATCHES];
     for batch in &mut batches {
         let began = now();
         for _ in 0..CALLS / BATCHES {
-            // SAFETY: the functions of `empty` take nothing, return nothing and keep all registers but eax, as the C calling
-            // convention allows.
-            unsafe { (empty.call)() };
+            call();
         }
         *batch = Nanos((now().0 - began.0) / (CALLS / BATCHES) as i64);
     }

@@ -17,7 +17,7 @@ impl OwnProbe {
         let none = || StartError::Request("there is no function to probe on this architecture".into());
         let empty = *empty::all().first().ok_or_else(none)?;
         let request = ProbeRequest { whose: Whose::Process(std::process::id()), argument: None, buffer: 1 << 20 };
-        Ok(OwnProbe { probes: Probes::start(&[cost::place(&empty)?], cpus, request)?, empty })
+        Ok(OwnProbe { probes: Probes::start(&[cost::place(&empty)?], &[], cpus, request)?, empty })
     }
 
     /// How the function begins, which decides the cost: see [`crate::symbols::Site`].

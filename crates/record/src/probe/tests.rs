@@ -62,7 +62,7 @@ fn let_go(mut child: Child) {
 }
 
 fn started(functions: &[Function], whose: Whose, argument: Option<u8>) -> Option<Probes> {
-    match Probes::start(functions, &all_cpus(), ProbeRequest { whose, argument, buffer: 4 << 20 }) {
+    match Probes::start(functions, &[], &all_cpus(), ProbeRequest { whose, argument, buffer: 4 << 20 }) {
         Ok(probes) => Some(probes),
         Err(why) => {
             println!("SKIPPED: {why}");

@@ -4,7 +4,7 @@ use super::bpf::BpfRecorder;
 use super::tracefs::{self, TracefsRecorder};
 use super::{Backend, Mode, Request, StartError};
 use crate::bpf::Buffers;
-use punctual_core::event::{Group, StackId};
+use punctual_core::event::{Group, StackId, TracepointFormat};
 use punctual_core::{Finding, MonotonicNs};
 use std::sync::Arc;
 
@@ -67,6 +67,10 @@ impl Running {
     }
     pub(super) fn groups(&self) -> &[Group] {
         each!(self, running => running.groups())
+    }
+    /// Those that are recorded by name.
+    pub(super) fn tracepoints(&self) -> &[TracepointFormat] {
+        each!(self, running => running.tracepoints())
     }
     pub(super) fn findings(&self) -> &[Finding] {
         each!(self, running => running.findings())

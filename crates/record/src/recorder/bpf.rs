@@ -5,7 +5,7 @@ use super::{Backend, Mode, Request, StartError};
 use crate::bpf::{Attach, Buffers, LoadError, Shape};
 use crate::tracepoints::{self, NAMING, Tracepoint};
 use programs::Programs;
-use punctual_core::event::{Group, StackId};
+use punctual_core::event::{Group, StackId, TracepointFormat};
 use punctual_core::{Finding, MonotonicNs};
 use stacks::Stacks;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ mod untranslated;
 
 pub(super) struct BpfRecorder {
     name: &'static str,
-    attached: Vec<(&'static Tracepoint, Attach)>,
+    /// With the names of their tracepoints.
+    attached: Vec<(String, Attach)>,
     naming: Vec<Attach>,
     buffers: Arc<Buffers>,
     /// The buffer after those of the CPUs.
@@ -84,13 +85,13 @@ impl BpfRecorder {
         for group in Group::ALL.iter().filter(|group| request.groups.contains(group)) {
             let mut any = false;
             for tracepoint in tracepoints::of_groups(&[*group]).filter(is_wanted) {
-                if self.attached.iter().any(|(other, _)| other.full_name() == tracepoint.full_name()) {
+                if self.attached.iter().any(|(other, _)| *other == tracepoint.full_name()) {
                     any = true; // Shared: system calls and futexes.
                     continue;
                 }
                 match programs.attach(tracepoint) {
                     Ok(attach) => {
-                        self.attached.push((tracepoint, attach));
+                        self.attached.push((tracepoint.full_name(), attach));
                         any = true;
                     }
                     Err(why) => {
@@ -104,6 +105,10 @@ impl BpfRecorder {
             }
             self.findings.extend(missing.finding(*group, any));
         }
+        // Who names a tracepoint wants that one.
+        for named in &request.tracepoints {
+            self.attached.push((named.to_string(), programs.attach_named(named)?));
+        }
         match first {
             Some(why) if self.attached.is_empty() => Err(why),
             _ => Ok(()),
@@ -115,6 +120,9 @@ impl BpfRecorder {
     }
     pub(super) fn groups(&self) -> &[Group] {
         &self.groups
+    }
+    pub(super) fn tracepoints(&self) -> &[TracepointFormat] {
+        self.untranslated.as_ref().map_or(&[], Untranslated::formats)
     }
     pub(super) fn findings(&self) -> &[Finding] {
         &self.findings
@@ -161,9 +169,9 @@ impl BpfRecorder {
 
     /// Detaches, and gives programs that are running the time to end.
     pub(super) fn detach(&mut self) {
-        for (tracepoint, attach) in self.attached.drain(..) {
+        for (name, attach) in self.attached.drain(..) {
             if let Some(count) = attach.misses().filter(|count| *count > 0) {
-                self.findings.push(findings::missed(tracepoint, count));
+                self.findings.push(findings::missed(&name, count));
             }
         }
         self.naming.clear();

@@ -42,8 +42,7 @@ impl Missing {
 }
 
 /// Events for which a program did not run.
-pub(super) fn missed(tracepoint: &Tracepoint, count: u64) -> Finding {
-    let name = tracepoint.full_name();
+pub(super) fn missed(name: &str, count: u64) -> Finding {
     let message = format!("{count} events of {name} are missing: they interrupted the same BPF program on that CPU");
     Finding::new("events-missed", Severity::Warning, "recorder", message).evidence("bpf_prog_info.recursion_misses")
 }

@@ -2,8 +2,10 @@
 
 use crate::bpf::LoadError;
 use crate::rights::lacking;
+use crate::tracepoints::{self, Tracepoint};
 use punctual_core::CpuSet;
 use punctual_core::event::Group;
+use std::fmt;
 
 /// Where events come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -34,6 +36,8 @@ pub enum Mode {
 pub struct Request {
     /// Groups of events.
     pub groups: Vec<Group>,
+    /// Tracepoints by name, beside those of the groups.
+    pub tracepoints: Vec<NamedTracepoint>,
     /// Events on these CPUs.
     pub cpus: CpuSet,
     /// Events of these processes or threads, or about them; empty: of all. Interrupts count as of the thread that they interrupt.
@@ -62,11 +66,38 @@ pub struct Request {
     pub timers_only: bool,
 }
 
+/// A tracepoint, as under `events/` of tracefs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedTracepoint {
+    /// `kmem`.
+    pub group: String,
+    /// `kmalloc`.
+    pub name: String,
+}
+
+impl NamedTracepoint {
+    /// How many may be recorded at once: each is a program of its own in the kernel.
+    pub const MOST: usize = 32;
+
+    /// The group of events that records it anyway.
+    pub fn part_of(&self) -> Option<Group> {
+        let same = |other: &&Tracepoint| other.system == self.group && other.name == self.name;
+        tracepoints::ALL.iter().find(same).map(|tracepoint| tracepoint.group)
+    }
+}
+
+impl fmt::Display for NamedTracepoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.group, self.name)
+    }
+}
+
 impl Request {
     /// These groups on these CPUs, without filters, streamed through buffers of 8 MiB: 0.1 s of a million events a second.
     pub fn new(groups: &[Group], cpus: CpuSet) -> Request {
         Request {
             groups: groups.to_vec(),
+            tracepoints: Vec::new(),
             cpus,
             pids: Vec::new(),
             follow_children: false,
@@ -85,7 +116,12 @@ impl Request {
         let wrong = |what: String| Err(StartError::Request(what));
         match self {
             Request { cpus, .. } if cpus.is_empty() => wrong("no CPU to record on".to_owned()),
-            Request { groups, .. } if groups.is_empty() => wrong("no group of events to record".to_owned()),
+            Request { tracepoints, .. } if tracepoints.len() > NamedTracepoint::MOST => {
+                wrong(format!("at most {} tracepoints are recorded by name", NamedTracepoint::MOST))
+            }
+            Request { groups, tracepoints, .. } if groups.is_empty() && tracepoints.is_empty() => {
+                wrong("no group of events to record".to_owned())
+            }
             Request { comms, .. } if comms.len() > MAX_COMMS => wrong(format!("more than {MAX_COMMS} task names")),
             Request { pids, .. } if pids.len() > MAX_PIDS => wrong(format!("more than {MAX_PIDS} processes")),
             // Its programs do not look at tasks.

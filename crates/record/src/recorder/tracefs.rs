@@ -1,12 +1,12 @@
 //! Recording through tracefs, for kernels without BPF or who may not use it: the kernel's own buffers, in an instance of our own.
 
-use super::{Request, StartError};
+use super::{NamedTracepoint, Request, StartError};
 use crate::format::{Recorded, Translator};
 use crate::recorder::findings::{self, Missing};
 use crate::tracefs::{Instance, Item, PageShape, Tracefs, read_page};
 use crate::tracepoints::{self, NAMING, Tracepoint};
 use crate::wire;
-use punctual_core::event::{Event, EventKind, Group, Tid};
+use punctual_core::event::{Event, EventKind, Group, Tid, TracepointFormat};
 use punctual_core::{CpuSet, Finding, MonotonicNs};
 
 pub(super) const NAME: &str = "tracefs";
@@ -123,7 +123,22 @@ impl TracefsRecorder {
             }
             self.findings.extend(missing.finding(*group, any));
         }
+        // Who names a tracepoint wants that one.
+        for named in &request.tracepoints {
+            self.enable_named(named, comms_filter(request).as_deref())?;
+            enabled.push(named.to_string());
+        }
         if enabled.is_empty() { Err(missing.first()) } else { Ok(()) }
+    }
+
+    fn enable_named(&mut self, named: &NamedTracepoint, filter: Option<&str>) -> Result<(), String> {
+        let format = self.instance.tracefs().format(&named.group, &named.name)?;
+        let events = format!("events/{}/{}", named.group, named.name);
+        if let Some(filter) = filter {
+            self.instance.set(&format!("{events}/filter"), filter)?;
+        }
+        self.translator.add_named(named, &format);
+        self.instance.set(&format!("{events}/enable"), "1")
     }
 
     fn enable_one(&mut self, tracepoint: &Tracepoint, filter: Option<&str>) -> Result<(), String> {
@@ -138,6 +153,9 @@ impl TracefsRecorder {
 
     pub(super) fn groups(&self) -> &[Group] {
         &self.groups
+    }
+    pub(super) fn tracepoints(&self) -> &[TracepointFormat] {
+        self.translator.formats()
     }
     pub(super) fn findings(&self) -> &[Finding] {
         &self.findings
@@ -160,7 +178,7 @@ impl TracefsRecorder {
                     Item::Lost(_) => whole = false,
                     Item::Record(at, record) => {
                         let mut name = Vec::new();
-                        translate(translator, MonotonicNs(at as i64), 0, record, &mut Vec::new(), &mut name);
+                        translate(translator, MonotonicNs(at as i64), NAMING_CPU, record, &mut Vec::new(), &mut name);
                         names_by_time.push((at, name));
                     }
                 });
@@ -225,6 +243,9 @@ fn prepared(buffer: usize) -> Result<Instance, String> {
 /// A thousand births between two drains.
 const NAMES_BUFFER: usize = 64 << 10;
 
+/// Instead of a CPU's number, for records that tell names alone.
+const NAMING_CPU: u16 = u16::MAX;
+
 /// A record begins with its tracepoint and, 4 bytes on, the thread (`struct trace_entry`).
 fn translate(
     translator: &mut Translator,
@@ -236,7 +257,9 @@ fn translate(
 ) {
     let id = record.get(..2).map_or(0, |id| u16::from_le_bytes([id[0], id[1]]));
     let tid = record.get(4..8).and_then(|tid| tid.try_into().ok()).map_or(0, u32::from_le_bytes);
-    if let Some(tracepoint) = translator.by_id(id) {
+    // Those of names are in buffers of their own, where nothing is recorded by name.
+    let number = if cpu == NAMING_CPU { translator.by_id(id) } else { translator.of_record(id) };
+    if let Some(tracepoint) = number {
         translator.translate(tracepoint, Recorded { at, cpu, tid, record }, to, names);
     }
 }
@@ -259,13 +282,16 @@ fn threads_of(pid: u32) -> Vec<u32> {
     threads
 }
 
+/// That a task has one of the names that are wanted.
+fn comms_filter(request: &Request) -> Option<String> {
+    let comms: Vec<String> = request.comms.iter().map(|comm| format!("COMM == \"{comm}\"")).collect();
+    (!comms.is_empty()).then(|| format!("({})", comms.join(" || ")))
+}
+
 /// What tracefs shall check of each event, in its own language (Documentation/trace/events.rst).
 fn filter_of(request: &Request, tracepoint: &Tracepoint) -> Option<String> {
     let mut parts = Vec::new();
-    if !request.comms.is_empty() {
-        let comms: Vec<String> = request.comms.iter().map(|comm| format!("COMM == \"{comm}\"")).collect();
-        parts.push(format!("({})", comms.join(" || ")));
-    }
+    parts.extend(comms_filter(request));
     if tracepoint.system == "raw_syscalls" {
         let mut numbers = request.syscalls.clone();
         let all = request.syscalls.is_empty() && request.groups.contains(&Group::Syscall);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Larger files are refused: no program is, and it would not fit in memory.
 const FILE_MAX: u64 = 4 << 30;
 /// Where distributions put separate debug files (GDB's documentation, "Separate Debug Files").
-const DEBUG_DIR: &str = "/usr/lib/debug";
+pub(super) const DEBUG_DIR: &str = "/usr/lib/debug";
 
 /// A function in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -116,7 +116,7 @@ impl Object {
 }
 
 /// Where the code of a file lies: from addresses to offsets.
-struct Code<'data> {
+pub(super) struct Code<'data> {
     path: &'data Path,
     data: &'data [u8],
     machine: u16,
@@ -125,7 +125,7 @@ struct Code<'data> {
 }
 
 impl<'data> Code<'data> {
-    fn of(path: &'data Path, data: &'data [u8], file: &ElfBytes<'data, AnyEndian>) -> Code<'data> {
+    pub(super) fn of(path: &'data Path, data: &'data [u8], file: &ElfBytes<'data, AnyEndian>) -> Code<'data> {
         let executable = |segment: &ProgramHeader| segment.p_type == PT_LOAD && segment.p_flags & PF_X != 0;
         let sections = file.section_headers().into_iter().flatten();
         let sections = sections.filter(|section| section.sh_flags & u64::from(SHF_EXECINSTR) != 0);
@@ -142,6 +142,13 @@ impl<'data> Code<'data> {
 
     /// The function at this address; `None` where no code of the file lies there.
     fn function(&self, symbol: &str, address: u64, size: u64) -> Option<Function> {
+        let (offset, site) = self.place(address)?;
+        let (name, bare) = demangle(symbol);
+        Some(Function { name, bare, symbol: symbol.to_owned(), object: self.path.to_owned(), offset, size, site })
+    }
+
+    /// The offset in the file of the instruction at this address, and what a probe on it costs.
+    pub(super) fn place(&self, address: u64) -> Option<(u64, Site)> {
         if !self.sections.is_empty() && !self.sections.iter().any(|(from, to)| (*from..*to).contains(&address)) {
             return None;
         }
@@ -149,20 +156,11 @@ impl<'data> Code<'data> {
         let segment = self.segments.iter().find(inside)?;
         let offset = segment.p_offset.checked_add(address - segment.p_vaddr)?;
         let code = self.data.get(usize::try_from(offset).ok()?..)?;
-        let (name, bare) = demangle(symbol);
-        Some(Function {
-            name,
-            bare,
-            symbol: symbol.to_owned(),
-            object: self.path.to_owned(),
-            offset,
-            size,
-            site: Site::of(self.machine, code),
-        })
+        Some((offset, Site::of(self.machine, code)))
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, SymbolError> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, SymbolError> {
     let io = |source| SymbolError::Io { path: path.to_owned(), source };
     // A FIFO would be waited for for ever.
     let meta = std::fs::metadata(path).map_err(io)?;
@@ -172,7 +170,7 @@ fn read(path: &Path) -> Result<Vec<u8>, SymbolError> {
     std::fs::read(path).map_err(io)
 }
 
-fn build_id(file: &ElfBytes<'_, AnyEndian>) -> Option<String> {
+pub(super) fn build_id(file: &ElfBytes<'_, AnyEndian>) -> Option<String> {
     let segments = file.segments()?;
     let notes = segments.iter().filter(|segment| segment.p_type == elf::abi::PT_NOTE);
     let mut notes = notes.filter_map(|segment| file.segment_data_as_notes(&segment).ok()).flatten();
@@ -182,7 +180,7 @@ fn build_id(file: &ElfBytes<'_, AnyEndian>) -> Option<String> {
     })
 }
 
-fn debug_file(build_id: &str) -> Option<PathBuf> {
+pub(super) fn debug_file(build_id: &str) -> Option<PathBuf> {
     let (head, tail) = build_id.split_at_checked(2)?;
     let path = Path::new(DEBUG_DIR).join(".build-id").join(head).join(format!("{tail}.debug"));
     path.is_file().then_some(path)

@@ -16,6 +16,8 @@ pub enum Site {
     Branch,
     /// Anything else: single-stepped out of line.
     SingleStep,
+    /// A function of the kernel.
+    Kernel,
     /// An architecture that is not supported.
     Unknown,
 }
@@ -45,6 +47,7 @@ impl fmt::Display for Site {
             Site::Push => "push",
             Site::Branch => "branch",
             Site::SingleStep => "single-stepped",
+            Site::Kernel => "kprobe",
             Site::Unknown => "",
         })
     }

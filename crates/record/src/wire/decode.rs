@@ -2,7 +2,9 @@
 
 use super::layout::{self as wire, Header};
 use punctual_core::MonotonicNs;
-use punctual_core::event::{Event, EventKind, FunctionId, Futex, PointId, PointKind, StackId, TaskState, Tid};
+use punctual_core::event::{
+    Event, EventKind, FunctionId, Futex, PointId, PointKind, RecordBytes, StackId, TaskState, Tid, TracepointId,
+};
 
 /// Why bytes are not a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -306,6 +308,11 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, Problem> {
         wire::NAPI_POLL => {
             let r = read!(Napi, payload);
             EventKind::NapiPoll { work: r.work, budget: r.budget }
+        }
+        wire::TRACEPOINT => {
+            let r = read!(Tracepoint, payload);
+            let bytes = r.record.get(..r.bytes as usize).ok_or(Problem::Value)?;
+            EventKind::Tracepoint { tracepoint: TracepointId(r.tracepoint), record: RecordBytes::new(bytes) }
         }
         wire::INTERRUPTED => {
             let call = read!(Interrupted, payload).call;

@@ -1,7 +1,7 @@
 //! From events to bytes: what user space adds to a recording, and what other recorders bring.
 
 use super::layout::{self as wire, Header};
-use punctual_core::event::{Event, EventKind, Futex, PointKind, TaskState};
+use punctual_core::event::{Event, EventKind, Futex, PointKind, RecordBytes, TaskState};
 
 /// Appends the event as a record that [`super::decode`] reads back.
 pub fn encode(event: &Event, to: &mut Vec<u8>) {
@@ -16,7 +16,7 @@ pub fn encode(event: &Event, to: &mut Vec<u8>) {
 }
 
 /// No payload of an event is longer.
-const PAYLOAD: usize = 64;
+const PAYLOAD: usize = wire::Tracepoint::SIZE;
 
 macro_rules! put {
     ($payload:expr, $kind:ident, $structure:ident { $($fields:tt)* }) => {{
@@ -83,6 +83,7 @@ fn fill(what: &EventKind, p: &mut [u8; PAYLOAD]) -> (u64, usize) {
         EventKind::IdleEnter { state } => put!(p, IDLE, Number { number: state, spare: 0 }),
         EventKind::IdleExit => put!(p, IDLE, Number { number: u32::MAX, spare: 0 }),
         EventKind::Frequency { khz } => put!(p, FREQUENCY, Number { number: khz, spare: 0 }),
+        EventKind::Tracepoint { tracepoint, record } => put!(p, TRACEPOINT, Tracepoint { tracepoint: tracepoint.0, bytes: record.bytes().len() as u32, record: padded(record.bytes()) }),
         EventKind::Interrupted { call } => put!(p, INTERRUPTED, Interrupted { call: call.unwrap_or(wire::NO_CALL as u32), spare: 0 }),
         EventKind::Unthrottled { task } => put!(p, RELEASED, Fork { child: task.0, spare: 0 }),
         EventKind::Stack { stack } => put!(p, STACK, Number { number: stack.0, spare: 0 }),
@@ -91,6 +92,12 @@ fn fill(what: &EventKind, p: &mut [u8; PAYLOAD]) -> (u64, usize) {
         EventKind::Sample { series, due } => put!(p, SAMPLE, Sample { due: due.0 as u64, series, spare: 0 }),
         EventKind::Lost { count, since } => put!(p, LOST, Lost { count, since: since.0 as u64 }),
     }
+}
+
+fn padded(bytes: &[u8]) -> [u8; RecordBytes::MOST] {
+    let mut all = [0; RecordBytes::MOST];
+    all[..bytes.len()].copy_from_slice(bytes);
+    all
 }
 
 fn point_kind(kind: PointKind) -> u8 {

@@ -2,7 +2,9 @@ use super::layout::Header;
 use super::{WireError, decode, encode};
 use proptest::prelude::*;
 use punctual_core::MonotonicNs;
-use punctual_core::event::{Event, EventKind, FunctionId, Futex, PointId, PointKind, StackId, TaskState, Tid};
+use punctual_core::event::{
+    Event, EventKind, FunctionId, Futex, PointId, PointKind, RecordBytes, StackId, TaskState, Tid, TracepointId,
+};
 
 #[rustfmt::skip]
 fn whats() -> Vec<EventKind> {
@@ -37,6 +39,9 @@ fn whats() -> Vec<EventKind> {
         EventKind::MmcStart { opcode: 25, blocks: 8 }, EventKind::MmcDone { opcode: 25, error: -110 },
         EventKind::WorkStart { function: timer }, EventKind::WorkEnd { function: timer }, EventKind::NapiPoll { work: 3, budget: 64 },
         EventKind::IdleEnter { state: 1 }, EventKind::IdleExit, EventKind::Frequency { khz: 1_500_000 },
+        EventKind::Tracepoint { tracepoint: TracepointId(3), record: RecordBytes::new(&[7; 44]) },
+        EventKind::Tracepoint { tracepoint: TracepointId(0), record: RecordBytes::new(&[]) },
+        EventKind::Tracepoint { tracepoint: TracepointId(0), record: RecordBytes::new(&[1; 99]) },
         EventKind::Interrupted { call: Some(56) },
         EventKind::Interrupted { call: None },
         EventKind::Unthrottled { task },

@@ -41,7 +41,7 @@ pub fn sleep_through(samples: usize, period: i64) -> Vec<(i64, i64)> {
 fn every_sample_is_divided_and_the_parts_add_up() {
     const CPU: usize = 1;
     const SAMPLES: usize = 400;
-    let mut accountant = match Accountant::start(&CpuSet::from_iter([CPU]), false, Backend::Auto) {
+    let mut accountant = match Accountant::start(&CpuSet::from_iter([CPU]), false, 2_000, Backend::Auto) {
         Ok(accountant) => accountant,
         Err(why) => return println!("SKIPPED: {why}"),
     };

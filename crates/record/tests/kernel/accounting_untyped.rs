@@ -39,7 +39,7 @@ fn hog(stop: &AtomicBool) -> Vec<(i64, i64)> {
 }
 
 fn started(backend: Backend) -> Option<Accountant> {
-    let accountant = Accountant::start(&CpuSet::from_iter([cpu()]), false, backend);
+    let accountant = Accountant::start(&CpuSet::from_iter([cpu()]), false, 2_000, backend);
     accountant.map_err(|why| println!("SKIPPED: {why}")).ok()
 }
 

@@ -44,7 +44,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
 
 /// Samples of a thread of high priority on [`cpu`] while `disturb` runs until it is told to stop. `None`, and said why, where that cannot be.
 pub fn measured(samples: usize, disturb: impl FnOnce(&AtomicBool) + Send) -> Option<(Vec<Divided>, Excuse)> {
-    let mut accountant = match Accountant::start(&CpuSet::from_iter([cpu()]), false, Backend::Auto) {
+    let mut accountant = match Accountant::start(&CpuSet::from_iter([cpu()]), false, 2_000, Backend::Auto) {
         Ok(accountant) => accountant,
         Err(why) => {
             println!("SKIPPED: {why}");

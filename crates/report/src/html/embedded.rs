@@ -68,6 +68,8 @@ struct TimeData {
     note: String,
     /// Zero is the beginning of the phase (else of the series).
     since_phase: bool,
+    /// The end of the phase, where zero is its beginning: no stretch is longer than that.
+    until: Option<i64>,
     /// The width of a segment.
     width: i64,
     /// A distance that is a gap.
@@ -175,6 +177,7 @@ fn time(line: &Line<'_>, size: &Size) -> TimeData {
     TimeData {
         note: note(line),
         since_phase: line.since_phase,
+        until: line.phase.meta.duration.filter(|_| line.since_phase).map(|span| micros(span.ns())),
         width: micros(width),
         gap: micros(width.max(period).saturating_mul(5) / 2).max(1),
         at: at.collect(),

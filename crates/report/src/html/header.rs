@@ -281,6 +281,9 @@ fn banner(content: &Content<'_>) -> Option<Banner> {
     let headline = match worst {
         VerdictWord::Met if of == 1 => "The requirement is met".to_owned(),
         VerdictWord::Met => format!("All {of} requirements are met"),
+        VerdictWord::NotMet if invalid > 0 => {
+            format!("{not_met} of {of} requirements not met, {invalid} not measured as asked (invalid)")
+        }
         VerdictWord::NotMet => format!("{not_met} of {of} requirements not met"),
         VerdictWord::Invalid => format!("Invalid: {invalid} of {of} requirements were not measured as requested"),
         VerdictWord::Undecided => format!("{undecided} of {of} requirements cannot be decided, {met} met"),

@@ -96,12 +96,7 @@ impl Digest {
             Finding::new("events-lost", Severity::Warning, &source.name, message).evidence(evidence)
         };
         all.extend(lossy.map(finding));
-        if self.occupancy.contradictions > 0 {
-            let message = "events contradict earlier ones: the time in between is marked as unknown";
-            let evidence =
-                format!("{} of {}", count(self.occupancy.contradictions), count(self.counts.group(Group::Sched)));
-            all.push(Finding::new("events-contradict", Severity::Warning, "recording", message).evidence(evidence));
-        }
+        all.extend(self.occupancy.contradiction(self.counts.group(Group::Sched)));
         all
     }
 

@@ -293,6 +293,12 @@ fn memory<'a>(marks: &Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
         EventKind::PageAlloc { order, .. } => ("page allocated", vec![("order", Number(order.into()))]),
         EventKind::Kmalloc { requested, allocated } => ("kmalloc", sizes(requested, allocated)),
         EventKind::CacheAlloc { requested, allocated } => ("slab allocation", sizes(requested, allocated)),
+        EventKind::Tracepoint { tracepoint, record } => {
+            let format = marks.names.tracepoints.get(tracepoint.0 as usize);
+            let fields = format.map(|format| ("fields", Text(format.describe(&record).into())));
+            let details = fields.into_iter().collect();
+            return out.push(instant(event, in_thread(event), marks.names.tracepoint(tracepoint), details));
+        }
         EventKind::Unthrottled { task: other } => ("quota let go", vec![("task", task(marks.names, other))]),
         EventKind::Interrupted { call: Some(number) } => {
             ("interrupted in", vec![("call", Text(marks.names.syscall(number).into()))])

@@ -53,10 +53,7 @@ pub fn write(out: &mut Page, summary: &Summary) {
             cost.samples
         ));
     }
-    for remark in remarks {
-        let remark = out.paint(Tone::Faint, &remark);
-        out.line(&format!("  {remark}"));
-    }
+    remarks.iter().for_each(|remark| out.paragraph("  ", "    ", Tone::Faint, remark));
 }
 
 fn row(out: &Page, place: usize, name: &str, band: &AccountBand) -> Vec<Cell> {

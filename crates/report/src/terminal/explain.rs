@@ -113,7 +113,8 @@ fn legend(out: &mut Page, explanation: &Explanation, ranked: &[Reason<'_>], name
         Column::right(&unit, 0),
         Column::right("share", 1),
         Column::left("cause", 0),
-        Column::left("who", 2),
+        // Who it was is the answer: shares are left out first, then names are cut.
+        Column::shrinking("who"),
     ];
     let row = |(rank, reason): (usize, &Reason<'_>)| {
         let who = who(reason.part.cause, reason.part.prio, names);

@@ -6,7 +6,7 @@ use super::shape::{self, Shape};
 use super::table::{self, Cell, Column};
 use crate::format;
 use punctual_bundle::intervals::{
-    FunctionSummary, IntervalFigures, LimitSummary, PairSummary, PairsDocument, Ran, Share, WorstInterval,
+    FunctionSummary, IntervalFigures, LimitSummary, PairSummary, PairsDocument, Ran, ScopeSummary, Share, WorstInterval,
 };
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
@@ -27,6 +27,7 @@ pub fn pairs(document: &PairsDocument, worst: usize, options: &ShowOptions) -> S
         out.line("no test points, no probed functions and no pair: name a pair, like sched_waking->sched_switch");
     }
     write_pairs(&mut out, &document.pairs);
+    write_scopes(&mut out, &document.scopes);
     write_functions(&mut out, &document.functions);
     let named = document.pairs.iter().map(|p| (&p.name, &p.histogram));
     let named = named.chain(document.functions.iter().map(|f| (&f.name, &f.histogram)));
@@ -111,6 +112,68 @@ fn write_pairs(out: &mut Page, pairs: &[PairSummary]) {
         let text = "uncertain: matches that span lost events, which may include the true partner; in no other figure";
         out.paragraph("  ", "  ", Tone::Faint, text);
     }
+}
+
+/// Most exclusive time first. Min, median and max of scopes with their inner ones are in the table of pairs where there is no room for both.
+fn write_scopes(out: &mut Page, scopes: &[ScopeSummary]) {
+    if scopes.is_empty() {
+        return;
+    }
+    let heading = format!("scopes, with and without those within them ({})", out.unit());
+    out.heading(&heading);
+    let columns = vec![
+        Column::left("scope", 0),
+        Column::right("calls", 0),
+        Column::right("share", 0),
+        Column::right("exclusive", 1),
+        Column::right("min", 5),
+        Column::right("median", 3),
+        Column::right("max", 0),
+        Column::right("inclusive", 2),
+        Column::right("min", 7),
+        Column::right("median", 6),
+        Column::right("max", 4),
+        Column::right("threads", 8),
+    ];
+    let rows = scopes.iter().take(ROWS).map(|scope| {
+        let figure = |ns: Option<i64>| Cell::plain(ns.map_or_else(|| dash(out), |ns| out.latency(ns as f64)));
+        let shortest = |of: &IntervalFigures| [of.min, of.median, of.max].map(figure);
+        let share = scope.share.map_or_else(|| dash(out), format::percent);
+        let mut row = vec![Cell::plain(name(out, &scope.name)), Cell::plain(format::count(scope.figures.count))];
+        row.extend([Cell(share, Tone::Strong), figure(Some(scope.exclusive_total))]);
+        row.extend(shortest(&scope.exclusive));
+        row.push(figure(Some(scope.total)));
+        row.extend(shortest(&scope.figures));
+        row.push(Cell::plain(format::count(scope.threads)));
+        row
+    });
+    let rows = rows.collect();
+    let left_out = table::write(out, columns, rows);
+    footnotes(out, scopes.len(), &left_out, std::iter::empty());
+    let text = "exclusive: a thread's time while no scope that began later was open, all calls together, then of one call; inclusive: \
+                from begin to end, recursion once; share: of the exclusive time of all scopes";
+    out.paragraph("  ", "  ", Tone::Faint, text);
+    for (scope, count, what) in oddities(scopes) {
+        let text = format!("{}: {} {what}", name(out, scope), format::count(count));
+        out.paragraph("  ", "  ", Tone::Uncertain, &text);
+    }
+}
+
+/// What makes a scope's figures other than they seem.
+fn oddities(scopes: &[ScopeSummary]) -> impl Iterator<Item = (&String, u64, &'static str)> {
+    let all = scopes.iter().take(ROWS).flat_map(|scope| {
+        [
+            (&scope.name, scope.recursive, "within another one of the same name: they are in `inclusive` once"),
+            (
+                &scope.name,
+                scope.overlapping,
+                "ended while a scope that had begun later was open: from then on the time is that one's",
+            ),
+            (&scope.name, scope.open, "had no end: the time of these is in no figure"),
+            (&scope.name, scope.uncertain, "uncertain: they reach over missing points and are in no figure"),
+        ]
+    });
+    all.filter(|(_, count, _)| *count > 0)
 }
 
 fn write_functions(out: &mut Page, functions: &[FunctionSummary]) {

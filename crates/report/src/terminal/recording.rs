@@ -98,6 +98,8 @@ fn rows(recorded: &Recorded, counts: &EventCounts, span: Nanos, out: &Page) -> V
         let rest = if kinds.len() > KINDS_NAMED { format!("{between}…") } else { String::new() };
         rows.push(row(group.word(), counts.group(group), of_these.join(between) + &rest));
     }
+    let named = counts.named(recorded);
+    rows.extend(named.iter().map(|(name, count)| row(&format::plain(name), *count, String::new())));
     let others = [
         ("test points", counts.points),
         ("calls", counts.calls),
@@ -151,6 +153,7 @@ mod tests {
             ended: MonotonicNs(2_000_000_000),
             cpus: "0-1".parse::<CpuSet>().unwrap(),
             groups: vec![Group::Sched, Group::Irq],
+            tracepoints: Vec::new(),
             pids: Vec::new(),
             comms: Vec::new(),
             sources: vec![source("cpu 0", 4_000, 0), source("cpu 1", 900, 100)],

@@ -1,7 +1,7 @@
 //! Columns that line up, the least important left out where the terminal is too narrow for all.
 
 use super::paint::{Page, Tone};
-use crate::format::width_of;
+use crate::format::{shortened, width_of};
 
 /// A column: its heading, how its cells stand, and how soon it is left out.
 pub struct Column {
@@ -9,14 +9,20 @@ pub struct Column {
     pub right: bool,
     /// 0: always shown; of the others the highest goes first.
     pub dispensable: u8,
+    /// Whether its cells are cut where leaving out columns is not enough.
+    pub shrinks: bool,
 }
 
 impl Column {
     pub fn left(heading: &str, dispensable: u8) -> Column {
-        Column { heading: heading.to_owned(), right: false, dispensable }
+        Column { heading: heading.to_owned(), right: false, dispensable, shrinks: false }
     }
     pub fn right(heading: &str, dispensable: u8) -> Column {
-        Column { heading: heading.to_owned(), right: true, dispensable }
+        Column { heading: heading.to_owned(), right: true, dispensable, shrinks: false }
+    }
+    /// Never left out: what it says is worth more, cut, than not at all.
+    pub fn shrinking(heading: &str) -> Column {
+        Column { shrinks: true, ..Column::left(heading, 0) }
     }
 }
 
@@ -31,6 +37,8 @@ impl Cell {
 
 const INDENT: usize = 2;
 const BETWEEN: usize = 2;
+/// A column that shrinks keeps so much.
+const SHRUNK: usize = 12;
 
 /// Writes the table and returns the headings that found no space.
 pub fn write(out: &mut Page, mut columns: Vec<Column>, mut rows: Vec<Vec<Cell>>) -> Vec<String> {
@@ -46,11 +54,25 @@ pub fn write(out: &mut Page, mut columns: Vec<Column>, mut rows: Vec<Vec<Cell>>)
                 rows.iter_mut().for_each(|row| drop(row.remove(k)));
             }
             None => {
+                let widths = shrink(out, &columns, &mut rows, widths, total);
                 lines(out, &columns, &rows, &widths);
                 return left_out;
             }
         }
     }
+}
+
+/// Cuts what can be cut where the table is still too wide, and returns the widths that are left.
+fn shrink(out: &Page, columns: &[Column], rows: &mut [Vec<Cell>], mut widths: Vec<usize>, total: usize) -> Vec<usize> {
+    let excess = total.saturating_sub(out.options.width);
+    if let Some(k) = columns.iter().position(|column| column.shrinks).filter(|_| excess > 0) {
+        let kept = widths[k].saturating_sub(excess).max(SHRUNK.min(widths[k]));
+        for row in rows.iter_mut() {
+            row[k].0 = shortened(&row[k].0, kept, out.options.ascii);
+        }
+        widths[k] = kept.max(width_of(&columns[k].heading));
+    }
+    widths
 }
 
 fn widths(columns: &[Column], rows: &[Vec<Cell>]) -> Vec<usize> {

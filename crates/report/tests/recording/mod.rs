@@ -66,6 +66,7 @@ pub fn names() -> Names {
         functions: functions.map(function).into(),
         calls: Vec::new(),
         probe_costs: Vec::new(),
+        lines: Vec::new(),
         irqs: [(24, "virtio0-req.0".to_owned())].into(),
         vectors: [(236, "local_timer".to_owned()), (253, "reschedule".to_owned())].into(),
         softirqs: [(1, "TIMER".to_owned()), (3, "NET_RX".to_owned())].into(),
@@ -75,6 +76,7 @@ pub fn names() -> Names {
         idle_latencies: [(0, punctual_core::Nanos(0)), (1, punctual_core::Nanos(2_000))].into(),
         symbols: [(0xffff_8000, "wb_workfn".to_owned())].into(),
         stacks: vec![vec![0xffff_8000, 0xffff_9000]],
+        tracepoints: Vec::new(),
     }
 }
 
@@ -93,6 +95,7 @@ pub fn recording(cycles: i64) -> Recording {
             ended: us(cycles * 1_000 + 900),
             cpus: CpuSet::from_mask("3").unwrap_or_default(),
             groups: Group::ALL.to_vec(),
+            tracepoints: Vec::new(),
             pids: Vec::new(),
             comms: Vec::new(),
             sources: sources.to_vec(),

@@ -112,6 +112,21 @@ fn json_of_a_run_that_a_latency_ended_says_so_as_its_text_does() {
     assert_eq!(outcome("rt-tests-2.4/oslat.json"), Outcome::Completed, "-b is the number of its bins");
 }
 
+/// oslat without -f runs as everybody does: nobody asked for more.
+#[test]
+fn scheduling_that_a_tool_states_is_what_it_was_asked_for() {
+    for (_, name, text) in CAPTURED {
+        for one in series(&imported(text)) {
+            assert!(one.meta.has_requested_scheduling() || one.meta.is_scheduling_unknown(), "{name}: {:?}", one.meta);
+        }
+    }
+    for name in ["rt-tests-2.4/oslat.txt", "rt-tests-2.6/oslat.txt"] {
+        let bundle = imported(file(name));
+        let meta = &series(&bundle)[0].meta;
+        assert_eq!((meta.scheduling.as_str(), meta.real_time), ("SCHED_OTHER", false), "{name}");
+    }
+}
+
 #[test]
 fn values_are_a_distribution() {
     let text = file("rt-tests-2.4/verbose.txt");

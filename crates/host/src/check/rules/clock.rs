@@ -60,10 +60,10 @@ fn high_resolution_timers(ctx: &Context) -> Conclusion {
     let source = &tick.high_resolution_source;
     let off = ctx.command_line().ok().and_then(|line| line.value("highres")).is_some_and(|value| value == "off");
     match (known(&tick.high_resolution)?, off) {
-        (true, false) => ok("timers have the resolution of the clock", format!("{source}")),
+        (true, false) => ok("timers have the resolution of the clock", source.to_string()),
         (_, true) => bad("timers fire at ticks only", "/proc/cmdline has highres=off")
             .fix(Fix::by_hand("remove `highres=off` from the kernel's command line")),
-        (false, false) => bad("timers fire at ticks only", format!("{source}"))
+        (false, false) => bad("timers fire at ticks only", source.to_string())
             .fix(Fix::by_hand("boot a kernel with CONFIG_HIGH_RES_TIMERS and a stable clock source")),
     }
     .conclude()

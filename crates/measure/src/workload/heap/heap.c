@@ -40,6 +40,7 @@ struct head {
     uint64_t skipped; /* periods */
     int64_t spent;   /* ns in rounds, without sleep */
     uint64_t faults; /* page faults in rounds */
+    int64_t cpu_time; /* ns of CPU in rounds of more than one block: without what others had of the CPU meanwhile */
     uint64_t malloc_at;
     uint64_t free_at;
     char libc[32];
@@ -74,6 +75,13 @@ static void sleep_until(struct head *head, int64_t due)
         struct timespec until = { .tv_sec = at / 1000000000, .tv_nsec = at % 1000000000 };
         syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
     }
+}
+
+static int64_t cpu_time(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
 static uint64_t faults(int who)
@@ -199,7 +207,10 @@ static int fresh_round(struct head *head, struct block *blocks, uint64_t count)
             *(volatile uint64_t *)&blocks[place].cpu = 0;
         int64_t begin = now();
         uint64_t before = faults(RUSAGE_SELF);
+        int64_t cpu_before = count > 1 ? cpu_time() : 0;
         int ends = one_round(head, blocks, count);
+        if (count > 1)
+            head->cpu_time += cpu_time() - cpu_before;
         head->faults += faults(RUSAGE_SELF) - before;
         head->spent += now() - begin;
         _exit(ends);
@@ -219,7 +230,7 @@ static void batch(struct head *head, struct block *blocks)
     int64_t time = begin, spent = 0;
     uint64_t before = faults(RUSAGE_SELF);
     head->done = head->failed = head->skipped = head->error = head->faults = 0;
-    head->spent = 0;
+    head->spent = head->cpu_time = 0;
     uint64_t first = 0;
     if (head->round == 1 && !fresh && !head->period) {
         /* The loop below, without what these need not. */
@@ -251,7 +262,10 @@ static void batch(struct head *head, struct block *blocks)
             ends = fresh_round(head, blocks + first, count);
             time = now();
         } else {
+            int64_t cpu_before = count > 1 ? cpu_time() : 0;
             ends = one_round(head, blocks + first, count);
+            if (count > 1)
+                head->cpu_time += cpu_time() - cpu_before;
             /* No reading of its own: a round should not hold more of them than its samples do. */
             time = blocks[first + count - 1].free_end;
             spent += time - blocks[first].malloc_begin;

@@ -10,6 +10,15 @@ const KEPT: usize = 65_536;
 /// Rows of the table of lists, the first ones.
 const ROWS: usize = 1_024;
 
+/// What the kernel counted for one list: for batches of one list.
+#[derive(Clone, Copy)]
+pub struct Own {
+    /// Page faults.
+    pub faults: u64,
+    /// CPU time, in ns.
+    pub cpu_time: i64,
+}
+
 /// A list that was built, visited, and taken down.
 #[derive(Clone, Copy, Default)]
 struct Round {
@@ -17,8 +26,8 @@ struct Round {
     bytes: u64,
     /// In which its nodes lie.
     pages: u64,
-    /// Page faults that it took, where they are its own.
-    faults: Option<u64>,
+    /// What the kernel counted for it, where that is its own.
+    own: Option<Own>,
     malloc: i64,
     touch: i64,
     free: i64,
@@ -40,13 +49,13 @@ impl Lists {
         Lists(rounds)
     }
 
-    /// A list; `faults` where all of the page faults are its own.
-    pub fn take(&mut self, blocks: &[Block], page: u64, faults: Option<u64>) {
+    /// A list; `own` where all that the kernel counted is its own.
+    pub fn take(&mut self, blocks: &[Block], page: u64, own: Option<Own>) {
         if self.0.len() == KEPT {
             return;
         }
         let (nodes, pages) = (blocks.len() as u64, pages(blocks, page));
-        let mut round = Round { nodes, pages, faults, ..Round::default() };
+        let mut round = Round { nodes, pages, own, ..Round::default() };
         for block in blocks {
             round.bytes += block.size;
             round.malloc += block.malloc[1] - block.malloc[0];
@@ -60,9 +69,10 @@ impl Lists {
     pub fn table(&self) -> Option<Table> {
         let row = |(number, round): (usize, &Round)| -> Vec<Cell> {
             let counts = [number as u64 + 1, round.nodes, round.bytes, round.pages].map(Cell::from);
-            let faults = round.faults.map_or(Cell::Nothing, Cell::from);
+            let faults = round.own.map_or(Cell::Nothing, |own| own.faults.into());
             let times = [round.malloc, round.touch, round.free].map(|time| Cell::from(Nanos(time)));
-            counts.into_iter().chain([faults]).chain(times).collect()
+            let cpu_time = round.own.map_or(Cell::Nothing, |own| Nanos(own.cpu_time).into());
+            counts.into_iter().chain([faults]).chain(times).chain([cpu_time]).collect()
         };
         let shown = self.0.len().min(ROWS);
         let columns = [
@@ -74,6 +84,7 @@ impl Lists {
             ("malloc", "ns"),
             ("touch", "ns"),
             ("free", "ns"),
+            ("CPU time", "ns"),
         ];
         (shown > 0).then(|| Table {
             name: "lists".to_owned(),
@@ -103,12 +114,19 @@ impl Lists {
                 "rank correlation of a list's bytes and the pages in which its nodes lie (1: pages follow bytes)";
             figures.push(Figure::new("bytes-pages-correlation", title, r, "ratio").of(count));
         }
-        let faults: Vec<Round> = rounds.iter().filter(|round| round.faults.is_some()).copied().collect();
-        let r = correlation(&faults, |round| round.pages as i64, |round| round.faults.unwrap_or(0) as i64);
-        if let Some(r) = r.filter(|_| faults.len() > 7) {
+        let own: Vec<Round> = rounds.iter().filter(|round| round.own.is_some()).copied().collect();
+        let of_own = |value: fn(&Own) -> i64| {
+            let value = |round: &Round| round.own.as_ref().map_or(0, value);
+            correlation(&own, |round| round.pages as i64, value).filter(|_| own.len() > 7)
+        };
+        if let Some(r) = of_own(|own| own.faults as i64) {
             let title =
                 "rank correlation of a list's pages and its page faults (getrusage(2)) (1: each takes new pages)";
-            figures.push(Figure::new("pages-faults-correlation", title, r, "ratio").of(faults.len() as u64));
+            figures.push(Figure::new("pages-faults-correlation", title, r, "ratio").of(own.len() as u64));
+        }
+        if let Some(r) = of_own(|own| own.cpu_time) {
+            let title = "rank correlation of a list's pages and the CPU time of its program, in which nobody else's is";
+            figures.push(Figure::new("pages-cpu-time-correlation", title, r, "ratio").of(own.len() as u64));
         }
         if let Some(r) = correlation(rounds, |round| round.pages as i64, Round::time) {
             let title =
@@ -131,7 +149,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 /// Spearman's coefficient: of ranks, so that a list during which another task ran is one of many and not the whole figure. `None` where all
 /// lists have the same of either.
-fn correlation(rounds: &[Round], one: fn(&Round) -> i64, other: fn(&Round) -> i64) -> Option<f64> {
+fn correlation(rounds: &[Round], one: impl Fn(&Round) -> i64, other: impl Fn(&Round) -> i64) -> Option<f64> {
     let pages = ranks(rounds.iter().map(one).collect());
     let times = ranks(rounds.iter().map(other).collect());
     let middle = (rounds.len() as f64 - 1.0) / 2.0;
@@ -168,8 +186,8 @@ mod tests {
     fn each_list_is_in_the_table_with_bytes_pages_and_time() {
         let mut lists = Lists::new();
         let node = |at| Block { size: 40, visit: 0, at, malloc: [0, 5], touch: [5, 9], free: [9, 12], cpu: 0 };
-        lists.take(&[node(4096), node(4144), node(8170)], 4096, Some(2));
-        let row: Vec<Cell> = [1, 3, 120, 2, 2, 15, 12, 9].map(|n: u64| Cell::from(n)).into();
+        lists.take(&[node(4096), node(4144), node(8170)], 4096, Some(Own { faults: 2, cpu_time: 31 }));
+        let row: Vec<Cell> = [1, 3, 120, 2, 2, 15, 12, 9, 31].map(|n: u64| Cell::from(n)).into();
         assert_eq!(lists.table().unwrap().rows, [row], "the third node lies in two pages, one of them shared");
     }
 
@@ -181,10 +199,12 @@ mod tests {
                 let size = (number % 7 + 1) * 4096;
                 let touch = [0, touch(number)];
                 let block = Block { size, visit: 0, at: 0, malloc: [0, 0], touch, free: [0; 2], cpu: 0 };
-                lists.take(&[block], 4096, Some(number % 7 + 3));
+                let cpu_time = (number as i64 % 7 + 1) * 300;
+                lists.take(&[block], 4096, Some(Own { faults: number % 7 + 3, cpu_time }));
             }
             let figures = lists.figures();
             let value = |name| figures.iter().find(|figure| figure.name == name).map(|figure| figure.value);
+            assert!(value("pages-cpu-time-correlation").unwrap() > 0.999, "whatever the time on the clock");
             (value("page-cost").unwrap(), value("pages-time-correlation").unwrap(), value("page-cost-growth").unwrap())
         };
         let (cost, r, growth) = of(|number| (number as i64 % 7 + 1) * 250);

@@ -49,6 +49,8 @@ pub struct Head {
     pub spent: i64,
     /// Page faults in rounds.
     pub faults: u64,
+    /// CPU time in rounds of more than one block, in ns: what others had of the CPU meanwhile is not in it.
+    pub cpu_time: i64,
     malloc_at: u64,
     free_at: u64,
     libc: [u8; 32],

@@ -1,11 +1,15 @@
-//! The thread that raises interrupts for another one, which waits for them: one priority below it and, where they have one, on the same CPU.
+//! The thread that raises interrupts for another one, which waits for them: on the same CPU where
+//! they have one, and of a lower priority than that thread and than the threads that handle the
+//! interrupt on the way there.
 //!
-//! So the waiting thread is asleep when the next one is raised, and the CPU that is interrupted runs real-time code, as in a system at work.
+//! So the waiting thread is asleep when the next one is raised, the CPU that is interrupted runs real-time
+//! code, as in a system at work, and what the raiser does after the raise delays nobody: not even a
+//! handler in a thread, whose priority is 50 unless somebody changed it.
 
 use super::lanes::Periods;
 use crate::stop::Stop;
 use crate::workload::measurement_loop::{Monotonic, Ticks};
-use punctual_core::{CpuSet, Nanos, Priority};
+use punctual_core::{CpuSet, Nanos};
 use punctual_host::task::attributes::{self, Scheduling};
 use punctual_host::task::{memory, signals};
 use punctual_record::interrupt::Stamps;
@@ -109,7 +113,7 @@ pub struct Arrival {
 }
 
 impl Raiser {
-    /// Starts it from the measuring thread, which will have `scheduling`, on that thread's CPU.
+    /// Starts it from the measuring thread, on that thread's CPU, with `scheduling`.
     pub fn start(
         line: Arc<dyn Line>,
         stamps: Option<Arc<Stamps>>,
@@ -134,7 +138,7 @@ impl Raiser {
             let _ = attributes::set_timer_slack(Nanos(1));
             memory::touch_stack::<TOUCHED>();
             // Refused where the measuring thread is refused too, which is reported there.
-            let _ = attributes::set_scheduling(0, &below(scheduling));
+            let _ = attributes::set_scheduling(0, &scheduling);
             while let Ok((go, stop)) = inbox.recv() {
                 inner.raise_all(go, &stop);
                 if ready.send(()).is_err() {
@@ -227,15 +231,6 @@ impl Drop for Raiser {
         self.orders = None;
         // It cannot panic; if it did there is nothing to be done.
         self.handle.take().map(JoinHandle::join);
-    }
-}
-
-/// One priority below, where there is one.
-fn below(scheduling: Scheduling) -> Scheduling {
-    let lower = |priority: Priority| Priority::new(priority.get() - 1).unwrap_or(priority);
-    match scheduling.deadline {
-        Some(_) => Scheduling::new(punctual_core::Policy::Other, None),
-        None => Scheduling { priority: scheduling.priority.map(lower), ..scheduling },
     }
 }
 

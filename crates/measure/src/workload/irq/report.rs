@@ -1,13 +1,12 @@
 //! Validations, figures and findings of interrupts that were waited for.
 
 use super::lanes::{InterruptCounts, Lanes};
-use super::{Trigger, Waiter};
+use super::{Trigger, Waiter, threads};
 use crate::workload::clock_cost;
 use crate::workload::measurement_loop::Monotonic;
-use crate::workload::perf::{Counter, Whom};
 use punctual_core::notes::Absent;
 use punctual_core::{Cell, Column, Fact, Figure, Finding, Nanos, Notes, Severity, Table, Tolerance, Validation};
-use std::fs;
+use punctual_record::perf::{Counter, Whom};
 
 /// Interrupts that perf counts too, after the measured ones: counting costs some 100 ns in each handler.
 const COUNTED: u64 = 100;
@@ -82,13 +81,17 @@ fn source(waiter: &Waiter) -> Table {
     };
     let on = waiter.lanes.as_ref().map(Lanes::handled_on).filter(|cpus| !cpus.is_empty()).map(|cpus| cpus.to_string());
     let source = &waiter.source;
-    let cells: [(&str, Cell); 7] = [
+    let raises = matches!(&waiter.way, Trigger::Raised { line, .. } if line.is_raised());
+    let raiser = raises.then(|| threads::below(waiter.scheduling, &waiter.handlers).to_string());
+    let cells: [(&str, Cell); 9] = [
         ("source", source.word.into()),
         ("raised by", source.what.into()),
         ("device", text(source.device.clone())),
         ("interrupt", text(source.irq.map(|irq| irq.to_string()))),
         ("handler stamped at", text(stamped)),
         ("handled on CPU", text(on)),
+        ("handled in", text(handled_by(waiter))),
+        ("raiser scheduled as", text(raiser)),
         ("waits in", source.waits.into()),
     ];
     let rows = cells.into_iter().filter(|(_, cell)| *cell != Cell::Nothing).map(|(name, cell)| vec![name.into(), cell]);
@@ -120,18 +123,18 @@ fn findings(waiter: &Waiter, notes: &mut Notes) {
         let message = "interrupts came together with others of the same kind: these samples are in whole alone";
         note("irq-mixed", message, format!("{} of {}", book.mixed, book.taken));
     }
-    if let Some((irq, thread)) = waiter.source.irq.and_then(|irq| Some((irq, handler_thread(irq)?))) {
-        let message = "the device's handler runs in a thread: what is stamped is the handler that wakes it, and handler-to-thread holds it";
-        note("irq-threaded", message, format!("interrupt {irq}, thread {thread}"));
+    if let Some(threads) = handled_by(waiter).filter(|_| matches!(waiter.way, Trigger::Raised { .. })) {
+        let message = "the device's handler runs in a thread: what is stamped is the handler that wakes it, and \
+                       handler-to-thread holds it";
+        let own = waiter.scheduling;
+        note("irq-threaded", message, format!("{threads}; the thread that waits is {own}"));
     }
 }
 
-/// The thread that runs the handler of an interrupt, where there is one (kernel/irq/manage.c: `irq/24-name`).
-fn handler_thread(irq: u32) -> Option<String> {
-    let prefix = format!("irq/{irq}-");
-    let tasks = fs::read_dir("/proc").ok()?.flatten();
-    let mut names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
-    names.find(|name| name.starts_with(&prefix)).map(|name| name.trim().escape_debug().to_string())
+/// The threads that run the handler, where there are any.
+fn handled_by(waiter: &Waiter) -> Option<String> {
+    let threads: Vec<String> = waiter.handlers.iter().map(ToString::to_string).collect();
+    (!threads.is_empty()).then(|| threads.join(", "))
 }
 
 /// More interrupts, while perf counts entries of the handler.

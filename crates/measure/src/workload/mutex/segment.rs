@@ -3,10 +3,11 @@
 use super::arena::{Arena, Size, now};
 use super::{Competitor, Waits};
 use crate::sink::Sink;
-use crate::workload::perf::{Counter, Software, Whom};
 use punctual_core::Nanos;
+use punctual_core::PerfEvent;
 use punctual_host::task::usage::Usage;
 use punctual_plan::kinds::MutexPlan;
+use punctual_record::perf::{Counter, Whom};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -54,7 +55,7 @@ impl Segment {
     /// Contends again, in the calling thread, while all others do so too.
     pub(super) fn count(&self, who: &Competitor) -> Counted {
         let futex = Counter::tracepoint("syscalls", "sys_enter_futex", Whom::ThisThread);
-        let switches = Counter::software(Software::ContextSwitches, Whom::ThisThread);
+        let switches = Counter::of(&PerfEvent::CONTEXT_SWITCHES, Whom::ThisThread);
         self.arena.end_at(now() + TIME);
         let mut waits = Waits::new();
         let mut sink = Discard;

@@ -4,10 +4,10 @@
 //! with a softirq is the softirq's, else one with an interrupt is that; where nothing was counted it was none of the kernel's doing: firmware (SMI),
 //! hardware, or the hypervisor.
 
-use crate::workload::perf::{GROUP_MAX, Group, Whom};
 use punctual_core::{CpuSet, Nanos};
 use punctual_host::task::attributes;
 use punctual_record::gaps::{Gaps, Served};
+use punctual_record::perf::{GROUP_MAX, Group, Whom};
 
 /// The cause of a gap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,8 +2,8 @@
 
 use super::file::{Record, RecordFile, words};
 use crate::workload::measurement_loop::Monotonic;
-use crate::workload::perf::{Counter, Whom};
 use punctual_core::{Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
+use punctual_record::perf::{Counter, Whom};
 
 /// Records that are written while the kernel counts the calls: few, because forcing may take long.
 const COUNTED: u64 = 8;

@@ -5,8 +5,9 @@ use super::{Lane, Leader, now, walks};
 use crate::stop::Stop;
 use crate::workload::clock_cost;
 use crate::workload::measurement_loop::Monotonic;
-use crate::workload::perf::{Counter, Software, Whom};
+use punctual_core::PerfEvent;
 use punctual_core::{Cell, Column, CpuSet, Fact, Figure, Finding, Notes, Severity, Table, Tolerance, Validation};
+use punctual_record::perf::{Counter, Whom};
 use std::io;
 use std::sync::atomic::Ordering;
 
@@ -181,10 +182,10 @@ fn segment(leader: &mut Leader) -> Segment {
     let cpus = ring.places.iter().fold(CpuSet::new(), |all, one| all.union(one));
     let of_tasks: Result<Vec<Counter>, String> = match tasks.len() {
         many if many > MOST_COUNTED => Err(format!("the ring has more than {MOST_COUNTED} tasks")),
-        _ => tasks.iter().map(|tid| Counter::software(Software::ContextSwitches, Whom::Thread(*tid))).collect(),
+        _ => tasks.iter().map(|tid| Counter::of(&PerfEvent::CONTEXT_SWITCHES, Whom::Thread(*tid))).collect(),
     };
     let of_cpus: Result<Vec<Counter>, String> =
-        cpus.iter().map(|cpu| Counter::software(Software::ContextSwitches, Whom::Cpu(cpu as u32))).collect();
+        cpus.iter().map(|cpu| Counter::of(&PerfEvent::CONTEXT_SWITCHES, Whom::Cpu(cpu as u32))).collect();
     let counters = || of_tasks.iter().chain(&of_cpus).flatten();
     let (begin, mut hand_overs) = (now(), 0);
     // Whatever ended the run: this segment is not part of it.

@@ -1,14 +1,15 @@
 //! The mechanisms that write a test point, each opened separately: what this system lacks is reported, and the others go on.
 
 use super::lttng::Lttng;
+use super::module::{Stored, ioctl_number};
 use super::ring::OwnRing;
 use crate::workload::counter::Counter;
 use crate::workload::io_uring::Uring;
 use crate::workload::raw::{Raw, checked, pipe};
-use crate::workload::tracefs::Tracefs;
 use punctual_core::CpuSet;
 use punctual_plan::kinds::PointMechanism;
 use punctual_record::probe::OwnProbe;
+use punctual_record::tracefs::Tracefs;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -30,6 +31,8 @@ pub enum OpenMechanism {
         before: Option<Raw>,
         /// In use by number.
         _open: Vec<OwnedFd>,
+        /// Of punctual's own module: what it stored.
+        stored: Option<Stored>,
     },
     /// pwrite(2) at an offset that goes on.
     Memfd(File),
@@ -62,6 +65,22 @@ impl OpenMechanism {
             }
             PointMechanism::Device => {
                 Ok(written(File::options().write(true).open("/dev/null").map_err(failed("/dev/null"))?, payload))
+            }
+            PointMechanism::ModuleDevice => {
+                stored(Stored::open("/dev/punctual-point", "stored_device", payload)?, payload)
+            }
+            PointMechanism::ModuleIoctl => {
+                let (file, counter) = Stored::open("/dev/punctual-point", "stored_ioctl", payload)?;
+                let number = ioctl_number(payload.len());
+                let arguments = [file.as_raw_fd().into(), number, payload.as_ptr() as libc::c_long];
+                let timed = Raw::new(libc::SYS_ioctl, &arguments);
+                Ok(OpenMechanism::Raw { timed, before: None, _open: vec![file.into()], stored: Some(counter) })
+            }
+            PointMechanism::ModuleProcfs => {
+                stored(Stored::open("/proc/punctual-point", "stored_procfs", payload)?, payload)
+            }
+            PointMechanism::ModuleDebugfs => {
+                stored(Stored::open("/sys/kernel/debug/punctual-point", "stored_debugfs", payload)?, payload)
             }
             PointMechanism::Tracefs => Ok(written(Tracefs::open()?.file("trace_marker", true)?, payload)),
             PointMechanism::TraceMarkerRaw => Ok(written(Tracefs::open()?.file("trace_marker_raw", true)?, payload)),
@@ -99,7 +118,16 @@ impl OpenMechanism {
 }
 
 fn raw(timed: Raw, before: Option<Raw>, open: Vec<OwnedFd>) -> OpenMechanism {
-    OpenMechanism::Raw { timed, before, _open: open }
+    OpenMechanism::Raw { timed, before, _open: open, stored: None }
+}
+
+fn stored((file, counter): (File, Stored), payload: &[u8]) -> Result<OpenMechanism, String> {
+    match written(file, payload) {
+        OpenMechanism::Raw { timed, before, _open, .. } => {
+            Ok(OpenMechanism::Raw { timed, before, _open, stored: Some(counter) })
+        }
+        way => Ok(way),
+    }
 }
 
 fn written(file: File, payload: &[u8]) -> OpenMechanism {

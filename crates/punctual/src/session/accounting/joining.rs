@@ -3,12 +3,14 @@
 use punctual_bundle::SeriesAccount;
 use punctual_core::{AccountCost, Clock, Fact, MainPart, MonotonicNs, Nanos, Sample, Split};
 use punctual_host::task::clock;
+use punctual_plan::{TimerMethod, TimerPlan};
 use punctual_record::account::AccountRecord;
 use std::collections::VecDeque;
 
-/// At most this many samples and records wait for one another; samples beyond that count as
-/// unattributed.
-const WAITING: usize = 1 << 16;
+/// At most this many samples and records wait for one another, or two seconds of them if that is
+/// more, up to the second bound; samples beyond that count as unattributed.
+const WAITING: std::ops::RangeInclusive<usize> = 1 << 16..=1 << 18;
+const WAITING_SPAN: Nanos = Nanos::from_secs(2);
 /// How exactly the distance of another clock from CLOCK_MONOTONIC is known.
 const CLOCK_ERROR: Nanos = Nanos::from_micros(3);
 /// A timer that waits longer does not wait for an idle CPU: the deepest idle states take some hundred microseconds.
@@ -54,6 +56,8 @@ pub struct Joining {
     tid: u32,
     clock: Clock,
     relative: bool,
+    /// So many may wait.
+    most: usize,
     samples: VecDeque<Sample>,
     records: VecDeque<AccountRecord>,
     /// What was settled so far.
@@ -62,9 +66,12 @@ pub struct Joining {
 
 impl Joining {
     /// Nothing so far. Samples of a relative sleep begin before their timer is armed.
-    pub fn new(tid: u32, clock: Clock, relative: bool, cost: Fact<AccountCost>) -> Joining {
+    pub fn new(tid: u32, clock: Clock, timer: &TimerPlan, cost: Fact<AccountCost>) -> Joining {
         let account = SeriesAccount { cost, ..SeriesAccount::default() };
-        Joining { tid, clock, relative, samples: VecDeque::new(), records: VecDeque::new(), account }
+        let relative = timer.method == TimerMethod::NanosleepRelative;
+        let most = WAITING_SPAN.ns() / timer.period.ns().max(1);
+        let most = (most as usize).clamp(*WAITING.start(), *WAITING.end());
+        Joining { tid, clock, relative, most, samples: VecDeque::new(), records: VecDeque::new(), account }
     }
 
     /// The thread.
@@ -75,7 +82,7 @@ impl Joining {
     /// Takes samples, in their order.
     pub fn samples(&mut self, samples: &[Sample]) {
         self.samples.extend(samples);
-        while self.samples.len() > WAITING {
+        while self.samples.len() > self.most {
             let Some(sample) = self.samples.pop_front() else { break };
             self.unattributed(sample.latency());
         }
@@ -83,7 +90,7 @@ impl Joining {
 
     /// Takes a record. Those of a thread that migrates come from several CPUs, each in its order.
     pub fn record(&mut self, record: AccountRecord) {
-        if self.records.len() == WAITING {
+        if self.records.len() == self.most {
             self.records.pop_front();
         }
         let earlier = self.records.iter().rposition(|other| other.begin <= record.begin);

@@ -35,7 +35,7 @@ impl LoadWatch {
             since: None,
             last_poll: None,
             last: HashMap::new(),
-            evidence: LoadEvidence { name: load.name.clone(), ..LoadEvidence::default() },
+            evidence: LoadEvidence { name: load.name.clone(), may_rest: load.may_rest, ..LoadEvidence::default() },
         }
     }
 

@@ -134,7 +134,9 @@ impl Drain {
             }
             self.document.recorded = recorded;
             let probed = std::mem::replace(&mut self.document.names, stopped.names);
-            (self.document.names.functions, self.document.names.probe_costs) = (probed.functions, probed.probe_costs);
+            let names = &mut self.document.names;
+            (names.functions, names.lines) = (probed.functions, probed.lines);
+            (names.points, names.probe_costs) = (probed.points, probed.probe_costs);
         }
         if let Some(probing) = self.probing.take() {
             self.document.names.calls = probing.stop(&mut self.sink);
@@ -157,7 +159,7 @@ impl Drain {
 
 /// The recorder of kernel events; if they are unavailable and optional, the reason.
 fn kernel_recorder(wanted: &Wanted) -> Result<(Option<Recorder>, Option<Finding>), Failure> {
-    if wanted.groups.is_empty() {
+    if wanted.events.is_empty() {
         return Ok((None, None));
     }
     let request = Request {
@@ -167,7 +169,8 @@ fn kernel_recorder(wanted: &Wanted) -> Result<(Option<Recorder>, Option<Finding>
         syscalls: wanted.syscalls.clone(),
         backend: wanted.backend,
         buffer: wanted.buffer,
-        ..Request::new(&wanted.groups, wanted.cpus.clone())
+        tracepoints: wanted.events.tracepoints.clone(),
+        ..Request::new(&wanted.events.groups, wanted.cpus.clone())
     };
     match Recorder::start(request) {
         Ok(recorder) => Ok((Some(recorder), None)),

@@ -28,7 +28,7 @@ impl Points {
         }
         match Collector::start(Options::record().only(&wanted.pids)) {
             Ok(collector) => Ok((Some(Points { collector, numbers: Vec::new(), bytes: Vec::new(), fill: 0 }), None)),
-            Err(why) if wanted.groups.is_empty() => Err(Failure::refused(why)),
+            Err(why) if wanted.events.is_empty() => Err(Failure::refused(why)),
             Err(why) => {
                 let message = "test points are not recorded";
                 let finding = Finding::new("no-test-points", Severity::Warning, "recording", message);

@@ -19,16 +19,20 @@ pub struct Probing {
 impl Probing {
     /// Puts them in on all online CPUs, whatever CPUs kernel events are wanted of: a call that moves must not be lost.
     pub fn start(wanted: &WantedProbes, online: &CpuSet, sink: &mut Sink) -> Result<Probing, Failure> {
-        let probes = Probes::start(&wanted.functions, online, wanted.request).map_err(Failure::refused)?;
+        let probes =
+            Probes::start(&wanted.functions, &wanted.lines, online, wanted.request).map_err(Failure::refused)?;
         let numbers: Vec<u32> = online.iter().map(|_| sink.add_source()).collect();
         let first = numbers.first().copied().unwrap_or(0);
         describe(sink, first, probes.sources());
         Ok(Probing { probes, first, cpus: online.clone() })
     }
 
-    /// What the functions are called, and what probing them costs.
+    /// What functions and lines are called, and what probing them costs. Lines are points, and the only ones: applications' are not recorded
+    /// beside probes.
     pub fn name(wanted: &WantedProbes, names: &mut Names) {
         names.functions = probe::names(&wanted.functions);
+        names.lines = probe::line_names(&wanted.lines);
+        names.points = wanted.lines.iter().map(|line| line.name.clone()).collect();
         names.probe_costs = wanted.costs.clone();
     }
 

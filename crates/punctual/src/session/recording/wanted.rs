@@ -2,19 +2,21 @@
 
 use crate::exit::Failure;
 use punctual_bundle::recording::Keeps;
-use punctual_core::CpuSet;
 use punctual_core::event::{Group, ProbeCost};
 use punctual_core::words::nearest;
+use punctual_core::{CpuSet, PerfEvent};
 use punctual_plan::RecordPlan;
-use punctual_record::Backend;
 use punctual_record::probe::ProbeRequest;
 use punctual_record::symbols::Function;
+use punctual_record::symbols::lines::Line;
+use punctual_record::tracefs::Tracefs;
+use punctual_record::{Backend, NamedTracepoint};
 
 /// What to record.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// Groups of kernel events; none for test points alone.
-    pub groups: Vec<Group>,
+    /// Kernel events; none for test points alone.
+    pub events: Events,
     /// Whether nothing at all shall be recorded where kernel events cannot be.
     pub insist: bool,
     /// The CPUs whose kernel events are wanted.
@@ -52,6 +54,8 @@ pub const BUFFER: usize = 8 << 20;
 pub struct WantedProbes {
     /// The functions.
     pub functions: Vec<Function>,
+    /// The source lines.
+    pub lines: Vec<Line>,
     /// Whose calls, and what to keep of them.
     pub request: ProbeRequest,
     /// What probes cost here.
@@ -62,7 +66,7 @@ impl Wanted {
     /// As a plan wants it; the recording thread runs on the CPUs of the controller thread.
     pub fn of(record: &RecordPlan, thread_cpus: &CpuSet) -> Wanted {
         Wanted {
-            groups: record.events.clone(),
+            events: Events { groups: record.events.clone(), tracepoints: Vec::new() },
             insist: true,
             cpus: record.cpus.clone(),
             pids: record.pids.clone(),
@@ -81,32 +85,99 @@ impl Wanted {
     }
 }
 
-/// The groups of these words: `all`, `none`, or their names; where the first begins with `+`, they are added to the usual ones. The usual ones
-/// where there are no words.
-pub fn groups(words: &[String], usual: &[Group]) -> Result<Vec<Group>, Failure> {
+/// Kernel events.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Events {
+    /// Groups of them.
+    pub groups: Vec<Group>,
+    /// Tracepoints by name, which no group records.
+    pub tracepoints: Vec<NamedTracepoint>,
+}
+
+impl Events {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty() && self.tracepoints.is_empty()
+    }
+}
+
+/// The events of these words: `all`, `none`, names of groups, or `GROUP:NAME` of tracepoints; where the first begins with `+`, they are
+/// added to the usual ones. The usual ones where there are no words.
+pub fn events(words: &[String], usual: &[Group]) -> Result<Events, Failure> {
     match words {
-        [] => Ok(usual.to_vec()),
-        [word] if word == "all" => Ok(Group::ALL.to_vec()),
-        [word] if word == "none" => Ok(Vec::new()),
+        [] => Ok(Events { groups: usual.to_vec(), ..Events::default() }),
+        [word] if word == "all" => Ok(Events { groups: Group::ALL.to_vec(), ..Events::default() }),
+        [word] if word == "none" => Ok(Events::default()),
         words => {
             let added = words[0].starts_with('+');
-            let mut groups = if added { usual.to_vec() } else { Vec::new() };
+            let mut events = Events { groups: if added { usual.to_vec() } else { Vec::new() }, ..Events::default() };
+            let (mut named, mut wrong) = (Vec::new(), Vec::new());
             for word in words {
                 let word = word.strip_prefix('+').filter(|_| added).unwrap_or(word);
-                let group = Group::from_word(word).ok_or_else(|| unknown_group(word))?;
-                if !groups.contains(&group) {
-                    groups.push(group);
+                match (Group::from_word(word), word.contains(':')) {
+                    (Some(group), _) if events.groups.contains(&group) => {}
+                    (Some(group), _) => events.groups.push(group),
+                    (None, true) => named.push(word),
+                    (None, false) => wrong.push(unknown_group(word)),
                 }
             }
-            Ok(groups)
+            if !named.is_empty() {
+                let tracefs = Tracefs::open().map_err(Failure::refused)?;
+                for word in named {
+                    match tracepoint(word, &tracefs, &events.groups) {
+                        Ok(tracepoint) if events.tracepoints.contains(&tracepoint) => {}
+                        Ok(tracepoint) => events.tracepoints.push(tracepoint),
+                        Err(why) => wrong.push(why),
+                    }
+                }
+            }
+            match wrong.is_empty() {
+                true => Ok(events),
+                false => Err(Failure::refused(wrong.join("\n       "))),
+            }
         }
     }
 }
 
-fn unknown_group(word: &str) -> Failure {
+/// The same where groups alone can be recorded.
+pub fn groups(words: &[String], usual: &[Group]) -> Result<Vec<Group>, Failure> {
+    let events = events(words, usual)?;
+    match events.tracepoints.first() {
+        None => Ok(events.groups),
+        Some(named) => Err(Failure::refused(format!(
+            "{named}: an experiment records groups of events alone; record a tracepoint by its name with \
+             `punctual trace --events +{named}` while the experiment runs"
+        ))),
+    }
+}
+
+fn tracepoint(word: &str, tracefs: &Tracefs, groups: &[Group]) -> Result<NamedTracepoint, String> {
+    let (group, name) = word.split_once(':').unwrap_or((word, ""));
+    if word.contains(['*', '?']) {
+        let names = tracefs.events(group);
+        let known = match names.is_empty() {
+            true => String::new(),
+            false => format!("; {group} has {}", names.join(", ")),
+        };
+        return Err(format!("`{word}`: tracepoints are named one by one, not by patterns{known}"));
+    }
+    match word.parse::<PerfEvent>() {
+        Ok(_) if tracefs.events(group).iter().any(|other| other == name) => {}
+        Ok(_) => return Err(tracefs.no_tracepoint(group, name)),
+        Err(why) => return Err(why.to_string()),
+    }
+    let named = NamedTracepoint { group: group.to_owned(), name: name.to_owned() };
+    match named.part_of().filter(|group| groups.contains(group)) {
+        Some(group) => Err(format!("{named} is one of the group `{}`, which is recorded anyway", group.word())),
+        None => Ok(named),
+    }
+}
+
+fn unknown_group(word: &str) -> String {
     let near = nearest(word, Group::ALL.iter().map(|group| group.word()));
     let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-    Failure::refused(format!(
-        "`{word}` is not a group of kernel events{near} (`punctual trace --events list` shows all groups)"
-    ))
+    format!(
+        "`{word}` is not a group of kernel events{near} (`punctual trace --events list` shows all groups; a \
+         tracepoint is GROUP:NAME)"
+    )
 }

@@ -1,11 +1,11 @@
 //! The programs of a request: configured, loaded and attached one by one.
 
-use super::super::{Backend, Mode, Request};
+use super::super::{Backend, Mode, NamedTracepoint, Request};
 use super::stacks::Stacks;
 use super::untranslated::Untranslated;
 use crate::bpf::sys::{self, MapShape};
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots};
-use crate::format::{Fields, Translator};
+use crate::format::{Fields, Format, Translator};
 use crate::tracefs::Tracefs;
 use crate::tracepoints::Tracepoint;
 use crate::wire::layout as wire;
@@ -28,6 +28,21 @@ pub(super) struct Programs<'a> {
     tracefs: Option<Result<Tracefs, String>>,
     translator: Translator,
     translated: bool,
+}
+
+/// What the program of `bpf/raw.bpf.c` is to do with the records of a tracepoint; offsets of 0 are none.
+#[derive(Default)]
+struct Copied {
+    /// Its number among the translator's.
+    number: usize,
+    /// How many bytes behind the common fields are copied.
+    bytes: usize,
+    /// Where the record names another task, a new one, a system call.
+    other: u32,
+    child: u32,
+    syscall: u32,
+    /// It tells a name.
+    to_names: bool,
 }
 
 /// Maps that all programs of a recorder have in common.
@@ -95,41 +110,63 @@ impl<'a> Programs<'a> {
         }
     }
 
-    fn attach_raw(&mut self, tracepoint: &Tracepoint) -> Result<Attach, LoadError> {
+    /// Attaches the program for a tracepoint that is recorded by name.
+    pub(super) fn attach_named(&mut self, named: &NamedTracepoint) -> Result<Attach, LoadError> {
+        let format = self.format(&named.group, &named.name)?;
+        let number = self.translator.add_named(named, &format);
+        let copied = Copied { number, bytes: format.shown_bytes(), ..Copied::default() };
+        self.attach_copying(&named.to_string(), &format, copied)
+    }
+
+    fn format(&mut self, system: &str, name: &str) -> Result<Format, LoadError> {
         let tracefs = self.tracefs.get_or_insert_with(Tracefs::open).as_ref();
-        let format =
-            tracefs.map_err(|why| LoadError::NoTracefs(why.clone()))?.format(tracepoint.system, tracepoint.name);
-        let format = format.map_err(LoadError::NoTracefs)?;
+        let tracefs = tracefs.map_err(|why| LoadError::NoTracefs(why.clone()))?;
+        tracefs.format(system, name).map_err(LoadError::NoTracefs)
+    }
+
+    fn attach_raw(&mut self, tracepoint: &Tracepoint) -> Result<Attach, LoadError> {
+        let format = self.format(tracepoint.system, tracepoint.name)?;
         let number = self.translator.add(tracepoint, &format);
         // What stands in the first 8 bytes is not for programs to see.
-        let bytes = self.translator.size(number).saturating_sub(8).next_multiple_of(8);
-        if bytes > RECORD {
-            return Err(LoadError::Unfit(format!("the record of {} has {bytes} bytes", tracepoint.full_name())));
-        }
+        let bytes = self.translator.size(number).saturating_sub(8);
         let offset =
             |names: &[&str]| names.iter().find_map(|name| format.field(name)).map_or(0, |field| field.offset as u32);
         let other = match u64::from(tracepoint.kind) {
             wire::SWITCH..=wire::PI_SETPRIO => offset(&["next_pid", "child_pid", "pid"]),
             _ => 0,
         };
-        let child = if u64::from(tracepoint.kind) == wire::FORK { offset(&["child_pid"]) } else { 0 };
-        let is_syscall = tracepoint.system == "raw_syscalls";
+        let copied = Copied {
+            number,
+            bytes,
+            other,
+            child: if u64::from(tracepoint.kind) == wire::FORK { offset(&["child_pid"]) } else { 0 },
+            syscall: if tracepoint.system == "raw_syscalls" { offset(&["id"]) } else { 0 },
+            to_names: u64::from(tracepoint.kind) == wire::NAME,
+        };
+        self.attach_copying(&tracepoint.full_name(), &format, copied)
+    }
+
+    fn attach_copying(&mut self, name: &str, format: &Format, copied: Copied) -> Result<Attach, LoadError> {
+        let bytes = copied.bytes.next_multiple_of(8);
+        if bytes > RECORD {
+            return Err(LoadError::Unfit(format!("the record of {name} has {bytes} bytes")));
+        }
         let number32 = |number: u32| number.to_ne_bytes().to_vec();
         let mut constants = self.constants.clone();
         constants.extend([
-            ("which", number32(number as u32)),
+            ("which", number32(copied.number as u32)),
             ("bytes", number32(bytes as u32)),
-            ("other_offset", number32(other)),
-            ("child_offset", number32(child)),
-            ("syscall_offset", number32(if is_syscall { offset(&["id"]) } else { 0 })),
+            ("other_offset", number32(copied.other)),
+            ("child_offset", number32(copied.child)),
+            ("syscall_offset", number32(copied.syscall)),
             ("syscalls", bitmap(&wanted_calls(self.request))),
-            ("to_names", vec![u8::from(u64::from(tracepoint.kind) == wire::NAME)]),
+            ("to_names", vec![u8::from(copied.to_names)]),
         ]);
         let mut object = Object::open(of_mode(self.request, RAW, RAW_FLIGHT), &borrowed(&constants))?;
         self.shared.share(&mut object)?;
         object.prepare(None)?;
         self.translated = true;
-        object.attach_tracepoint("record", &tracepoint.full_name(), format.id)
+        object.attach_tracepoint("record", name, format.id)
     }
 
     /// Where kernel stacks are kept, if they are.

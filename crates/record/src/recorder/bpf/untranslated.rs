@@ -4,6 +4,7 @@ use crate::bpf::Buffers;
 use crate::format::{Recorded, Translator};
 use crate::wire::layout::{self as wire, Header, Raw};
 use punctual_core::MonotonicNs;
+use punctual_core::event::TracepointFormat;
 
 pub(super) struct Untranslated {
     translator: Translator,
@@ -14,6 +15,10 @@ pub(super) struct Untranslated {
 impl Untranslated {
     pub(super) fn new(translator: Translator) -> Untranslated {
         Untranslated { translator, bytes: Vec::new(), names: Vec::new() }
+    }
+
+    pub(super) fn formats(&self) -> &[TracepointFormat] {
+        self.translator.formats()
     }
 
     pub(super) fn take(&mut self, buffers: &Buffers, slot: u32, to: &mut Vec<u8>) -> bool {

@@ -12,17 +12,22 @@ function timeline() {
     });
     return worst;
   }
-  /** Buckets in s, with a hole where there was a gap. */
+  /** Buckets in s, each a step from its beginning to its end, with a hole where there was a gap. Windows lie on whole seconds of their clock: what
+      of the first and the last lies outside of the phase is not shown. */
   function read(series) {
     const { time } = series;
     const lines = { x: [], min: [], mean: [], max: [], n: [], from: [], to: [] };
     let begin = 0;
     time.at.forEach((step, k) => {
       begin += step;
-      if (k > 0 && step > time.gap) add((begin - step / 2) / 1e6, null, k);
-      add((begin + time.width / 2) / 1e6, begin, k);
+      if (k > 0 && step > time.gap) add((begin - step / 2) / 1e6, null, null, k);
+      const from = time.since_phase ? Math.max(begin, 0) : begin;
+      const to = Math.max(from, Math.min(begin + time.width, time.until ?? Infinity));
+      add(from / 1e6, from, to, k);
+      // A little before the end, where the next begins.
+      if (to > from) add((to - Math.min(1, (to - from) / 2)) / 1e6, from, to, k);
     });
-    function add(x, from, k) {
+    function add(x, from, to, k) {
       const has = from != null;
       lines.x.push(x);
       lines.min.push(has ? time.min[k] : null);
@@ -30,7 +35,7 @@ function timeline() {
       lines.max.push(has ? time.max[k] : null);
       lines.n.push(has ? time.n[k] : 0);
       lines.from.push(has ? from / 1e6 : x);
-      lines.to.push(has ? (from + time.width) / 1e6 : x);
+      lines.to.push(has ? to / 1e6 : x);
     }
     return lines;
   }
@@ -114,6 +119,10 @@ function timeline() {
     logBox.querySelector("input").checked = state.log;
     chooser.value = String(k);
     byId("time-note").textContent = values.note;
+    const root = byId("time-plot");
+    root.dataset.from = buckets.from[0] ?? "";
+    root.dataset.to = buckets.to[buckets.to.length - 1] ?? "";
+    root.dataset.points = buckets.mean.filter((mean) => mean != null).length;
   }
   const options = filled.map((group) => {
     const own = group.members.map((series) => node("option", { value: data.series.indexOf(series) }, series.full));

@@ -3,7 +3,7 @@
 mod intervals;
 mod occupancy;
 
-pub use intervals::{functions, intervals, violated, worst};
+pub use intervals::{functions, intervals, scopes, violated, worst};
 pub use occupancy::{cpus, interrupts, threads};
 
 use crate::format::{count, duration, percent};
@@ -49,6 +49,8 @@ pub fn kinds(recorded: &Recorded, counts: &EventCounts) -> Table {
         vec![Cell::text(group.word()), Cell::count(counts.group(*group)), Cell::text(kinds.join(", "))]
     };
     let mut rows: Vec<Vec<Cell>> = groups.iter().map(of_group).collect();
+    let named = counts.named(recorded);
+    rows.extend(named.iter().map(|(name, n)| vec![Cell::text(*name), Cell::count(*n), Cell::text("")]));
     let own = [
         ("test points", counts.points),
         ("calls of functions", counts.calls),

@@ -191,6 +191,26 @@ fn an_inversion_in_120_columns() {
     "#);
 }
 
+/// Who it was is the answer: shares go first, then the end of the name.
+#[test]
+fn the_legend_keeps_who_in_80_columns_and_fewer() {
+    let legend = |width: usize| {
+        let text = shown(vec![inversion()], width);
+        assert!(text.lines().all(|line| crate::format::width_of(line) <= width), "{text}");
+        let lines = text.lines().skip_while(|line| !line.ends_with("who")).take_while(|line| !line.is_empty());
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    insta::assert_snapshot!(legend(80), @r#"
+            µs  cause               who
+      A  4,950  priority inversion  mid (SCHED_FIFO 50); low (SCHED_FIFO 10) held t…
+      B   60.0  lock                low (SCHED_FIFO 10)
+      C   20.0  itself
+      D   9.00  not switched        low (SCHED_FIFO 10)
+      E   1.00  waking
+    "#);
+    assert!(legend(60).contains("priority inversion  mid (SCHED_FIFO 50); low"), "{}", legend(60));
+}
+
 #[test]
 fn without_samples_it_says_so() {
     assert_eq!(shown(Vec::new(), 80), "No sample or interval matches.\n");

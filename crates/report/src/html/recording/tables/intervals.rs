@@ -1,10 +1,10 @@
 //! Intervals between points, calls of functions, and the worst of both.
 
-use crate::format::{count, counted, micros, micros_f64};
+use crate::format::{count, counted, micros, micros_f64, percent};
 use crate::html::table::{Cell, Column, Table};
 use crate::html::text::name;
 use punctual_bundle::intervals::{
-    FunctionSummary, IntervalFigures, LimitSummary, PairSummary, PairsDocument, WorstInterval,
+    FunctionSummary, IntervalFigures, LimitSummary, PairSummary, PairsDocument, ScopeSummary, WorstInterval,
 };
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
@@ -36,6 +36,52 @@ pub fn intervals(document: &PairsDocument) -> Option<Table> {
     let rows: Vec<Vec<Cell>> = document.pairs.iter().map(row).collect();
     let caption = "Intervals between test points, in µs.".to_owned();
     (!rows.is_empty()).then_some(Table { caption, columns, rows, sortable: true })
+}
+
+/// Scopes of test points as a function report; `None` where there are none.
+pub fn scopes(document: &PairsDocument) -> Option<Table> {
+    let row = |scope: &ScopeSummary| {
+        let share = scope.share.map_or_else(|| Cell::missing("–"), |share| Cell::figure(percent(share), share));
+        let title = Cell::text(name(&scope.name));
+        let oddities = oddities(scope);
+        let title = if oddities.is_empty() { title } else { title.sub(oddities) };
+        let mut row = vec![title, Cell::count(scope.figures.count), share];
+        for (total, of) in [(scope.exclusive_total, &scope.exclusive), (scope.total, &scope.figures)] {
+            row.extend([span(Some(total)), span(of.min), span(of.median), span(of.max)]);
+        }
+        row.push(Cell::count(scope.threads));
+        row
+    };
+    let one_call = ["Min", "Median", "Max"];
+    let mut columns = vec![
+        Column::text("Scope"),
+        Column::figures("Calls"),
+        Column::figures("Share").meaning("of the exclusive time of all scopes"),
+        Column::figures("Exclusive").meaning(
+            "all calls together, while no scope that began later in the same thread was open; then of one call",
+        ),
+    ];
+    columns.extend(one_call.map(Column::figures));
+    columns.push(
+        Column::figures("Inclusive").meaning("all calls together, from begin to end, recursion once; then of one call"),
+    );
+    columns.extend(one_call.map(Column::figures));
+    columns.push(Column::figures("Threads"));
+    let rows: Vec<Vec<Cell>> = document.scopes.iter().map(row).collect();
+    let caption = "Scopes of test points, with and without the scopes within them, in µs.".to_owned();
+    (!rows.is_empty()).then_some(Table { caption, columns, rows, sortable: true })
+}
+
+/// What makes a scope's figures other than they seem.
+fn oddities(scope: &ScopeSummary) -> String {
+    let all = [
+        (scope.recursive, "within another of the same name"),
+        (scope.overlapping, "overlapping one that began later"),
+        (scope.open, "without an end"),
+        (scope.uncertain, "uncertain, over missing points"),
+    ];
+    let said = all.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", count(*n)));
+    said.collect::<Vec<_>>().join("; ")
 }
 
 /// Probed functions; `None` where there are none.

@@ -1,0 +1,84 @@
+//! What follows from counts: rates and shares.
+
+use punctual_bundle::{Count, CountShare, Counts};
+
+/// Which count is a share of which.
+const SHARES: [(&str, &str); 8] = [
+    ("voluntary-switches", "context-switches"),
+    ("involuntary-switches", "context-switches"),
+    ("minor-faults", "page-faults"),
+    ("major-faults", "page-faults"),
+    ("futex-calls", "system-calls"),
+    ("instructions", "cycles"),
+    ("cache-misses", "cache-references"),
+    ("branch-misses", "branches"),
+];
+
+/// Fills in rates and shares, where both numbers are known.
+pub fn derive(counts: &mut Counts) {
+    let seconds = counts.cpu.total.0 as f64 / 1e9;
+    let shares: Vec<_> = counts.counts.iter().map(|one| share_of(one, &counts.counts)).collect();
+    for (one, share) in counts.counts.iter_mut().zip(shares) {
+        let Some(count) = one.count.known().map(|count| *count as f64) else { continue };
+        if !one.is_time && seconds > 0.0 {
+            one.per_cpu_second = Some(count / seconds);
+        }
+        one.share = share;
+    }
+}
+
+/// Counts of two sources can begin at different instants: those are divided by the sum of their own kind.
+fn share_of(one: &Count, all: &[Count]) -> Option<CountShare> {
+    let count = *one.count.known()? as f64;
+    let (_, of) = SHARES.iter().find(|(name, _)| *name == one.name)?;
+    let is_comparable = |other: &&Count| other.source == one.source && other.user_only == one.user_only;
+    let value = |name: &str| {
+        let other = all.iter().rfind(|other| other.name == name).filter(is_comparable);
+        other.and_then(|other| other.count.known()).map(|count| *count as f64)
+    };
+    let parts = || SHARES.iter().filter(|(_, whole)| whole == of).map(|(name, _)| value(name)).sum::<Option<f64>>();
+    let whole = value(of).or_else(|| is_divided(of).then(parts).flatten())?;
+    (whole > 0.0).then(|| CountShare { of: (*of).to_owned(), share: count / whole })
+}
+
+/// Whether the parts of a count add up to it.
+fn is_divided(name: &str) -> bool {
+    matches!(name, "context-switches" | "page-faults")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_bundle::counts::COUNTS_SCHEMA;
+    use punctual_bundle::{CountSource, CpuTime};
+    use punctual_core::{Fact, Nanos};
+
+    #[test]
+    fn rates_and_shares_follow_where_both_numbers_are_known() {
+        let (perf, wait4) = (CountSource::PerfEvent, CountSource::Wait4);
+        let cpu = CpuTime { total: Nanos(500_000_000), user: Nanos(0), system: Nanos(500_000_000) };
+        let mut counts = Counts {
+            schema: COUNTS_SCHEMA.to_owned(),
+            command: vec!["x".to_owned()],
+            exit_code: 0,
+            wall: Nanos(1),
+            cpu,
+            counts: vec![
+                Count::new("context-switches", perf, Fact::Known(7)),
+                Count::new("voluntary-switches", wait4, Fact::Known(6)),
+                Count::new("involuntary-switches", wait4, Fact::Known(2)),
+                Count::new("system-calls", perf, Fact::Known(100)),
+                Count::new("futex-calls", perf, Fact::Known(25)),
+                Count::new("cycles", perf, Fact::Unavailable("no PMU".to_owned())),
+                Count::new("instructions", perf, Fact::Known(5)),
+            ],
+        };
+        derive(&mut counts);
+        let rates: Vec<Option<f64>> = counts.counts.iter().map(|one| one.per_cpu_second).collect();
+        assert_eq!(rates[0], Some(14.0));
+        assert_eq!(rates[5], None);
+        let shares: Vec<Option<f64>> =
+            counts.counts.iter().map(|one| one.share.as_ref().map(|share| share.share)).collect();
+        assert_eq!(shares, [None, Some(0.75), Some(0.25), None, Some(0.25), None, None]);
+    }
+}

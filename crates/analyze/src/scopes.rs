@@ -1,0 +1,186 @@
+//! Scopes of test points as a function report: how long they take with and without the scopes within them, thread by thread.
+//!
+//! At every instant a thread's time is that of one scope: the one that began last among those that are open. So no instant is counted
+//! twice, also where scopes overlap without nesting or call themselves, and all exclusive times together are the time in which any scope
+//! was open.
+
+use crate::gaps::{Gaps, Scope};
+use punctual_core::event::{PointId, PointKind};
+use punctual_core::{ClockNs, Event, EventKind, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// At most so many scopes have figures; passes of others are counted.
+const SCOPES: usize = 256;
+/// At most so many threads are followed.
+const THREADS: usize = 1 << 17;
+/// At most so many scopes of a thread are open at once; beyond that the oldest is forgotten: most likely it has no end.
+const DEPTH: usize = 256;
+/// These times have no exact histogram, only that of the whole.
+const SHAPE: SeriesShape = SeriesShape { range: Nanos::ZERO, resolution: Nanos::MICRO, period: None };
+
+/// The figures of the scopes of one name. Those that reach over missing points are in none of them but `uncertain`.
+#[derive(Clone, Debug)]
+pub struct ScopeFigures {
+    /// From begin to end.
+    pub inclusive: SeriesData,
+    /// The same without the scopes that began later in the same thread, while those were open.
+    pub exclusive: SeriesData,
+    /// All inclusive times together; of a recursion the outermost one alone.
+    pub total: Nanos,
+    /// All exclusive times together.
+    pub exclusive_total: Nanos,
+    /// Scopes that lay in another one of the same name.
+    pub recursive: u64,
+    /// Scopes that ended while one that had begun later was still open: they overlap, or that one's end is missing.
+    pub overlapping: u64,
+    /// Scopes that had no end.
+    pub open: u64,
+    /// Scopes that reach over missing points.
+    pub uncertain: u64,
+    /// The threads in which such scopes ended.
+    pub threads: HashSet<Tid>,
+}
+
+/// What became of all scopes.
+#[derive(Clone, Debug, Default)]
+pub struct ScopeReport {
+    /// By the point that stands for the name.
+    pub scopes: BTreeMap<PointId, ScopeFigures>,
+    /// All exclusive times of all scopes: what shares are of.
+    pub total: Nanos,
+    /// Begins and ends that are in no figure, because there are more scopes or threads than are followed.
+    pub untracked: u64,
+}
+
+/// Reads begins and ends in the order of time.
+#[derive(Debug, Default)]
+pub struct Scopes {
+    figures: BTreeMap<PointId, ScopeFigures>,
+    open: HashMap<Tid, Vec<Open>>,
+    untracked: u64,
+}
+
+/// A scope that has not ended. Only the last one of a thread has time pass.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    point: PointId,
+    began: MonotonicNs,
+    /// Its exclusive time until `resumed`.
+    exclusive: Nanos,
+    resumed: MonotonicNs,
+    /// The inclusive times of scopes of the same name directly within it: counted already.
+    counted: Nanos,
+}
+
+impl Scopes {
+    /// Takes the event if it begins or ends a scope; `point` is the one that it counts as. Returns the exclusive time of the scope that it
+    /// ends, where no point within is missing.
+    pub fn push(&mut self, event: &Event, point: PointId, gaps: &Gaps) -> Option<Nanos> {
+        let EventKind::Point { kind, .. } = event.what else { return None };
+        if kind == PointKind::Point {
+            return None;
+        }
+        let no_room = self.figures.len() >= SCOPES && !self.figures.contains_key(&point)
+            || self.open.len() >= THREADS && !self.open.contains_key(&event.tid);
+        if no_room {
+            self.untracked += 1;
+            return None;
+        }
+        match kind {
+            PointKind::Begin => {
+                self.begin(event.tid, point, event.at);
+                None
+            }
+            _ => self.end(event.tid, point, event.at, gaps),
+        }
+    }
+
+    fn begin(&mut self, tid: Tid, point: PointId, at: MonotonicNs) {
+        self.figures.entry(point).or_insert_with(ScopeFigures::new);
+        let open = self.open.entry(tid).or_default();
+        if let Some(last) = open.last_mut() {
+            last.exclusive += at - last.resumed;
+        }
+        if open.len() >= DEPTH {
+            let forgotten = open.remove(0);
+            if let Some(figures) = self.figures.get_mut(&forgotten.point) {
+                figures.open += 1;
+            }
+        }
+        open.push(Open { point, began: at, exclusive: Nanos::ZERO, resumed: at, counted: Nanos::ZERO });
+    }
+
+    fn end(&mut self, tid: Tid, point: PointId, at: MonotonicNs, gaps: &Gaps) -> Option<Nanos> {
+        let open = self.open.get_mut(&tid)?;
+        let place = open.iter().rposition(|one| one.point == point)?;
+        let is_last = place + 1 == open.len();
+        let mut ended = open.remove(place);
+        if is_last {
+            ended.exclusive += at - ended.resumed;
+            if let Some(last) = open.last_mut() {
+                last.resumed = at;
+            }
+        }
+        let span = at - ended.began;
+        let outer = open[..place].iter_mut().rfind(|one| one.point == point);
+        let recursive = outer.is_some();
+        if let Some(outer) = outer {
+            outer.counted += span;
+        }
+        let figures = self.figures.get_mut(&point)?;
+        figures.threads.insert(tid);
+        if gaps.within(Scope::Thread(tid), ended.began, at).is_some() {
+            figures.uncertain += 1;
+            return None;
+        }
+        figures.overlapping += u64::from(!is_last);
+        figures.recursive += u64::from(recursive);
+        figures.total += span - ended.counted;
+        figures.exclusive_total += ended.exclusive;
+        record(&mut figures.inclusive, ended.began, at);
+        record(&mut figures.exclusive, ended.began, ended.began + ended.exclusive);
+        Some(ended.exclusive)
+    }
+
+    /// Nothing more comes: what is open has no end.
+    pub fn finish(mut self) -> ScopeReport {
+        for open in self.open.values().flatten() {
+            if let Some(figures) = self.figures.get_mut(&open.point) {
+                figures.open += 1;
+            }
+        }
+        let total = self.figures.values().fold(Nanos::ZERO, |sum, figures| sum + figures.exclusive_total);
+        ScopeReport { scopes: self.figures, total, untracked: self.untracked }
+    }
+}
+
+impl ScopeReport {
+    /// The share of these scopes in the time of all; `None` where no time passed in any.
+    pub fn share(&self, figures: &ScopeFigures) -> Option<f64> {
+        (self.total > Nanos::ZERO).then(|| figures.exclusive_total.ns() as f64 / self.total.ns() as f64)
+    }
+}
+
+impl ScopeFigures {
+    fn new() -> ScopeFigures {
+        ScopeFigures {
+            inclusive: SeriesData::new(SHAPE),
+            exclusive: SeriesData::new(SHAPE),
+            total: Nanos::ZERO,
+            exclusive_total: Nanos::ZERO,
+            recursive: 0,
+            overlapping: 0,
+            open: 0,
+            uncertain: 0,
+            threads: HashSet::new(),
+        }
+    }
+}
+
+fn record(data: &mut SeriesData, from: MonotonicNs, to: MonotonicNs) {
+    let sample = Sample { seq: data.count(), due: ClockNs(from.ns()), woke: ClockNs(to.ns()), cpu: 0 };
+    data.record(&sample, 0);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! Scopes that nest, call themselves, overlap or have no end; and against a model that looks at every nanosecond.
+
+use super::*;
+use proptest::prelude::*;
+
+fn event(at: i64, tid: u32, scope: u32, kind: PointKind) -> Event {
+    let what = EventKind::Point { point: PointId(scope), kind, count: 0, values: [0, 0] };
+    Event { at: MonotonicNs(at), cpu: Event::NO_CPU, tid: Tid(tid), what }
+}
+
+fn begin(at: i64, scope: u32) -> Event {
+    event(at, 7, scope, PointKind::Begin)
+}
+
+fn end(at: i64, scope: u32) -> Event {
+    event(at, 7, scope, PointKind::End)
+}
+
+/// The report, and the exclusive times in the order in which scopes ended.
+fn run(events: &[Event], gaps: &Gaps) -> (ScopeReport, Vec<i64>) {
+    let (mut scopes, mut found) = (Scopes::default(), Vec::new());
+    for event in events {
+        let EventKind::Point { point, .. } = event.what else { continue };
+        found.extend(scopes.push(event, point, gaps).map(Nanos::ns));
+    }
+    (scopes.finish(), found)
+}
+
+#[test]
+fn scopes_within_are_subtracted() {
+    let events =
+        [begin(0, 0), begin(10, 1), end(30, 1), begin(40, 1), begin(45, 2), end(50, 2), end(60, 1), end(100, 0)];
+    let (report, found) = run(&events, &Gaps::default());
+    assert_eq!(found, [20, 5, 15, 60]);
+    let outer = &report.scopes[&PointId(0)];
+    assert_eq!((outer.total, outer.exclusive_total, report.total), (Nanos(100), Nanos(60), Nanos(100)));
+    assert_eq!(report.share(outer), Some(0.6));
+    assert_eq!((outer.recursive, outer.overlapping, outer.open), (0, 0, 0));
+}
+
+#[test]
+fn a_recursion_counts_its_time_once() {
+    let events = [begin(0, 0), begin(10, 0), begin(20, 0), end(30, 0), end(50, 0), end(100, 0)];
+    let (report, found) = run(&events, &Gaps::default());
+    assert_eq!(found, [10, 30, 60]);
+    let figures = &report.scopes[&PointId(0)];
+    assert_eq!((figures.total, figures.exclusive_total, figures.recursive), (Nanos(100), Nanos(100), 2));
+    assert_eq!(figures.inclusive.count(), 3);
+}
+
+#[test]
+fn scopes_that_overlap_share_no_time() {
+    let events = [begin(0, 0), begin(10, 1), end(20, 0), end(30, 1)];
+    let (report, found) = run(&events, &Gaps::default());
+    assert_eq!(found, [10, 20]);
+    assert_eq!(report.total, Nanos(30));
+    assert_eq!((report.scopes[&PointId(0)].overlapping, report.scopes[&PointId(1)].overlapping), (1, 0));
+}
+
+#[test]
+fn threads_do_not_meet_and_what_has_no_end_is_counted() {
+    let other = |at, scope, kind| event(at, 8, scope, kind);
+    let events = [
+        begin(0, 0),
+        other(5, 1, PointKind::Begin),
+        other(6, 0, PointKind::End), // begun in no thread of this number
+        end(10, 0),
+        begin(20, 2),
+        begin(30, 0),
+        end(35, 0),
+    ];
+    let (report, found) = run(&events, &Gaps::default());
+    assert_eq!(found, [10, 5]);
+    assert_eq!([0, 1, 2].map(|scope| report.scopes[&PointId(scope)].open), [0, 1, 1]);
+    assert_eq!(report.total, Nanos(15));
+    assert_eq!(report.scopes[&PointId(0)].threads.len(), 1);
+}
+
+#[test]
+fn a_scope_over_missing_points_is_in_no_figure() {
+    let lost = Event {
+        at: MonotonicNs(52),
+        cpu: Event::NO_CPU,
+        tid: Tid(7),
+        what: EventKind::Lost { count: 3, since: MonotonicNs(50) },
+    };
+    let gaps = Gaps::of([lost]);
+    let events = [begin(0, 0), begin(10, 1), end(20, 1), begin(60, 1), end(70, 1), end(100, 0)];
+    let (report, found) = run(&events, &gaps);
+    assert_eq!(found, [10, 10]);
+    let outer = &report.scopes[&PointId(0)];
+    assert_eq!((outer.uncertain, outer.inclusive.count(), report.total), (1, 0, Nanos(20)));
+}
+
+#[test]
+fn scopes_that_never_end_take_no_memory_without_bound() {
+    let events: Vec<Event> = (0..10_000).map(|at| begin(at, 0)).collect();
+    let mut scopes = Scopes::default();
+    events.iter().for_each(|event| {
+        scopes.push(event, PointId(0), &Gaps::default());
+    });
+    assert_eq!(scopes.open[&Tid(7)].len(), DEPTH);
+    assert_eq!(scopes.finish().scopes[&PointId(0)].open, 10_000);
+}
+
+#[test]
+fn more_scopes_than_are_followed_are_counted() {
+    let events = (0..1_000u32).flat_map(|scope| {
+        let at = i64::from(scope) * 10;
+        [begin(at, scope), end(at + 5, scope)]
+    });
+    let (report, _) = run(&events.collect::<Vec<_>>(), &Gaps::default());
+    assert_eq!((report.scopes.len(), report.untracked), (SCOPES, 2 * (1_000 - SCOPES as u64)));
+}
+
+/// Any begins and ends of two threads, in the order of time.
+fn passes() -> impl Strategy<Value = Vec<Event>> {
+    proptest::collection::vec((0i64..4, 0u32..2, 0u32..4, any::<bool>()), 0..120).prop_map(|steps| {
+        let mut now = 0;
+        let step = |(after, tid, scope, begins): (i64, u32, u32, bool)| {
+            now += after;
+            event(now, tid, scope, if begins { PointKind::Begin } else { PointKind::End })
+        };
+        steps.into_iter().map(step).collect()
+    })
+}
+
+/// A scope, its begin, and its end.
+type Matched = (u32, i64, i64);
+
+/// Scopes of one thread, each begin with the newest of its name that is open; then those that are
+/// open at the end, with their begins.
+fn matched(events: &[Event], tid: u32) -> (Vec<Matched>, Vec<(u32, i64)>) {
+    let (mut open, mut done) = (Vec::<(u32, i64, usize)>::new(), Vec::new());
+    for (order, event) in events.iter().enumerate().filter(|(_, event)| event.tid == Tid(tid)) {
+        let EventKind::Point { point, kind, .. } = event.what else { continue };
+        if kind == PointKind::Begin {
+            open.push((point.0, event.at.ns(), order));
+        } else if let Some(place) = open.iter().rposition(|one| one.0 == point.0) {
+            let (scope, began, _) = open.remove(place);
+            done.push((scope, began, event.at.ns()));
+        }
+    }
+    (done, open.into_iter().map(|(scope, began, _)| (scope, began)).collect())
+}
+
+proptest! {
+    #[test]
+    fn exclusive_times_are_at_most_the_inclusive_times_of_the_roots(events in passes()) {
+        let (report, found) = run(&events, &Gaps::default());
+        let mut roots = 0;
+        for tid in 0..2 {
+            let (done, _) = matched(&events, tid);
+            let within = |one: &Matched, other: &Matched| other.1 <= one.1 && one.2 <= other.2;
+            for (place, one) in done.iter().enumerate() {
+                let is_root = done.iter().enumerate().all(|(at, other)| {
+                    // Of two that are the same stretch of time one is the root.
+                    at == place || !within(one, other) || within(other, one) && at > place
+                });
+                roots += if is_root { one.2 - one.1 } else { 0 };
+            }
+        }
+        prop_assert!(report.total.ns() <= roots, "{:?} beyond {roots}", report.total);
+        prop_assert_eq!(found.iter().sum::<i64>(), report.total.ns());
+        let sum: f64 = report.scopes.values().filter_map(|figures| report.share(figures)).sum();
+        prop_assert!(report.total == Nanos::ZERO || (sum - 1.0).abs() < 1e-9, "{sum}");
+        for figures in report.scopes.values() {
+            prop_assert!(figures.exclusive.min.is_none_or(|min| min.ns() >= 0));
+            prop_assert!(figures.exclusive_total <= figures.total, "{:?} {:?}", figures.exclusive_total, figures.total);
+            prop_assert_eq!(figures.exclusive.count(), figures.inclusive.count());
+        }
+    }
+
+    /// Every nanosecond belongs to the open scope that began last.
+    #[test]
+    fn every_instant_is_of_the_scope_that_began_last(events in passes()) {
+        let (report, _) = run(&events, &Gaps::default());
+        let mut expected = BTreeMap::<u32, i64>::new();
+        let last = events.last().map_or(0, |event| event.at.ns());
+        for tid in 0..2 {
+            let mut open = Vec::<(u32, i64)>::new();
+            let mut own = HashMap::<usize, i64>::new();
+            let mut ids = Vec::<usize>::new();
+            let mut read = 0;
+            let of_thread: Vec<&Event> = events.iter().filter(|event| event.tid == Tid(tid)).collect();
+            for now in 0..=last {
+                while let Some(event) = of_thread.get(read).filter(|event| event.at.ns() == now) {
+                    let EventKind::Point { point, kind, .. } = event.what else { unreachable!() };
+                    if kind == PointKind::Begin {
+                        open.push((point.0, now));
+                        ids.push(read);
+                    } else if let Some(place) = open.iter().rposition(|one| one.0 == point.0) {
+                        open.remove(place);
+                        *expected.entry(point.0).or_default() += own.remove(&ids.remove(place)).unwrap_or(0);
+                    }
+                    read += 1;
+                }
+                if let Some(id) = ids.last() {
+                    *own.entry(*id).or_default() += 1;
+                }
+            }
+        }
+        for (scope, figures) in &report.scopes {
+            prop_assert_eq!(figures.exclusive_total.ns(), expected.get(&scope.0).copied().unwrap_or(0));
+        }
+    }
+}

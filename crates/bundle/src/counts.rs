@@ -1,0 +1,105 @@
+//! `punctual-counts/1`: what the kernel counted while a command ran (docs/count.md).
+
+use punctual_core::{Fact, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// The name of this shape.
+pub const COUNTS_SCHEMA: &str = "punctual-counts/1";
+
+/// The counts of a command.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Counts {
+    /// [`COUNTS_SCHEMA`].
+    pub schema: String,
+    /// The command with its arguments.
+    pub command: Vec<String>,
+    /// Its exit code as a shell reports it: 128 + n where signal n ended it.
+    pub exit_code: u8,
+    /// From before it was started until it had ended.
+    pub wall: Nanos,
+    /// CPU time of the command and of all processes that it started and waited for.
+    pub cpu: CpuTime,
+    /// What was counted, in the order of presentation.
+    pub counts: Vec<Count>,
+}
+
+/// CPU time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CpuTime {
+    /// In user mode and in the kernel.
+    pub total: Nanos,
+    /// In user mode.
+    pub user: Nanos,
+    /// In the kernel.
+    pub system: Nanos,
+}
+
+/// Where a count comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CountSource {
+    /// perf_event_open(2): from the first instruction of the command on, with all its descendants.
+    PerfEvent,
+    /// wait4(2): the command with the descendants that were waited for, and its start before the program is executed.
+    Wait4,
+}
+
+/// One count.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Count {
+    /// What was counted.
+    pub name: String,
+    /// The perf event behind it, where there is one: `raw_syscalls:sys_enter`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<String>,
+    /// Who counted it.
+    pub source: CountSource,
+    /// How many; ns where `is_time`.
+    pub count: Fact<u64>,
+    /// Whether it is a time, in ns.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_time: bool,
+    /// How many for each second of CPU time.
+    pub per_cpu_second: Option<f64>,
+    /// Its relation to another count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<CountShare>,
+    /// Whether the count is what was counted in `running`, scaled to `enabled`.
+    pub scaled: bool,
+    /// For how long the counter was switched on, summed over tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<Nanos>,
+    /// For how long of that it counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running: Option<Nanos>,
+    /// Whether what happened in the kernel is left out.
+    pub user_only: bool,
+}
+
+impl Count {
+    /// A count without rate and share, of a counter that was always switched on.
+    pub fn new(name: impl Into<String>, source: CountSource, count: Fact<u64>) -> Count {
+        Count {
+            name: name.into(),
+            event: None,
+            source,
+            count,
+            is_time: false,
+            per_cpu_second: None,
+            share: None,
+            scaled: false,
+            enabled: None,
+            running: None,
+            user_only: false,
+        }
+    }
+}
+
+/// A count divided by another.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CountShare {
+    /// The other.
+    pub of: String,
+    /// The quotient.
+    pub share: f64,
+}

@@ -1,0 +1,206 @@
+//! Tracepoints that are recorded by name: their records as the kernel wrote them, and how these are read.
+
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+
+/// A tracepoint's place in [`super::Names::tracepoints`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TracepointId(pub u32);
+
+/// The bytes of a record behind its common fields, as many as are kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct RecordBytes {
+    count: u8,
+    bytes: [u8; RecordBytes::MOST],
+}
+
+impl RecordBytes {
+    /// How many bytes are kept: nearly all records of the kernel are shorter.
+    pub const MOST: usize = 72;
+    /// Common fields that stand before them: number of the tracepoint, flags, thread.
+    pub const COMMON: usize = 8;
+
+    /// The first of these bytes.
+    pub fn new(bytes: &[u8]) -> RecordBytes {
+        let count = bytes.len().min(RecordBytes::MOST);
+        let mut record = RecordBytes { count: count as u8, bytes: [0; RecordBytes::MOST] };
+        record.bytes[..count].copy_from_slice(&bytes[..count]);
+        record
+    }
+    /// Those that are kept.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.count).min(RecordBytes::MOST)]
+    }
+    /// A range of the whole record, common fields included; `None` where not all of it was kept.
+    fn range(&self, offset: usize, size: usize) -> Option<&[u8]> {
+        let from = offset.checked_sub(RecordBytes::COMMON)?;
+        self.bytes().get(from..from.checked_add(size)?)
+    }
+}
+
+impl std::fmt::Debug for RecordBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RecordBytes({:02x?})", self.bytes())
+    }
+}
+
+/// How a field is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FieldKind {
+    /// An integer.
+    Signed,
+    /// An integer without sign.
+    Unsigned,
+    /// An address.
+    Address,
+    /// Characters up to the first NUL.
+    Text,
+    /// Where characters lie in the record: `__data_loc`.
+    TextAt,
+    /// The same, from the end of the field on: `__rel_loc`.
+    TextBehind,
+    /// Anything else.
+    Bytes,
+}
+
+/// A field of a tracepoint, as its format file describes it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RecordField {
+    /// Its name.
+    pub name: String,
+    /// Where it lies in the whole record.
+    pub offset: u16,
+    /// How long it is.
+    pub size: u16,
+    /// How it is read.
+    pub kind: FieldKind,
+}
+
+/// A tracepoint that is recorded by name.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TracepointFormat {
+    /// `kmem:kmalloc`.
+    pub name: String,
+    /// Its own fields.
+    pub fields: Vec<RecordField>,
+}
+
+impl TracepointFormat {
+    /// The fields of a record, as trace-cmd(1) writes them: `bytes_req=20 bytes_alloc=32`. What was not kept is `?`.
+    pub fn describe(&self, record: &RecordBytes) -> String {
+        let mut text = String::new();
+        for field in &self.fields {
+            let space = if text.is_empty() { "" } else { " " };
+            let value = field.value(record).unwrap_or_else(|| "?".to_owned());
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{space}{}={value}", field.name);
+            if text.len() > MOST_TEXT {
+                text.push_str(" …");
+                break;
+            }
+        }
+        text
+    }
+}
+
+/// No record of the kernel is described by a longer text; a hostile bundle may have thousands of fields.
+const MOST_TEXT: usize = 1000;
+
+impl RecordField {
+    /// Its value as text; `None` where it was not kept.
+    pub fn value(&self, record: &RecordBytes) -> Option<String> {
+        let bytes = record.range(self.offset.into(), self.size.into())?;
+        let number = || unsigned(bytes);
+        Some(match self.kind {
+            FieldKind::Unsigned if (1..=8).contains(&bytes.len()) => number().to_string(),
+            FieldKind::Signed if (1..=8).contains(&bytes.len()) => {
+                let unused = 64 - 8 * bytes.len() as u32;
+                ((number() << unused) as i64 >> unused).to_string()
+            }
+            FieldKind::Address if (1..=8).contains(&bytes.len()) => format!("{:#x}", number()),
+            FieldKind::Text => text(bytes),
+            FieldKind::TextAt | FieldKind::TextBehind => {
+                let (offset, size) = (number() as usize & 0xffff, number() as usize >> 16 & 0xffff);
+                let from = match self.kind {
+                    FieldKind::TextBehind => usize::from(self.offset) + usize::from(self.size) + offset,
+                    _ => offset,
+                };
+                let kept = record.bytes().len() + RecordBytes::COMMON;
+                let cut = size > kept.saturating_sub(from);
+                let size = size.min(kept.saturating_sub(from));
+                text(record.range(from, size)?) + if cut { "…" } else { "" }
+            }
+            _ => bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")),
+        })
+    }
+}
+
+/// Kernels that are recorded are little-endian.
+fn unsigned(bytes: &[u8]) -> u64 {
+    bytes.iter().take(8).rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn field(name: &str, offset: u16, size: u16, kind: FieldKind) -> RecordField {
+        RecordField { name: name.to_owned(), offset, size, kind }
+    }
+
+    #[test]
+    fn fields_are_read_as_the_format_says() {
+        let fields = vec![
+            field("call_site", 8, 8, FieldKind::Address),
+            field("bytes_req", 16, 4, FieldKind::Unsigned),
+            field("node", 20, 4, FieldKind::Signed),
+            field("comm", 24, 4, FieldKind::Text),
+            field("name", 28, 4, FieldKind::TextAt),
+            field("label", 32, 4, FieldKind::TextBehind),
+            field("flags", 36, 3, FieldKind::Bytes),
+            field("late", 60, 8, FieldKind::Unsigned),
+        ];
+        let format = TracepointFormat { name: "a:b".to_owned(), fields };
+        let mut record = vec![0; 52];
+        record[..8].copy_from_slice(&0xffff_8880_0000_1000u64.to_le_bytes());
+        record[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
+        record[12..16].copy_from_slice(&(-1i32).to_le_bytes());
+        record[16..20].copy_from_slice(b"cat\0");
+        record[20..24].copy_from_slice(&(5u32 << 16 | 40).to_le_bytes());
+        // From byte 36 of the record on.
+        record[24..28].copy_from_slice(&(30u32 << 16 | 9).to_le_bytes());
+        record[28..31].copy_from_slice(&[1, 2, 0xff]);
+        record[32..37].copy_from_slice(b"vda1\0");
+        record[37..52].copy_from_slice(b"abcdefghijklmno");
+        let text = format.describe(&RecordBytes::new(&record));
+        let expected = "call_site=0xffff888000001000 bytes_req=4294967295 node=-1 comm=cat name=vda1 \
+                        label=abcdefghijklmno… flags=0102ff late=?";
+        assert_eq!(text, expected);
+    }
+
+    proptest! {
+        #[test]
+        fn no_record_and_no_format_panic(
+            bytes in proptest::collection::vec(any::<u8>(), 0..100),
+            fields in proptest::collection::vec((any::<u16>(), any::<u16>(), 0usize..7), 0..40),
+            near in any::<bool>(),
+        ) {
+            use FieldKind::*;
+            let kinds = [Signed, Unsigned, Address, Text, TextAt, TextBehind, Bytes];
+            let bound = if near { 80 } else { u16::MAX };
+            let fields = fields.into_iter().map(|(at, size, kind)| field("f", at % bound, size % bound, kinds[kind]));
+            let format = TracepointFormat { name: String::new(), fields: fields.collect() };
+            let record = RecordBytes::new(&bytes);
+            prop_assert_eq!(record.bytes(), &bytes[..bytes.len().min(RecordBytes::MOST)]);
+            prop_assert!(format.describe(&record).len() < MOST_TEXT + 1000);
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! What perf_event_open(2) counts, by the names that perf uses (perf-list(1)).
+
+use crate::words::nearest;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Who counts an event.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Counted {
+    /// The CPU, in a performance monitoring unit (PERF_TYPE_HARDWARE).
+    Hardware,
+    /// The CPU, an event of its caches (PERF_TYPE_HW_CACHE).
+    Cache,
+    /// The kernel (PERF_TYPE_SOFTWARE).
+    Software,
+}
+
+/// An event that has a name of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct NamedEvent {
+    /// The name, as perf prints it.
+    pub name: &'static str,
+    /// Another name that perf takes; empty where there is none.
+    pub alias: &'static str,
+    /// Who counts it.
+    pub counted: Counted,
+    /// `perf_event_attr::config` (include/uapi/linux/perf_event.h).
+    pub config: u64,
+}
+
+/// An event that can be counted.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum PerfEvent {
+    /// One with a name of its own.
+    Named(NamedEvent),
+    /// A tracepoint, as under `events/` of tracefs.
+    Tracepoint {
+        /// `sched`.
+        group: String,
+        /// `sched_switch`.
+        name: String,
+    },
+}
+
+const fn software(name: &'static str, alias: &'static str, config: u64) -> NamedEvent {
+    NamedEvent { name, alias, counted: Counted::Software, config }
+}
+
+const fn hardware(name: &'static str, alias: &'static str, config: u64) -> NamedEvent {
+    NamedEvent { name, alias, counted: Counted::Hardware, config }
+}
+
+/// Loads of a cache (PERF_COUNT_HW_CACHE_OP_READ), all of them or those that missed.
+const fn cache(name: &'static str, cache: u64, missed: bool) -> NamedEvent {
+    NamedEvent { name, alias: "", counted: Counted::Cache, config: cache | (missed as u64) << 16 }
+}
+
+/// All events with a name of their own.
+pub const NAMED: &[NamedEvent] = &[
+    software("cpu-clock", "", 0),
+    software("task-clock", "", 1),
+    software("page-faults", "faults", 2),
+    software("context-switches", "cs", 3),
+    software("cpu-migrations", "migrations", 4),
+    software("minor-faults", "", 5),
+    software("major-faults", "", 6),
+    software("alignment-faults", "", 7),
+    software("emulation-faults", "", 8),
+    hardware("cycles", "cpu-cycles", 0),
+    hardware("instructions", "", 1),
+    hardware("cache-references", "", 2),
+    hardware("cache-misses", "", 3),
+    hardware("branches", "branch-instructions", 4),
+    hardware("branch-misses", "", 5),
+    hardware("bus-cycles", "", 6),
+    hardware("stalled-cycles-frontend", "idle-cycles-frontend", 7),
+    hardware("stalled-cycles-backend", "idle-cycles-backend", 8),
+    hardware("ref-cycles", "", 9),
+    cache("L1-dcache-loads", 0, false),
+    cache("L1-dcache-load-misses", 0, true),
+    cache("L1-icache-load-misses", 1, true),
+    cache("LLC-loads", 2, false),
+    cache("LLC-load-misses", 2, true),
+    cache("dTLB-loads", 3, false),
+    cache("dTLB-load-misses", 3, true),
+    cache("iTLB-load-misses", 4, true),
+];
+
+impl PerfEvent {
+    /// CPU time of the tasks that are counted, in ns.
+    pub const TASK_CLOCK: PerfEvent = PerfEvent::Named(NAMED[1]);
+    /// Page faults.
+    pub const PAGE_FAULTS: PerfEvent = PerfEvent::Named(NAMED[2]);
+    /// Context switches.
+    pub const CONTEXT_SWITCHES: PerfEvent = PerfEvent::Named(NAMED[3]);
+    /// Moves to another CPU.
+    pub const CPU_MIGRATIONS: PerfEvent = PerfEvent::Named(NAMED[4]);
+    /// Page faults that needed no I/O.
+    pub const MINOR_FAULTS: PerfEvent = PerfEvent::Named(NAMED[5]);
+    /// Page faults that needed I/O.
+    pub const MAJOR_FAULTS: PerfEvent = PerfEvent::Named(NAMED[6]);
+    /// Cycles of the CPU.
+    pub const CYCLES: PerfEvent = PerfEvent::Named(NAMED[9]);
+    /// Instructions that retired.
+    pub const INSTRUCTIONS: PerfEvent = PerfEvent::Named(NAMED[10]);
+    /// Misses of the last cache.
+    pub const CACHE_MISSES: PerfEvent = PerfEvent::Named(NAMED[12]);
+
+    /// A tracepoint.
+    pub fn tracepoint(group: &str, name: &str) -> PerfEvent {
+        PerfEvent::Tracepoint { group: group.to_owned(), name: name.to_owned() }
+    }
+    /// Whether the CPU counts it.
+    pub fn is_hardware(&self) -> bool {
+        matches!(self, PerfEvent::Named(NamedEvent { counted: Counted::Hardware | Counted::Cache, .. }))
+    }
+    /// Whether its count is a time in ns.
+    pub fn is_time(&self) -> bool {
+        matches!(self, PerfEvent::Named(NamedEvent { name: "cpu-clock" | "task-clock", .. }))
+    }
+}
+
+/// A text that names no event.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{0}` is no event{1}", text.escape_debug(), hint(near))]
+pub struct UnknownEvent {
+    /// The text.
+    pub text: String,
+    /// The event that it resembles.
+    pub near: Option<&'static str>,
+}
+
+fn hint(near: &Option<&'static str>) -> String {
+    match near {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None => "; a tracepoint is GROUP:NAME, other events have the names of perf-list(1), such as \
+                 context-switches or cycles"
+            .to_owned(),
+    }
+}
+
+impl FromStr for PerfEvent {
+    type Err = UnknownEvent;
+    fn from_str(text: &str) -> Result<PerfEvent, UnknownEvent> {
+        let named = NAMED.iter().find(|event| text == event.name || (!text.is_empty() && text == event.alias));
+        if let Some(event) = named {
+            return Ok(PerfEvent::Named(*event));
+        }
+        match text.split_once(':') {
+            Some((group, name)) if is_word(group) && is_word(name) => Ok(PerfEvent::tracepoint(group, name)),
+            _ => Err(UnknownEvent { text: text.to_owned(), near: nearest(text, NAMED.iter().map(|event| event.name)) }),
+        }
+    }
+}
+
+/// As names of groups and tracepoints are in the kernel: they become parts of a path.
+fn is_word(word: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    (1..=128).contains(&word.len()) && word.bytes().all(plain)
+}
+
+impl TryFrom<String> for PerfEvent {
+    type Error = UnknownEvent;
+    fn try_from(text: String) -> Result<PerfEvent, UnknownEvent> {
+        text.parse()
+    }
+}
+
+impl From<PerfEvent> for String {
+    fn from(event: PerfEvent) -> String {
+        event.to_string()
+    }
+}
+
+impl fmt::Display for PerfEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PerfEvent::Named(event) => f.write_str(event.name),
+            PerfEvent::Tracepoint { group, name } => write!(f, "{group}:{name}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn events_have_the_names_of_perf() {
+        for event in NAMED {
+            assert_eq!(event.name.parse(), Ok(PerfEvent::Named(*event)));
+            assert!(event.alias.is_empty() || event.alias.parse() == Ok(PerfEvent::Named(*event)));
+        }
+        assert_eq!("cs".parse(), Ok(PerfEvent::CONTEXT_SWITCHES));
+        assert_eq!("migrations".parse(), Ok(PerfEvent::CPU_MIGRATIONS));
+        assert_eq!("sched:sched_switch".parse(), Ok(PerfEvent::tracepoint("sched", "sched_switch")));
+        let names = [
+            (PerfEvent::TASK_CLOCK, "task-clock"),
+            (PerfEvent::PAGE_FAULTS, "page-faults"),
+            (PerfEvent::MINOR_FAULTS, "minor-faults"),
+            (PerfEvent::MAJOR_FAULTS, "major-faults"),
+            (PerfEvent::CYCLES, "cycles"),
+            (PerfEvent::INSTRUCTIONS, "instructions"),
+            (PerfEvent::CACHE_MISSES, "cache-misses"),
+        ];
+        names.iter().for_each(|(event, name)| assert_eq!(event.to_string(), *name));
+    }
+
+    #[test]
+    fn a_slip_is_answered_with_the_name_that_was_meant() {
+        let near = |text: &str| text.parse::<PerfEvent>().unwrap_err().near;
+        assert_eq!(near("cylces"), Some("cycles"));
+        assert_eq!(near("page-fault"), Some("page-faults"));
+        assert_eq!(near(""), None);
+        assert_eq!(near("../x:y"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_read_is_written_again(text in "[a-z:_/.*-]{0,20}") {
+            if let Ok(event) = text.parse::<PerfEvent>() {
+                prop_assert_eq!(event.to_string().parse::<PerfEvent>(), Ok(event));
+            }
+        }
+    }
+}

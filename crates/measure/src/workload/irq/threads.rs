@@ -1,0 +1,94 @@
+//! Threads that run the handler of an interrupt: with PREEMPT_RT, with `threadirqs`, and of
+//! drivers that ask for one (kernel/irq/manage.c).
+
+use super::rows::{self, Row};
+use punctual_core::{Policy, Priority};
+use punctual_host::task::attributes::{self, Scheduling};
+use std::fmt;
+use std::fs;
+
+/// One of them. A driver with a handler and a thread of its own gets two where handlers run in
+/// threads: `irq/24-name`, which wakes `irq/24-s-name`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HandlerThread {
+    name: String,
+    scheduling: Option<Scheduling>,
+}
+
+impl fmt::Display for HandlerThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        self.scheduling.map_or(Ok(()), |scheduling| write!(f, " ({scheduling})"))
+    }
+}
+
+/// The threads of the interrupt that is counted in this row, by name.
+pub fn of_row(row: &Row) -> Vec<HandlerThread> {
+    let irq = match row {
+        Row::Number(irq) => Some(*irq),
+        Row::Handler(name) => rows::number_of(name),
+        Row::Described(_) => None,
+    };
+    irq.map_or_else(Vec::new, of_irq)
+}
+
+fn of_irq(irq: u32) -> Vec<HandlerThread> {
+    let prefix = format!("irq/{irq}-");
+    let tasks = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let named = tasks.filter_map(|task| {
+        let tid: i32 = task.file_name().to_str()?.parse().ok()?;
+        let name = fs::read_to_string(task.path().join("comm")).ok()?;
+        let name = name.trim();
+        let scheduling = attributes::scheduling(tid).ok();
+        let name = name.starts_with(&prefix).then(|| name.escape_debug().to_string())?;
+        Some(HandlerThread { name, scheduling })
+    });
+    let mut found: Vec<HandlerThread> = named.collect();
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+/// How a thread is scheduled that gives way to the thread that waits, and to all that handle the
+/// interrupt on the way there.
+pub fn below(waiter: Scheduling, handlers: &[HandlerThread]) -> Scheduling {
+    if waiter.deadline.is_some() {
+        return Scheduling::new(Policy::Other, None);
+    }
+    let handlers = handlers.iter().filter_map(|handler| handler.scheduling?.priority);
+    let lowest = waiter.priority.map(|own| handlers.fold(own, Ord::min));
+    // Below the lowest priority there is none: then it has that one.
+    let lower = |priority: Priority| Priority::new(priority.get() - 1).unwrap_or(priority);
+    Scheduling { priority: lowest.map(lower), ..waiter }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fifo(priority: u8) -> Scheduling {
+        Scheduling::new(Policy::Fifo, Priority::new(priority))
+    }
+
+    fn handler(scheduling: Scheduling) -> HandlerThread {
+        HandlerThread { name: "irq/11-edu".into(), scheduling: Some(scheduling) }
+    }
+
+    #[test]
+    fn who_raises_gives_way_to_the_waiter_and_to_every_handler() {
+        assert_eq!(below(fifo(95), &[]), fifo(94));
+        assert_eq!(below(fifo(95), &[handler(fifo(50)), handler(fifo(49))]), fifo(48));
+        assert_eq!(below(fifo(10), &[handler(fifo(50))]), fifo(9));
+        // Nothing is below the lowest.
+        assert_eq!(below(fifo(95), &[handler(fifo(1))]), fifo(1));
+        assert_eq!(below(fifo(1), &[]), fifo(1));
+        // Nothing follows from a handler that is no real-time thread; nor where the waiter is none.
+        let other = Scheduling::new(Policy::Other, None);
+        assert_eq!(below(fifo(95), &[handler(other)]), fifo(94));
+        assert_eq!(below(other, &[handler(fifo(50))]), other);
+    }
+
+    #[test]
+    fn a_handler_is_named_with_its_scheduling() {
+        assert_eq!(handler(fifo(50)).to_string(), "irq/11-edu (SCHED_FIFO 50)");
+    }
+}

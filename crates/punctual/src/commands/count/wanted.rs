@@ -1,0 +1,83 @@
+//! What is to be counted.
+
+use crate::exit::Failure;
+use punctual_core::PerfEvent;
+use punctual_core::perf_event::NAMED;
+use punctual_record::tracefs::Tracefs;
+
+/// A count and where it comes from.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// What it is called.
+    pub name: String,
+    /// The event behind it; `None`: wait4(2) alone knows it.
+    pub event: Option<PerfEvent>,
+}
+
+/// What is counted unless something else is asked for.
+fn usual() -> Vec<Wanted> {
+    let of = |name: &str, event: PerfEvent| Wanted { name: name.to_owned(), event: Some(event) };
+    let from_wait4 = |name: &str| Wanted { name: name.to_owned(), event: None };
+    let named = |name: &str| name.parse().ok().map(|event| of(name, event));
+    let mut all = vec![
+        of("context-switches", PerfEvent::CONTEXT_SWITCHES),
+        from_wait4("voluntary-switches"),
+        from_wait4("involuntary-switches"),
+        of("cpu-migrations", PerfEvent::CPU_MIGRATIONS),
+        of("page-faults", PerfEvent::PAGE_FAULTS),
+        of("minor-faults", PerfEvent::MINOR_FAULTS),
+        of("major-faults", PerfEvent::MAJOR_FAULTS),
+        of("system-calls", PerfEvent::tracepoint("raw_syscalls", "sys_enter")),
+        of("futex-calls", PerfEvent::tracepoint("syscalls", "sys_enter_futex")),
+        of("signals", PerfEvent::tracepoint("signal", "signal_deliver")),
+    ];
+    // As many as most PMUs count at once.
+    all.extend(["cycles", "instructions", "branches", "branch-misses"].into_iter().filter_map(named));
+    all
+}
+
+/// Reads the words of `--events`: all mistakes at once.
+pub fn wanted(words: &[String]) -> Result<Vec<Wanted>, Failure> {
+    let added = words.first().is_some_and(|first| first.starts_with('+'));
+    let mut all = if words.is_empty() || added { usual() } else { Vec::new() };
+    let (mut wrong, tracefs) = (Vec::new(), Tracefs::open().ok());
+    for word in words {
+        match event(word.strip_prefix('+').unwrap_or(word), tracefs.as_ref()) {
+            Ok(event) if all.iter().any(|other| other.event.as_ref() == Some(&event)) => {}
+            Ok(event) => all.push(Wanted { name: event.to_string(), event: Some(event) }),
+            Err(why) => wrong.push(why),
+        }
+    }
+    match wrong.is_empty() {
+        true if all.len() > MOST => Err(Failure::refused(format!("at most {MOST} events are counted at once"))),
+        true => Ok(all),
+        false => Err(Failure::refused(wrong.join("\n       "))),
+    }
+}
+
+/// Each is a descriptor, also of every task of the command.
+const MOST: usize = 64;
+
+fn event(word: &str, tracefs: Option<&Tracefs>) -> Result<PerfEvent, String> {
+    let event: PerfEvent = word.parse().map_err(|why| format!("--events: {why}"))?;
+    // Who may not look into tracefs learns why there is no count, and not that there is no such tracepoint.
+    if let (PerfEvent::Tracepoint { group, name }, Some(tracefs)) = (&event, tracefs)
+        && !tracefs.events(group).contains(name)
+    {
+        return Err(format!("--events: {}", tracefs.no_tracepoint(group, name)));
+    }
+    Ok(event)
+}
+
+/// The names that can be given.
+pub fn list() -> String {
+    let mut text = String::new();
+    for event in NAMED {
+        let alias = if event.alias.is_empty() { String::new() } else { format!("  or {}", event.alias) };
+        let who = if PerfEvent::Named(*event).is_hardware() { "counted by the CPU" } else { "counted by the kernel" };
+        text += format!("{:<26} {who}{alias}\n", event.name).as_str();
+    }
+    text += "GROUP:NAME                 any tracepoint, as under events/ of tracefs\n\n";
+    let usual: Vec<String> = usual().into_iter().map(|one| one.name).collect();
+    text + &format!("Counted unless something else is asked for: {}\n", usual.join(", "))
+}

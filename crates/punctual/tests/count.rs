@@ -1,0 +1,241 @@
+//! `punctual count` against a program whose counts are known, and against perf stat.
+
+mod common;
+
+use common::{Place, has_program, is_root, punctual, text};
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output, Stdio};
+
+/// With N: moves N / 10 times between two CPUs, makes N plain calls, N of futex, N / 10 signals and as many sleeps,
+/// touches N pages, and lets a child make N calls. Exit code 5.
+const KNOWN: &str = r#"
+#define _GNU_SOURCE
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static void ignore(int number) { (void)number; }
+int main(int argc, char **argv) {
+    int n = argc > 1 ? atoi(argv[1]) : 0, word = 0;
+    struct timespec pause = {0, 100000};
+    signal(SIGUSR1, ignore);
+    for (int i = 0; i < n / 10; i++) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(i % 2, &set);
+        sched_setaffinity(0, sizeof set, &set);
+    }
+    for (int i = 0; i < n; i++) syscall(SYS_getppid);
+    for (int i = 0; i < n; i++) syscall(SYS_futex, &word, FUTEX_WAKE, 1, 0, 0, 0);
+    for (int i = 0; i < n / 10; i++) syscall(SYS_tgkill, getpid(), getpid(), SIGUSR1);
+    for (int i = 0; i < n / 10; i++) nanosleep(&pause, 0);
+    long page = sysconf(_SC_PAGESIZE), bytes = 1000 * page;
+    char *area = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(area, bytes, MADV_NOHUGEPAGE);
+    for (int i = 0; i < n; i++) area[i * page] = 1;
+    pid_t child = fork();
+    if (!child) {
+        for (int i = 0; i < n; i++) syscall(SYS_getppid);
+        _exit(0);
+    }
+    waitpid(child, 0, 0);
+    return 5;
+}
+"#;
+const N: u64 = 1000;
+/// Faults and switches that one run has and another has not: where memory lies differs, and others preempt.
+const NOISE: u64 = 40;
+
+fn compiled() -> Option<Place> {
+    if !has_program("cc", "gcc") {
+        return None;
+    }
+    let place = Place::with("");
+    place.write("known.c", KNOWN.as_bytes());
+    let built = Command::new("cc").args(["-O1", "-o", "known", "known.c"]).current_dir(place.path()).output().unwrap();
+    assert!(built.status.success(), "{}", text(&built));
+    Some(place)
+}
+
+fn parsed(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|why| panic!("{why}: {}", text(output)))
+}
+
+fn counts(place: &Place, n: u64) -> Value {
+    let output = place.punctual(&["count", "--json", "--", "./known", &n.to_string()]);
+    assert_eq!(output.status.code(), Some(5), "the command's own: {}", text(&output));
+    parsed(&output)
+}
+
+fn of<'v>(counts: &'v Value, name: &str) -> &'v Value {
+    let all = counts["counts"].as_array().unwrap();
+    all.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("no {name}: {counts:#}"))
+}
+
+fn known(counts: &Value, name: &str) -> u64 {
+    of(counts, name)["count"]["known"].as_u64().unwrap_or_else(|| panic!("{name} is not known: {counts:#}"))
+}
+
+fn why_not(counts: &Value, name: &str) -> String {
+    let one = &of(counts, name)["count"];
+    one["unavailable"].as_str().unwrap_or_else(|| panic!("{name} is known: {counts:#}")).to_owned()
+}
+
+/// Whether the program can move between CPUs 0 and 1.
+fn has_two_cpus() -> bool {
+    let allowed = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let list = allowed.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
+    list.trim().parse::<punctual_core::CpuSet>().is_ok_and(|set| set.iter().take(2).eq([0, 1]))
+}
+
+#[test]
+fn a_program_with_known_counts_has_these() {
+    let Some(place) = compiled().filter(|_| is_root("counting in the kernel")) else { return };
+    let (without, with) = (counts(&place, 0), counts(&place, N));
+    let more = |name: &str| known(&with, name).saturating_sub(known(&without, name));
+    // Its own, those of its child, one to move; a signal is sent and returned from, with two getpid beside.
+    let calls = N + N + N + N / 10 + 4 * (N / 10) + N / 10;
+    assert_eq!(more("system-calls"), calls, "{with:#}");
+    assert_eq!(more("futex-calls"), N, "{with:#}");
+    assert_eq!(more("signals"), N / 10, "{with:#}");
+    for (name, least) in [("minor-faults", N), ("page-faults", N), ("voluntary-switches", N / 10)] {
+        let counted = more(name);
+        // A timer that has expired before the sleeper has left its CPU is no switch.
+        assert!(counted + NOISE >= least && counted <= least + 4 * NOISE, "{name}: {counted} for {least}: {with:#}");
+    }
+    if has_two_cpus() {
+        let moved = more("cpu-migrations");
+        assert!((N / 10 - 1..N / 10 + NOISE).contains(&moved), "{moved} migrations: {with:#}");
+    }
+    // Counted twice, by perf events from the first instruction on and by wait4 with the start before.
+    let sum = known(&with, "voluntary-switches") + known(&with, "involuntary-switches");
+    assert!(sum.abs_diff(known(&with, "context-switches")) <= 10, "{with:#}");
+    let share = of(&with, "futex-calls")["share"]["share"].as_f64().unwrap();
+    let quotient = N as f64 / known(&with, "system-calls") as f64;
+    assert!((share - quotient).abs() < 1e-9, "{with:#}");
+    let (wall, cpu) = (with["wall"].as_i64().unwrap(), &with["cpu"]);
+    assert!(wall >= (N as i64 / 10) * 100_000, "it sleeps as long: {with:#}");
+    let total = cpu["total"].as_i64().unwrap();
+    assert_eq!(total, cpu["user"].as_i64().unwrap() + cpu["system"].as_i64().unwrap());
+    // Software events never take turns.
+    assert!(with["counts"].as_array().unwrap().iter().all(|one| one["scaled"] == false || one["event"] == "cycles"));
+}
+
+#[test]
+fn perf_stat_counts_the_same() {
+    let Some(place) = compiled().filter(|_| is_root("perf stat of the kernel")) else { return };
+    if !has_program("perf", "linux-perf") {
+        return;
+    }
+    let names = [
+        ("system-calls", "raw_syscalls:sys_enter", 0),
+        ("futex-calls", "syscalls:sys_enter_futex", 0),
+        ("signals", "signal:signal_deliver", 0),
+        ("minor-faults", "minor-faults", NOISE),
+        ("major-faults", "major-faults", NOISE),
+        ("cpu-migrations", "cpu-migrations", NOISE),
+        ("context-switches", "context-switches", 4 * NOISE),
+    ];
+    let events: Vec<&str> = names.iter().map(|(_, event, _)| *event).collect();
+    let mut perf = Command::new("perf");
+    perf.args(["stat", "-x", ";", "-e", &events.join(","), "--", "./known", &N.to_string()]);
+    let perf = perf.current_dir(place.path()).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(perf.status.code(), Some(5), "{}", text(&perf));
+    let said = String::from_utf8_lossy(&perf.stderr).into_owned();
+    let ours = counts(&place, N);
+    for (name, event, noise) in names {
+        let line = said.lines().find(|line| line.contains(&format!(";{event};")));
+        let theirs = line.and_then(|line| line.split(';').next()?.parse::<f64>().ok());
+        let Some(theirs) = theirs else {
+            println!("perf did not count {event}: {said}");
+            continue;
+        };
+        let counted = known(&ours, name);
+        assert!(counted.abs_diff(theirs as u64) <= noise, "{name}: {counted}, perf stat {theirs}: {said}");
+    }
+}
+
+#[test]
+fn who_may_not_count_the_kernel_gets_what_there_is_and_never_a_zero() {
+    let Some(place) = compiled().filter(|_| is_root("becoming another user")) else { return };
+    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = punctual();
+    command.args(["count", "--json", "--", "./known", &N.to_string()]).current_dir(place.path()).stdin(Stdio::null());
+    let output = command.uid(65534).gid(65534).output().unwrap();
+    assert_eq!(output.status.code(), Some(5), "{}", text(&output));
+    let counts = parsed(&output);
+    for name in ["system-calls", "futex-calls", "signals"] {
+        assert!(why_not(&counts, name).contains("root"), "{counts:#}");
+    }
+    for (name, least) in [("minor-faults", N), ("voluntary-switches", N / 10 - NOISE), ("context-switches", N / 20)] {
+        assert!(known(&counts, name) >= least, "{name}: {counts:#}");
+    }
+    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    if level.trim().parse::<i32>().is_ok_and(|level| level >= 2) {
+        assert!(why_not(&counts, "cpu-migrations").contains("perf_event_paranoid"), "{counts:#}");
+        assert_eq!(of(&counts, "context-switches")["source"], "wait4", "{counts:#}");
+    }
+    assert!(counts["cpu"]["total"].as_i64().unwrap() > 0);
+}
+
+#[test]
+fn the_exit_code_is_the_commands_own_and_wrong_requests_start_nothing() {
+    let place = Place::with("");
+    let count = |more: &[&str]| place.punctual(&[&["count"], more].concat());
+    let code = |more: &[&str]| count(more).status.code();
+    assert_eq!(code(&["--", "sh", "-c", "exit 7"]), Some(7));
+    assert_eq!(code(&["--", "sh", "-c", "kill -KILL $$"]), Some(137));
+    assert_eq!(code(&["--", "true"]), Some(0));
+    let shown = count(&["--", "sh", "-c", "echo its own; exit 3"]);
+    assert_eq!(String::from_utf8_lossy(&shown.stdout), "its own\n");
+    let said = String::from_utf8_lossy(&shown.stderr).into_owned();
+    assert!(said.contains("context-switches") && said.contains("wall time"), "{said}");
+    let json = count(&["--json", "--", "sh", "-c", "echo its own"]);
+    assert_eq!(parsed(&json)["schema"], "punctual-counts/1");
+    assert!(String::from_utf8_lossy(&json.stderr).contains("its own"));
+    let file = count(&["--output", "counts.json", "--", "sh", "-c", "echo its own"]);
+    assert_eq!(text(&file), "its own\n");
+    let written = std::fs::read(place.path().join("counts.json")).unwrap();
+    assert!(serde_json::from_slice::<Value>(&written).unwrap()["counts"].is_array());
+    let touch = place.path().join("started");
+    let wrong = [
+        (&["--events", "cylces"][..], "cycles"),
+        (&["--events", "contextswitches,cylces"], "cycles"),
+        (&["--events", ""], "perf-list"),
+    ];
+    for (arguments, word) in wrong {
+        let refused = count(&[arguments, &["--", "touch", touch.to_str().unwrap()]].concat());
+        assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+        assert!(text(&refused).contains(word), "{}", text(&refused));
+        assert!(!touch.exists());
+    }
+    assert_eq!(code(&["--", "no-such-command"]), Some(2));
+    assert_eq!(code(&[]), Some(2));
+    let listed = count(&["--events", "list"]);
+    assert!(text(&listed).contains("branch-misses"), "{}", text(&listed));
+    if is_root("the names of tracepoints") {
+        let refused = count(&["--events", "sched:sched_swich", "--", "true"]);
+        assert!(text(&refused).contains("did you mean `sched:sched_switch`?"), "{}", text(&refused));
+        let one = count(&["--json", "--events", "sched:sched_process_exit", "--", "sh", "-c", "true; true"]);
+        assert_eq!(known(&parsed(&one), "sched:sched_process_exit"), 1);
+    }
+}
+
+#[test]
+fn hardware_events_are_counted_or_the_cause_is_named() {
+    let place = Place::with("");
+    let output = place.punctual(&["count", "--json", "-e", "cycles,instructions", "--", "true"]);
+    let counts = parsed(&output);
+    let cycles = &of(&counts, "cycles")["count"];
+    match cycles["known"].as_u64() {
+        Some(cycles) => assert!(cycles > 1000, "{counts:#}"),
+        None => assert!(why_not(&counts, "cycles").contains("PMU"), "{counts:#}"),
+    }
+}

@@ -1,0 +1,112 @@
+//! `method = "deadline"` held against cyclicdeadline (Debian's rt-tests) and against the kernel's own
+//! events, in a guest of virtual time, where the thread's timer is watched.
+
+use punctual_lab::testing::section;
+use punctual_lab::{Accel, GuestResult, Job, testing};
+use serde_json::Value;
+use std::path::Path;
+
+/// From the switch to the thread to its reading of the clock: the way out of the kernel, in
+/// virtual ns.
+const WAY_OUT: i64 = 20_000;
+/// The resolution of the trace and of cyclicdeadline.
+const MICROSECOND: i64 = 1_000;
+
+/// The latencies of the one SCHED_DEADLINE thread of a trace, in ns, sorted: from the expiry of its
+/// timer to the switch to it.
+fn traced(trace: &str) -> Vec<i64> {
+    let after =
+        |line: &str, key: &str| -> Option<i64> { line.split_once(key)?.1.split_whitespace().next()?.parse().ok() };
+    let mut expiry = None;
+    let mut all = Vec::new();
+    for line in trace.lines() {
+        if line.contains("function=dl_task_timer") {
+            expiry = after(line, "softexpires=");
+        } else if line.contains("prev_prio=-1 prev_state=S") {
+            // It sleeps: until it is woken by somebody, not by this timer.
+            expiry = None;
+        } else if line.contains(" sched_switch: ") && line.contains("next_prio=-1") {
+            let stamp = line.split(": sched_switch").next().and_then(|head| head.split_whitespace().last());
+            let micros = stamp.and_then(|stamp| stamp.replace('.', "").parse::<i64>().ok());
+            let latency = micros.zip(expiry).map(|(micros, expiry)| micros * MICROSECOND - expiry);
+            // Switched to before its timer expired: it had been preempted.
+            if let Some(latency) = latency.filter(|latency| *latency >= 0) {
+                all.push(latency);
+                expiry = None;
+            }
+        }
+    }
+    all.sort_unstable();
+    all
+}
+
+struct Figures {
+    min: i64,
+    median: i64,
+    max: i64,
+}
+
+fn figures_of(trace: &str) -> Figures {
+    let all = traced(trace);
+    assert!(all.len() > 300, "{} releases: {}", all.len(), &trace[..trace.len().min(2_000)]);
+    Figures { min: all[0], median: all[all.len() / 2], max: all[all.len() - 1] }
+}
+
+/// What punctual says of its own samples, and what the events say of the same ones.
+fn agrees_with_events(result: &GuestResult, load: &str, source: &str) {
+    let summary: Value = serde_json::from_str(section(result, &format!("punctual-{load}"))).unwrap();
+    let phase = &summary["phases"][0];
+    let releases = phase["measures"][0]["notes"]["tables"].to_string();
+    assert!(releases.contains(source), "{load}: {releases}");
+    let own = |key: &str| phase["series"][0][key].as_i64().unwrap();
+    let own = Figures { min: own("min"), median: own("median"), max: own("max") };
+    let events = figures_of(section(result, &format!("trace-punctual-{load}")));
+    println!("{load}, punctual: {} {} {}", own.min, own.median, own.max);
+    println!("{load}, its events: {} {} {}", events.min, events.median, events.max);
+    for (own, events) in [(own.min, events.min), (own.median, events.median), (own.max, events.max)] {
+        let out = own - events;
+        assert!((-MICROSECOND..WAY_OUT).contains(&out), "{load}: {own} by punctual, {events} by the events");
+    }
+}
+
+/// cyclicdeadline counts from its own first wake-up, so that only its range can be held against the
+/// events; the wake-ups are the same as punctual's.
+fn cyclicdeadline_agrees(result: &GuestResult, load: &str) {
+    let json: Value = serde_json::from_str(section(result, &format!("json-{load}"))).unwrap();
+    let own = |key: &str| json["thread"]["0"][key].as_f64().unwrap();
+    let events = figures_of(section(result, &format!("trace-cyclicdeadline-{load}")));
+    println!("{load}, cyclicdeadline: {} {} {}", own("min"), own("avg"), own("max"));
+    println!("{load}, its events: {} {} {}", events.min, events.median, events.max);
+    if load == "idle" {
+        let range = ((own("max") - own("min")) * MICROSECOND as f64) as i64 - (events.max - events.min);
+        assert!(range.abs() < WAY_OUT, "{json:#}");
+        let ours = figures_of(section(result, "trace-punctual-idle"));
+        assert!((ours.median - events.median).abs() < WAY_OUT, "{} and {}", ours.median, events.median);
+    }
+}
+
+fn holds(kernel: &str, source: &str) {
+    let program = Path::new("/usr/bin/cyclicdeadline");
+    if !program.exists() {
+        return println!("SKIPPED: lacks {} (Debian package rt-tests)", program.display());
+    }
+    let Some(mut guest) = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), kernel, "", 1) else { return };
+    guest.accel = Accel::VirtualTime;
+    guest.programs.push(program.into());
+    let stress = Path::new("/usr/bin/stress-ng");
+    guest.programs.extend(stress.exists().then(|| stress.into()));
+    guest.job = Job::Script(include_str!("guests/deadline.sh").into());
+    let Some(result) = testing::run(&guest) else { return };
+    assert_eq!(result.exit_status, Some(0), "{}", testing::story(&result));
+    for load in ["idle", "loaded"] {
+        if load == "idle" || stress.exists() {
+            agrees_with_events(&result, load, source);
+            cyclicdeadline_agrees(&result, load);
+        }
+    }
+}
+
+#[test]
+fn releases_are_those_of_the_threads_timer() {
+    holds("debian:6.1", "timer:hrtimer_start");
+}

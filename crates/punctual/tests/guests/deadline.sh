@@ -1,0 +1,34 @@
+# SCHED_DEADLINE's releases as three see them, idle and loaded: punctual, cyclicdeadline, and the
+# kernel's events while each of the two ran.
+tracing=/sys/kernel/tracing
+echo mono >$tracing/trace_clock
+echo 16384 >$tracing/buffer_size_kb
+echo 'next_prio < 0 || prev_prio < 0' >$tracing/events/sched/sched_switch/filter
+status=0
+
+traced() {
+    name=$1
+    shift
+    echo >$tracing/trace
+    echo 1 >$tracing/events/sched/sched_switch/enable
+    echo 1 >$tracing/events/timer/hrtimer_start/enable
+    "$@" >/results/"$name" 2>/results/said-"$name" || status=1
+    echo 0 >$tracing/events/enable
+    grep -E 'function=dl_task_timer|sched_switch' $tracing/trace >/results/trace-"$name"
+}
+
+both() {
+    # cyclicdeadline gives itself six tenths of each period.
+    traced punctual-"$1" punctual measure timer --quiet --json --duration 1s --output /punctual-"$1" \
+        --set method=deadline --set policy=deadline --set period=1ms --set runtime=600us
+    traced cyclicdeadline-"$1" /usr/bin/cyclicdeadline -q -i 1000 -D 1 --json=/results/json-"$1"
+}
+
+both idle
+if [ -x /usr/bin/stress-ng ]; then
+    /usr/bin/stress-ng --fork 1 --vm 1 --vm-bytes 16M --quiet &
+    sleep 1
+    both loaded
+    kill $!
+fi
+exit $status

@@ -1,0 +1,10 @@
+//! Events counted by the kernel and the CPU, through perf_event_open(2).
+
+mod attr;
+mod counter;
+mod group;
+mod refusal;
+
+pub(crate) use attr::{Attr, ENABLED, Kind, open};
+pub use counter::{Counter, Reading, Whom};
+pub use group::{GROUP_MAX, Group};

@@ -1,0 +1,227 @@
+//! One event that is counted.
+
+use super::attr::{self, Attr, Kind};
+use super::refusal;
+use crate::tracefs::Tracefs;
+use punctual_core::perf_event::Counted;
+use punctual_core::{Nanos, PerfEvent};
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+/// Whose events are counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Whom {
+    /// The calling thread's.
+    ThisThread,
+    /// The calling thread's and those of all threads and processes that it starts from now on.
+    ThisThreadAndChildren,
+    /// Those of programs that the calling thread executes in new processes, from the first instruction of each on,
+    /// and of all that they start.
+    Programs,
+    /// Those of another thread.
+    Thread(i32),
+    /// Everybody's on a CPU.
+    Cpu(u32),
+}
+
+/// A count, off at first.
+#[derive(Debug)]
+pub struct Counter {
+    file: File,
+    user_only: bool,
+}
+
+/// What a counter holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Reading {
+    /// What was counted.
+    pub value: u64,
+    /// For how long it was switched on, summed over tasks.
+    pub enabled: Nanos,
+    /// For how long it was counted: less, where a PMU has fewer counters than were asked for and they take turns.
+    pub running: Nanos,
+}
+
+impl Reading {
+    /// What would have been counted in all the time: as perf-stat(1) scales it. `None` where it was never counted.
+    pub fn scaled(self) -> Option<u64> {
+        match (self.enabled.0, self.running.0) {
+            (_, running) if running <= 0 => None,
+            (enabled, running) if running >= enabled => Some(self.value),
+            (enabled, running) => {
+                let scaled = u128::from(self.value) * enabled as u128 / running as u128;
+                Some(u64::try_from(scaled).unwrap_or(u64::MAX))
+            }
+        }
+    }
+    /// What was counted since an earlier reading of the same counter.
+    pub fn since(self, earlier: Reading) -> Reading {
+        Reading {
+            value: self.value.wrapping_sub(earlier.value),
+            enabled: Nanos(self.enabled.0 - earlier.enabled.0),
+            running: Nanos(self.running.0 - earlier.running.0),
+        }
+    }
+}
+
+impl Counter {
+    /// Of an event. The error says what is missing and what to do.
+    pub fn of(event: &PerfEvent, whom: Whom) -> Result<Counter, String> {
+        match event {
+            PerfEvent::Tracepoint { group, name } => Counter::tracepoint(group, name, whom),
+            PerfEvent::Named(named) => {
+                let kind = match named.counted {
+                    Counted::Hardware => Kind::Hardware,
+                    Counted::Cache => Kind::Cache,
+                    Counted::Software => Kind::Software,
+                };
+                match Counter::open(kind, named.config, whom) {
+                    // Who may not look into the kernel may count what the CPU does in user mode, and CPU time.
+                    Err(why) if refusal::is_of_rights(&why) && (event.is_hardware() || event.is_time()) => {
+                        let counter = Counter::open_in(kind, named.config, whom, USER_ONLY, None);
+                        counter.map(|counter| Counter { user_only: event.is_hardware(), ..counter })
+                    }
+                    result => result,
+                }
+                .map_err(|why| refusal::of(event, &why))
+            }
+        }
+    }
+
+    /// Of a tracepoint, `group` and `event` as under `events` in tracefs. The error says what is missing.
+    pub fn tracepoint(group: &str, event: &str, whom: Whom) -> Result<Counter, String> {
+        let id = Tracefs::open()?.tracepoint_id(group, event)?;
+        Counter::open(Kind::Tracepoint, id, whom).map_err(|why| refusal::of(&PerfEvent::tracepoint(group, event), &why))
+    }
+
+    /// The system calls that the calling thread makes in `what`; the one that ends the counting is
+    /// counted by the kernel and taken off here. Slows every one of them.
+    pub fn system_calls(mut what: impl FnMut()) -> Result<u64, String> {
+        // Seen once in thousands: a tracepoint that others switch off and on at the same time stays off. The call
+        // that ends the counting shows it, because it is always counted.
+        for _ in 0..3 {
+            let counter = Counter::tracepoint("raw_syscalls", "sys_enter", Whom::ThisThread)?;
+            counter.enable();
+            what();
+            counter.disable();
+            match counter.read() {
+                Ok(0) => {}
+                Ok(counted) => return Ok(counted - 1),
+                Err(why) => return Err(why.to_string()),
+            }
+        }
+        Err("the tracepoint raw_syscalls:sys_enter stayed off".to_owned())
+    }
+
+    fn open(kind: Kind, config: u64, whom: Whom) -> io::Result<Counter> {
+        Counter::open_in(kind, config, whom, 0, None)
+    }
+
+    /// `flags` beside those that `whom` means.
+    pub(super) fn open_in(
+        kind: Kind,
+        config: u64,
+        whom: Whom,
+        flags: u64,
+        leader: Option<&Counter>,
+    ) -> io::Result<Counter> {
+        let whose = match whom {
+            Whom::ThisThreadAndChildren => attr::INHERIT,
+            Whom::Programs => attr::INHERIT | attr::ENABLE_ON_EXEC,
+            _ => 0,
+        };
+        // Members of a group are on and off with their leader.
+        let disabled = if leader.is_none() { attr::DISABLED } else { 0 };
+        let (flags, read_format) = match flags & IN_GROUP {
+            0 => (flags, attr::FORMAT_ENABLED | attr::FORMAT_RUNNING),
+            _ => (flags & !IN_GROUP, attr::FORMAT_GROUP),
+        };
+        let attr = Attr { kind: kind as u32, config, read_format, flags: flags | disabled | whose, ..Attr::default() };
+        let (pid, cpu) = match whom {
+            Whom::ThisThread | Whom::ThisThreadAndChildren | Whom::Programs => (0, -1),
+            Whom::Thread(tid) => (tid, -1),
+            Whom::Cpu(cpu) => (-1, cpu as libc::c_int),
+        };
+        let fd = attr::open(attr, pid, cpu, leader.map(Counter::fd))?;
+        Ok(Counter { file: File::from(fd), user_only: false })
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Whether only what happens in user mode is counted, because this process may not count the kernel's.
+    pub fn is_user_only(&self) -> bool {
+        self.user_only
+    }
+
+    /// Counts only what this expression over the tracepoint's fields admits (Documentation/trace/events.rst, event
+    /// filtering).
+    pub(super) fn filter(&self, expression: &CStr) -> io::Result<()> {
+        // SAFETY: the kernel copies the string, which ends with a NUL and lives through the call.
+        let done = unsafe { libc::ioctl(self.file.as_raw_fd(), attr::SET_FILTER as _, expression.as_ptr()) };
+        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Counts from now on.
+    pub fn enable(&self) {
+        // SAFETY: the request takes no argument and touches no memory of ours; it cannot fail on an open event.
+        unsafe { libc::ioctl(self.file.as_raw_fd(), attr::ENABLED as _, 0) };
+    }
+
+    /// Stops counting.
+    pub fn disable(&self) {
+        // SAFETY: as in `enable`.
+        unsafe { libc::ioctl(self.file.as_raw_fd(), attr::NOT_ENABLED as _, 0) };
+    }
+
+    /// What was counted so far.
+    pub fn read(&self) -> io::Result<u64> {
+        self.reading().map(|reading| reading.value)
+    }
+
+    /// The same, with for how long.
+    pub fn reading(&self) -> io::Result<Reading> {
+        let mut bytes = [0; 24];
+        (&self.file).read_exact(&mut bytes)?;
+        let word = |at: usize| bytes[at..at + 8].try_into().map_or(0, u64::from_ne_bytes);
+        let nanos = |at: usize| Nanos(i64::try_from(word(at)).unwrap_or(i64::MAX));
+        Ok(Reading { value: word(0), enabled: nanos(8), running: nanos(16) })
+    }
+}
+
+/// A flag of our own, which no attribute has: the counter is read with its group.
+pub(super) const IN_GROUP: u64 = 1 << 63;
+const USER_ONLY: u64 = attr::EXCLUDE_KERNEL | attr::EXCLUDE_HYPERVISOR;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_that_took_turns_is_scaled_to_all_the_time() {
+        let reading = |value, enabled, running| Reading { value, enabled: Nanos(enabled), running: Nanos(running) };
+        assert_eq!(reading(7, 100, 100).scaled(), Some(7));
+        assert_eq!(reading(7, 100, 25).scaled(), Some(28));
+        assert_eq!(reading(u64::MAX, 100, 1).scaled(), Some(u64::MAX));
+        assert_eq!(reading(0, 100, 0).scaled(), None);
+        assert_eq!(reading(0, 0, 0).scaled(), None);
+    }
+
+    #[test]
+    fn faults_of_this_thread_are_counted() {
+        let counter = match Counter::of(&PerfEvent::PAGE_FAULTS, Whom::ThisThread) {
+            Ok(counter) => counter,
+            Err(why) => return println!("SKIPPED: {why}"),
+        };
+        counter.enable();
+        let mut pages = vec![0u8; 64 << 20];
+        pages.iter_mut().step_by(2 << 20).for_each(|byte| *byte = 1);
+        counter.disable();
+        let reading = counter.reading().unwrap();
+        assert!(reading.value >= 32, "{reading:?}");
+        assert_eq!(reading.scaled(), Some(reading.value), "{reading:?}");
+    }
+}

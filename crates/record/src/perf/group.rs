@@ -1,0 +1,82 @@
+//! Events that are counted together.
+
+use super::attr::Kind;
+use super::counter::{Counter, IN_GROUP, Whom};
+use super::refusal;
+use crate::tracefs::Tracefs;
+use punctual_core::PerfEvent;
+use std::ffi::CStr;
+use std::os::fd::AsRawFd;
+
+/// Members that a group may have.
+pub const GROUP_MAX: usize = 24;
+
+/// Tracepoints that are counted together and read in one system call.
+#[derive(Debug)]
+pub struct Group {
+    leader: Counter,
+    /// In force while they live.
+    _members: Vec<Counter>,
+    size: usize,
+}
+
+impl Group {
+    /// Those of the tracepoints (`group`, `event`) that this kernel has, with their places in the list; at most
+    /// [`GROUP_MAX`].
+    pub fn tracepoints(events: &[(&str, &str)], whom: Whom) -> Result<(Group, Vec<usize>), String> {
+        Group::filtered(events, &[], whom)
+    }
+
+    /// The same, with what is counted of some of them: their places, and an expression over the tracepoint's fields. One
+    /// that cannot be filtered here is left out.
+    pub fn filtered(
+        events: &[(&str, &str)],
+        filters: &[(usize, &CStr)],
+        whom: Whom,
+    ) -> Result<(Group, Vec<usize>), String> {
+        let tracefs = Tracefs::open()?;
+        let (mut counters, mut places): (Vec<Counter>, Vec<usize>) = (Vec::new(), Vec::new());
+        for (place, (group, event)) in events.iter().enumerate().take(GROUP_MAX) {
+            // What another architecture or configuration has.
+            let Ok(id) = tracefs.tracepoint_id(group, event) else { continue };
+            let counter = Counter::open_in(Kind::Tracepoint, id, whom, IN_GROUP, counters.first());
+            let counter = counter.map_err(|why| refusal::of(&PerfEvent::tracepoint(group, event), &why))?;
+            let mut of_it = filters.iter().filter(|(of, _)| *of == place);
+            if !of_it.all(|(_, expression)| counter.filter(expression).is_ok()) {
+                continue;
+            }
+            counters.push(counter);
+            places.push(place);
+        }
+        let size = counters.len();
+        if size == 0 {
+            return Err("none of the tracepoints is there".to_owned());
+        }
+        let members = counters.split_off(1);
+        let leader = counters.pop().ok_or("none of the tracepoints is there")?;
+        Ok((Group { leader, _members: members, size }, places))
+    }
+
+    /// Counts from now on.
+    pub fn enable(&self) {
+        self.leader.enable();
+    }
+
+    /// Stops counting.
+    pub fn disable(&self) {
+        self.leader.disable();
+    }
+
+    /// The counts so far, in the order of the places. One system call, no allocation; zeros where it fails.
+    #[inline]
+    pub fn read(&self) -> [u64; GROUP_MAX] {
+        // The number of members stands first.
+        let mut words = [0u64; GROUP_MAX + 1];
+        let bytes = (self.size + 1) * 8;
+        // SAFETY: the array has room for the bytes asked for.
+        unsafe { libc::read(self.leader.fd().as_raw_fd(), words.as_mut_ptr().cast(), bytes) };
+        let mut counts = [0; GROUP_MAX];
+        counts.copy_from_slice(&words[1..]);
+        counts
+    }
+}

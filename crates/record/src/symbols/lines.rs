@@ -1,0 +1,65 @@
+//! Source lines: from `loop.c:42` to the instructions where its code begins, by the debug information of the program (DWARF).
+
+#[cfg(feature = "lines")]
+mod copies;
+#[cfg(feature = "lines")]
+mod debug;
+#[cfg(feature = "lines")]
+mod search;
+#[cfg(feature = "lines")]
+mod source;
+mod spec;
+
+pub use spec::LineSpec;
+
+use super::{Site, SymbolError};
+use std::path::PathBuf;
+
+/// The most places that one line may have: each costs a probe.
+pub const PLACES_MAX: usize = 4_096;
+
+/// A source line of a program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Line {
+    /// As it is called in figures: `loop.c:42`.
+    pub name: String,
+    /// The file that holds its code.
+    pub object: PathBuf,
+    /// Where that begins: several where the compiler made several copies of it.
+    pub places: Vec<LinePlace>,
+}
+
+/// An instruction at which the code of a line begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LinePlace {
+    /// Its offset in the file.
+    pub offset: u64,
+    /// What a probe on it costs.
+    pub site: Site,
+}
+
+/// Finds the code of every line among these files, the program first: in the first of them that has code of it. All that cannot be found
+/// is reported at once.
+#[cfg(feature = "lines")]
+pub fn resolve_lines(specs: &[LineSpec], files: &[PathBuf]) -> Result<Vec<Line>, Vec<SymbolError>> {
+    let (mut lines, mut errors) = (Vec::<Line>::new(), Vec::new());
+    for spec in specs {
+        match search::find(spec, files) {
+            Ok(line) if lines.contains(&line) => {}
+            Ok(line) => lines.push(line),
+            Err(error) => errors.push(error),
+        }
+    }
+    if errors.is_empty() { Ok(lines) } else { Err(errors) }
+}
+
+/// This program was built without what reads debug information.
+#[cfg(not(feature = "lines"))]
+pub fn resolve_lines(specs: &[LineSpec], _: &[PathBuf]) -> Result<Vec<Line>, Vec<SymbolError>> {
+    let why = "this punctual was built without the feature `lines`, which reads debug information".to_owned();
+    let refused = |spec: &LineSpec| SymbolError::NoDebugInformation { spec: spec.text.clone(), why: why.clone() };
+    if specs.is_empty() { Ok(Vec::new()) } else { Err(specs.iter().map(refused).collect()) }
+}
+
+#[cfg(all(test, feature = "lines"))]
+mod tests;

@@ -1,0 +1,144 @@
+//! The sections with debug information: of the program itself, or of the file that was separated from it (GDB's documentation, "Separate
+//! Debug Files").
+
+use crate::symbols::object::{self, DEBUG_DIR};
+use elf::ElfBytes;
+use elf::abi::SHT_NOBITS;
+use elf::endian::AnyEndian;
+use gimli::{DwarfSections, EndianSlice, RunTimeEndian, SectionId};
+use std::borrow::Cow;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// What the compressed sections of a file may hold together.
+const UNPACKED_MAX: u64 = 2 << 30;
+const ELFCOMPRESS_ZLIB: u32 = 1;
+
+/// Sections as they are read.
+pub type Slice<'data> = EndianSlice<'data, RunTimeEndian>;
+/// All of them.
+pub type Dwarf<'data> = gimli::Dwarf<Slice<'data>>;
+
+/// Sections of a file, unpacked where they were compressed.
+pub struct Sections<'data> {
+    sections: DwarfSections<Cow<'data, [u8]>>,
+    endian: RunTimeEndian,
+}
+
+impl<'data> Sections<'data> {
+    /// Those of this file; what is not there is empty.
+    pub fn of(file: &ElfBytes<'data, AnyEndian>) -> Result<Sections<'data>, String> {
+        let mut room = UNPACKED_MAX;
+        let sections = DwarfSections::load(|id| section(file, id, &mut room))?;
+        let is_big = matches!(file.ehdr.endianness, AnyEndian::Big);
+        Ok(Sections { sections, endian: if is_big { RunTimeEndian::Big } else { RunTimeEndian::Little } })
+    }
+
+    /// As gimli reads them.
+    pub fn dwarf(&self) -> Dwarf<'_> {
+        self.sections.borrow(|section| EndianSlice::new(section, self.endian))
+    }
+}
+
+fn section<'data>(
+    file: &ElfBytes<'data, AnyEndian>,
+    id: SectionId,
+    room: &mut u64,
+) -> Result<Cow<'data, [u8]>, String> {
+    let broken = |why: elf::ParseError| format!("section {}: {why}", id.name());
+    let Some(header) = file.section_header_by_name(id.name()).map_err(broken)? else { return Ok(Cow::default()) };
+    if header.sh_type == SHT_NOBITS {
+        return Ok(Cow::default());
+    }
+    let (data, compressed) = file.section_data(&header).map_err(broken)?;
+    let Some(compressed) = compressed else { return Ok(Cow::Borrowed(data)) };
+    if compressed.ch_type != ELFCOMPRESS_ZLIB {
+        let how = if compressed.ch_type == 2 { "by zstd" } else { "in an unknown way" };
+        let help = "unpack a copy with `objcopy --decompress-debug-sections`, or compile with -gz=zlib";
+        return Err(format!("section {} is compressed {how}: {help}", id.name()));
+    }
+    let too_large = || format!("section {} unpacks to more than {} GiB", id.name(), UNPACKED_MAX >> 30);
+    *room = room.checked_sub(compressed.ch_size).ok_or_else(too_large)?;
+    // What the header promises is a bound, not a size to allocate.
+    let mut unpacked = Vec::new();
+    let mut reader = flate2::read::ZlibDecoder::new(data).take(compressed.ch_size);
+    reader.read_to_end(&mut unpacked).map_err(|why| format!("section {}: {why}", id.name()))?;
+    Ok(Cow::Owned(unpacked))
+}
+
+/// Whether the file says where lines are.
+pub fn has_lines(file: &ElfBytes<'_, AnyEndian>) -> bool {
+    let has = |name| {
+        let header = file.section_header_by_name(name).ok().flatten();
+        header.is_some_and(|header| header.sh_type != SHT_NOBITS && header.sh_size > 0)
+    };
+    has(".debug_line") && has(".debug_info")
+}
+
+/// The contents of the separate debug file of a program; else why there is none.
+pub fn separate(path: &Path, file: &ElfBytes<'_, AnyEndian>) -> Result<Vec<u8>, String> {
+    let build_id = object::build_id(file);
+    let mut tried: Vec<String> = Vec::new();
+    if let Some(id) = &build_id {
+        match object::debug_file(id) {
+            Some(debug) => match object::read(&debug) {
+                Ok(data) if is_usable(&data, Some(id)) => return Ok(data),
+                _ => tried.push(format!("{} (not usable)", debug.display())),
+            },
+            None => tried.push(format!("{DEBUG_DIR}/.build-id/{}.debug", slashed(id))),
+        }
+    }
+    if let Some((name, checksum)) = debug_link(file) {
+        for candidate in beside(path, &name) {
+            let Ok(data) = object::read(&candidate) else {
+                tried.push(candidate.display().to_string());
+                continue;
+            };
+            // The build id where both have one, else the checksum of the link: a file of another build would name wrong instructions.
+            if is_usable(&data, build_id.as_deref()) || crc32fast::hash(&data) == checksum && is_usable(&data, None) {
+                return Ok(data);
+            }
+            tried.push(format!("{} (of another build)", candidate.display()));
+        }
+    }
+    let tried = if tried.is_empty() { String::new() } else { format!(" (not found: {})", tried.join(", ")) };
+    Err(format!(
+        "{} has no debug information{tried}: compile with -g and do not strip it, or install its debug symbols (on Debian the \
+         package NAME-dbgsym of the archive debian-debug)",
+        path.display()
+    ))
+}
+
+/// Whether these are the bytes of an ELF file with lines, of that build where one is given.
+fn is_usable(data: &[u8], build_id: Option<&str>) -> bool {
+    let Ok(file) = ElfBytes::<AnyEndian>::minimal_parse(data) else { return false };
+    has_lines(&file) && build_id.is_none_or(|id| object::build_id(&file).as_deref() == Some(id))
+}
+
+fn slashed(build_id: &str) -> String {
+    build_id.split_at_checked(2).map_or_else(|| build_id.to_owned(), |(head, tail)| format!("{head}/{tail}"))
+}
+
+/// `.gnu_debuglink`: a file name, padded to four bytes, and the checksum of that file.
+fn debug_link(file: &ElfBytes<'_, AnyEndian>) -> Option<(String, u32)> {
+    let header = file.section_header_by_name(".gnu_debuglink").ok()??;
+    let (data, _) = file.section_data(&header).ok()?;
+    let length = data.iter().position(|byte| *byte == 0)?;
+    let name = std::str::from_utf8(&data[..length]).ok()?;
+    // A name, not a way to somewhere else.
+    if name.is_empty() || name.contains('/') || name == ".." {
+        return None;
+    }
+    let checksum = data.get((length + 1).next_multiple_of(4)..)?.first_chunk::<4>()?;
+    let is_big = matches!(file.ehdr.endianness, AnyEndian::Big);
+    Some((name.to_owned(), if is_big { u32::from_be_bytes(*checksum) } else { u32::from_le_bytes(*checksum) }))
+}
+
+/// Where GDB looks for a linked debug file.
+fn beside(path: &Path, name: &str) -> Vec<PathBuf> {
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let global = Path::new(DEBUG_DIR).join(directory.strip_prefix("/").unwrap_or(directory)).join(name);
+    let mut all = vec![directory.join(name), directory.join(".debug").join(name), global];
+    all.retain(|candidate| candidate != path);
+    all
+}

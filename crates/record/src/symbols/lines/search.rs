@@ -1,0 +1,244 @@
+//! The code of a line in the debug information of a program.
+
+use super::debug::{Dwarf, Sections, Slice, has_lines, separate};
+use super::{Line, LinePlace, LineSpec, PLACES_MAX, copies, source};
+use crate::symbols::object::{Code, read};
+use crate::symbols::{Site, SymbolError, short};
+use elf::ElfBytes;
+use elf::endian::AnyEndian;
+use gimli::{AttributeValue, LineProgramHeader};
+use punctual_core::words;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Rows, entries and ranges that are read of one file: what a large browser has, times four. A hostile file may name the same ones any number
+/// of times.
+const STEPS_MAX: u64 = 1 << 28;
+/// Instructions of one line, before copies are told apart.
+const ADDRESSES_MAX: usize = 1 << 20;
+/// Names of source files that are kept to offer one.
+const NAMES_MAX: usize = 1 << 16;
+/// A probe goes behind at most so many nops in a row.
+const NOPS_MAX: u64 = 16;
+const NOP5_BYTES: u64 = 5;
+
+/// What may still be read of a file.
+pub struct Budget(u64);
+
+impl Budget {
+    /// One step less; what goes beyond is an error.
+    pub fn spend(&mut self) -> gimli::Result<()> {
+        self.0 = self.0.checked_sub(1).ok_or(gimli::Error::TooManyIterations)?;
+        Ok(())
+    }
+}
+
+/// What the debug information of one file says of a line.
+#[derive(Default)]
+struct Answer {
+    addresses: Vec<u64>,
+    /// Whether the source file is in it at all.
+    has_source: bool,
+    /// The nearest lines with code, below and above.
+    below: Option<u64>,
+    above: Option<u64>,
+    /// Names of source files.
+    sources: BTreeSet<String>,
+}
+
+/// The line, in the first of these files that has code of it.
+pub fn find(spec: &LineSpec, files: &[PathBuf]) -> Result<Line, SymbolError> {
+    let text = || spec.text.clone();
+    let named = spec.binary.as_ref().and_then(|binary| binary.path.clone());
+    let mut all: Vec<&PathBuf> = files.iter().chain(&named).collect();
+    all.dedup();
+    let known = || all.iter().map(|path| short(path)).collect::<Vec<_>>().join(", ");
+    let searched: Vec<&PathBuf> =
+        all.iter().copied().filter(|path| spec.binary.as_ref().is_none_or(|binary| binary.is_in(path))).collect();
+    if searched.is_empty() {
+        let object = spec.binary.as_ref().and_then(|binary| binary.object.clone()).unwrap_or_default();
+        if object.is_empty() {
+            let why = "name the program or library that has it, as in ./PROGRAM:FILE:LINE".to_owned();
+            return Err(SymbolError::NoDebugInformation { spec: text(), why });
+        }
+        return Err(SymbolError::NoObject { spec: text(), object, known: known() });
+    }
+    let (mut without, mut with, mut sources) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let mut no_code = None;
+    for path in searched {
+        let answer = match of_file(path, spec)? {
+            Ok(answer) => answer,
+            Err(why) => {
+                without.push(why);
+                continue;
+            }
+        };
+        with.push(short(path));
+        if !answer.places.is_empty() {
+            return Ok(Line { name: spec.name(), object: path.clone(), places: answer.places });
+        }
+        if answer.found.has_source && no_code.is_none() {
+            no_code = Some((short(path), near(answer.found.below, answer.found.above)));
+        }
+        sources.extend(answer.found.sources);
+    }
+    if let Some((object, near)) = no_code {
+        return Err(SymbolError::NoCode { spec: text(), line: spec.line, file: spec.file.clone(), object, near });
+    }
+    if with.is_empty() {
+        // That the C library has none is no news: the program's own reason is.
+        let why = without.into_iter().next().unwrap_or_default();
+        return Err(SymbolError::NoDebugInformation { spec: text(), why });
+    }
+    let hint = words::nearest(source::base(&spec.file), sources.iter().map(String::as_str));
+    let hint = hint.map(|near| format!("; did you mean `{near}:{}`?", spec.line));
+    let no_symbols = without.first().map(|why| format!("; {why}"));
+    let hint = hint.or(no_symbols).unwrap_or_default();
+    Err(SymbolError::NoSource { spec: text(), file: spec.file.clone(), searched: with.join(", "), hint })
+}
+
+struct OfFile {
+    found: Answer,
+    places: Vec<LinePlace>,
+}
+
+/// What this program or library says of the line; the inner error is why it says nothing.
+fn of_file(path: &Path, spec: &LineSpec) -> Result<Result<OfFile, String>, SymbolError> {
+    let malformed = |why: String| SymbolError::Malformed { path: path.to_owned(), why };
+    let data = read(path)?;
+    let broken = |why: elf::ParseError| malformed(format!("a broken ELF file: {why}"));
+    let file = ElfBytes::<AnyEndian>::minimal_parse(&data).map_err(broken)?;
+    let code = Code::of(path, &data, &file);
+    let separated;
+    let debug = if has_lines(&file) {
+        ElfBytes::<AnyEndian>::minimal_parse(&data)
+    } else {
+        match separate(path, &file) {
+            Ok(found) => {
+                separated = found;
+                ElfBytes::minimal_parse(&separated)
+            }
+            Err(why) => return Ok(Err(why)),
+        }
+    };
+    let debug = debug.map_err(broken)?;
+    let sections = Sections::of(&debug).map_err(malformed)?;
+    let found = search(&sections.dwarf(), spec, &code)
+        .map_err(|why| malformed(format!("debug information that cannot be read: {why}")))?;
+    let mut places: Vec<LinePlace> = found.addresses.iter().filter_map(|address| place(&code, *address)).collect();
+    places.sort_unstable_by_key(|place| place.offset);
+    places.dedup();
+    if places.len() > PLACES_MAX {
+        return Err(SymbolError::TooMany { spec: spec.text.clone(), found: places.len() });
+    }
+    Ok(Ok(OfFile { found, places }))
+}
+
+/// Where the probe goes. Linux 6.18 makes a call of a five-byte nop, which overwrites what lies below the stack pointer: within a function
+/// that may be in use (the red zone of the x86-64 ABI), so the probe goes behind it.
+fn place(code: &Code, mut address: u64) -> Option<LinePlace> {
+    for _ in 0..NOPS_MAX {
+        let (offset, site) = code.place(address)?;
+        if site != Site::Nop5 {
+            return Some(LinePlace { offset, site });
+        }
+        address = address.checked_add(NOP5_BYTES)?;
+    }
+    None
+}
+
+pub(super) fn near(below: Option<u64>, above: Option<u64>) -> String {
+    match (below, above) {
+        (Some(below), Some(above)) => format!("the nearest lines that have are {below} and {above}"),
+        (Some(line), None) | (None, Some(line)) => format!("the nearest line that has is {line}"),
+        (None, None) => "no line of it has: all of it was optimized away or is declarations".to_owned(),
+    }
+}
+
+fn search(dwarf: &Dwarf, spec: &LineSpec, code: &Code) -> gimli::Result<Answer> {
+    let mut answer = Answer::default();
+    let mut budget = Budget(STEPS_MAX);
+    let mut units = dwarf.units();
+    while let Some(header) = units.next()? {
+        budget.spend()?;
+        // One unit that cannot be read does not take the others away.
+        let Ok(unit) = dwarf.unit(header) else { continue };
+        let before = answer.addresses.len();
+        let _ = of_unit(dwarf, &unit, spec, code, &mut answer, &mut budget);
+        budget.spend()?;
+        if answer.addresses.len() > before {
+            let of_unit = answer.addresses.split_off(before);
+            // Without entries that can be read every instruction counts as a copy: more is passed, nothing is missed.
+            let first = copies::first_of_each(dwarf, &unit, of_unit.clone(), &mut budget).unwrap_or(of_unit);
+            answer.addresses.extend(first);
+        }
+    }
+    Ok(answer)
+}
+
+/// The rows of the line program of one unit.
+fn of_unit(
+    dwarf: &Dwarf,
+    unit: &gimli::Unit<Slice>,
+    spec: &LineSpec,
+    code: &Code,
+    answer: &mut Answer,
+    budget: &mut Budget,
+) -> gimli::Result<()> {
+    let Some(program) = unit.line_program.clone() else { return Ok(()) };
+    let meant = meant_files(dwarf, unit, program.header(), spec, answer, budget)?;
+    if meant.is_empty() {
+        return Ok(());
+    }
+    answer.has_source = true;
+    let mut rows = program.rows();
+    while let Some((_, row)) = rows.next_row()? {
+        budget.spend()?;
+        if row.end_sequence() || !row.is_stmt() || !meant.contains(&row.file_index()) {
+            continue;
+        }
+        // Of functions that the linker removed, rows remain, with addresses where no code is.
+        let (Some(line), Some(_)) = (row.line(), code.place(row.address())) else { continue };
+        let line = line.get();
+        match line.cmp(&spec.line) {
+            std::cmp::Ordering::Less => answer.below = answer.below.max(Some(line)),
+            std::cmp::Ordering::Greater => answer.above = Some(answer.above.map_or(line, |above| above.min(line))),
+            std::cmp::Ordering::Equal if answer.addresses.len() >= ADDRESSES_MAX => {
+                return Err(gimli::Error::TooManyIterations);
+            }
+            std::cmp::Ordering::Equal => answer.addresses.push(row.address()),
+        }
+    }
+    Ok(())
+}
+
+/// The numbers by which rows mean the source file that was asked for.
+fn meant_files(
+    dwarf: &Dwarf,
+    unit: &gimli::Unit<Slice>,
+    header: &LineProgramHeader<Slice>,
+    spec: &LineSpec,
+    answer: &mut Answer,
+    budget: &mut Budget,
+) -> gimli::Result<BTreeSet<u64>> {
+    let text = |value: AttributeValue<Slice>| {
+        let bytes = dwarf.attr_string(unit, value).ok()?;
+        Some(bytes.to_string_lossy().into_owned())
+    };
+    let compiled_in = unit.comp_dir.map(|directory| directory.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut meant = BTreeSet::new();
+    // Numbers begin at 0 from DWARF 5 on, at 1 before.
+    for number in 0..=header.file_names().len() as u64 {
+        budget.spend()?;
+        let Some(file) = header.file(number) else { continue };
+        let Some(name) = text(file.path_name()) else { continue };
+        let directory = file.directory(header).and_then(text).unwrap_or_default();
+        if source::is_meant(&spec.file, &source::join(&[&compiled_in, &directory, &name])) {
+            meant.insert(number);
+        }
+        if answer.sources.len() < NAMES_MAX {
+            answer.sources.insert(source::base(&name).to_owned());
+        }
+    }
+    Ok(meant)
+}

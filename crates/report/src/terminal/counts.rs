@@ -1,0 +1,102 @@
+//! What was counted while a command ran.
+
+use super::ShowOptions;
+use super::paint::{Page, Tone};
+use super::table::{self, Cell, Column};
+use crate::format;
+use punctual_bundle::{Count, CountSource, Counts};
+use punctual_core::{Fact, Nanos};
+
+/// The counts as a table, times below it, and why counts are missing.
+pub fn counts(counts: &Counts, options: &ShowOptions) -> String {
+    let mut out = Page::new(options);
+    let command = counts.command.join(" ");
+    out.heading(&format!("counts of {}", format::clipped(&command, 70, options.ascii)));
+    let columns = vec![
+        Column::left("event", 0),
+        Column::right("count", 0),
+        Column::right("per CPU second", 1),
+        Column::left("share", 2),
+        Column::left("note", 3),
+    ];
+    let rows = counts.counts.iter().map(row).collect();
+    let hidden = table::write(&mut out, columns, rows);
+    if !hidden.is_empty() {
+        let hidden = format!("hidden: terminal too narrow for {}", hidden.join(", "));
+        out.paragraph("  ", "  ", Tone::Faint, &hidden);
+    }
+    out.gap();
+    out.paragraph("  ", "  ", Tone::Plain, &times(counts));
+    for (names, why) in reasons(&counts.counts) {
+        out.paragraph("  ", "  ", Tone::Uncertain, &format!("unavailable: {}: {why}", names.join(", ")));
+    }
+    out.finish()
+}
+
+fn row(one: &Count) -> Vec<Cell> {
+    let count = match &one.count {
+        Fact::Known(ns) if one.is_time => Cell::plain(time(Nanos(i64::try_from(*ns).unwrap_or(i64::MAX)))),
+        Fact::Known(count) => Cell::plain(format::count(*count)),
+        _ => Cell("unavailable".to_owned(), Tone::Uncertain),
+    };
+    let rate = one.per_cpu_second.map_or(String::new(), rate);
+    let share = one.share.as_ref().map_or(String::new(), |share| match share.of.as_str() {
+        // Instructions are no part of cycles.
+        "cycles" => format!("{:.2} per cycle", share.share),
+        of => format!("{} of {of}", format::percent(share.share)),
+    });
+    vec![Cell::plain(format::plain(&one.name)), count, Cell::plain(rate), Cell::plain(share), Cell::plain(note(one))]
+}
+
+fn note(one: &Count) -> String {
+    let mut notes = Vec::new();
+    if let (true, Some(enabled), Some(running)) = (one.scaled, one.enabled, one.running) {
+        let share = running.0 as f64 / (enabled.0.max(1)) as f64;
+        notes.push(format!("scaled: counted {} of the time", format::percent(share)));
+    }
+    if one.user_only {
+        notes.push("user mode only".to_owned());
+    }
+    if one.source == CountSource::Wait4 && one.count.known().is_some() {
+        notes.push("from wait4(2)".to_owned());
+    }
+    notes.join(", ")
+}
+
+fn rate(rate: f64) -> String {
+    if rate < 100.0 { format!("{rate:.1}") } else { format::count(rate.round() as u64) }
+}
+
+fn times(counts: &Counts) -> String {
+    let cpu = counts.cpu;
+    let share = cpu.total.0 as f64 / counts.wall.0.max(1) as f64;
+    format!(
+        "wall time {}; CPU time {} ({} of one CPU): user {}, system {}; exit code {}",
+        time(counts.wall),
+        time(cpu.total),
+        format::percent(share),
+        time(cpu.user),
+        time(cpu.system),
+        counts.exit_code
+    )
+}
+
+/// With as many digits as a comparison needs.
+fn time(span: Nanos) -> String {
+    let ns = span.0 as f64;
+    if ns < 1e9 { format!("{:.3} ms", ns / 1e6) } else { format!("{:.3} s", ns / 1e9) }
+}
+
+/// Each reason once, with the counts that it concerns.
+fn reasons(counts: &[Count]) -> Vec<(Vec<String>, String)> {
+    let mut reasons: Vec<(Vec<String>, String)> = Vec::new();
+    for one in counts {
+        let Fact::Unavailable(why) = &one.count else { continue };
+        let name = format::plain(&one.name);
+        match reasons.iter_mut().find(|(_, other)| other == why) {
+            Some((names, _)) => names.push(name),
+            None => reasons.push((vec![name], why.clone())),
+        }
+    }
+    reasons
+}
