@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(Limit::split(" Vec<u8>::push <= 1 ms"), Ok(("Vec<u8>::push", limit(1_000_000, true))));
         let wrong = |text: &str| Limit::split(text).unwrap_err().to_string();
         assert!(wrong("a->b").contains("a->b < 100us"));
-        assert!(wrong("< 5us").contains("of what is missing"));
+        assert!(wrong("< 5us").contains("a limit without an interval"));
         assert!(wrong("a < 5").contains("no unit"));
     }
 

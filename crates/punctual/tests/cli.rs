@@ -84,13 +84,13 @@ fn contradictions_of_a_recording_are_in_every_output() {
     let said = said.unwrap_or_else(|| panic!("no finding: {findings:?}"));
     assert!(said["evidence"].as_str().unwrap().starts_with(&format!("{counted} of ")), "{said}");
     let shown = text(&punctual().arg("show").arg(&recorded).output().unwrap());
-    assert!(shown.contains(&format!("{counted} of ")) && shown.contains("contradict what was known before"), "{shown}");
+    assert!(shown.contains(&format!("{counted} of ")) && shown.contains("contradict earlier"), "{shown}");
     let place = Place::with("");
     let page = place.path().join("page.html");
     let report = punctual().arg("report").arg(&recorded).arg("--output").arg(&page).output().unwrap();
     assert!(report.status.success(), "{}", text(&report));
     let page = std::fs::read_to_string(page).unwrap();
-    assert!(page.contains("vents contradict what was known before"), "the page says nothing of it");
+    assert!(page.contains("vents contradict earlier"), "the page says nothing of it");
     assert!(page.contains(&format!("{counted} of ")), "nor how many");
 }
 

@@ -132,7 +132,7 @@ fn a_side_that_lost_samples_or_was_cut_off_decides_nothing_and_is_named() {
     let lost = of("lossy", "main/dropped");
     assert!(lost.starts_with("side A") && lost.contains("130 of 2130 samples were lost"), "{lost}");
     let shared = of("lossy", "main/time-sharing");
-    assert!(shared.contains("SCHED_FIFO 80 was asked for, and it ran as SCHED_OTHER"), "{shared}");
+    assert!(shared.contains("SCHED_FIFO 80 was requested, it ran as SCHED_OTHER"), "{shared}");
     let bundle = fixture("cut-off");
     let compared = place.punctual(&["compare", &bundle, &bundle, "--require", "p50:1s", "--json"]);
     assert_eq!(compared.status.code(), Some(4), "{}", text(&compared));

@@ -66,7 +66,7 @@ fn cells_are_run_once_and_the_rest_when_asked_for() {
 
     // Nothing is run again; seeds are new runs.
     let again = run(&[]);
-    assert!(text(&again).contains("there already: 2 of 2 runs"), "{}", text(&again));
+    assert!(text(&again).contains("already done: 2 of 2 runs"), "{}", text(&again));
     assert_eq!(document(&place, "small")["cells"][1]["digest"], cell["digest"]);
     let seeds = run(&["--seeds", "3..4"]);
     assert_eq!(seeds.status.code(), Some(0), "{}", text(&seeds));
@@ -77,7 +77,7 @@ fn cells_are_run_once_and_the_rest_when_asked_for() {
     let strict = run(&["--junit", "lab.xml"]);
     assert_eq!(strict.status.code(), Some(3), "{}", text(&strict));
     assert!(
-        text(&strict).contains("there already: 2 of 2 runs") && text(&strict).contains("NOT MET"),
+        text(&strict).contains("already done: 2 of 2 runs") && text(&strict).contains("NOT MET"),
         "{}",
         text(&strict)
     );

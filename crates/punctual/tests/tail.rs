@@ -20,7 +20,7 @@ fn a_short_run_bounds_little_and_has_no_model() {
     }
     assert!(!text(&said).contains("idle/timer"), "{}", text(&said));
     let page = std::fs::read_to_string(place.path().join("t.html")).unwrap();
-    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("No model is offered") && !page.contains("<script"));
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("No model is valid") && !page.contains("<script"));
     let json = place.punctual(&["tail", &good, "--json"]);
     let tails: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(tails["schema"], "punctual-tail/2");

@@ -292,7 +292,7 @@ fn verdicts_for_ci() {
     insta::assert_snapshot!(text("lossy", Format::Lava), @r#"
     # valid-main-dropped-samples: 130 of 2130 samples were lost (6.103 %)
     valid-main-dropped-samples fail
-    # valid-main-time-sharing-scheduling: SCHED_FIFO 80 was asked for, and it ran as SCHED_OTHER
+    # valid-main-time-sharing-scheduling: SCHED_FIFO 80 was requested, it ran as SCHED_OTHER
     valid-main-time-sharing-scheduling fail
     main-overruns-max-lt-1ms fail 7300.000 us
     main-overruns-p99-lt-100us pass 28.543 us
@@ -302,7 +302,7 @@ fn verdicts_for_ci() {
     # main-dropped-max-lt-10ms: invalid: main/dropped: 130 of 2130 samples were lost (6.103 %)
     main-dropped-max-lt-10ms fail
     main-dropped-lost-eq-0 fail 130 count
-    # main-time-sharing-max-lt-10ms: invalid: main/time-sharing: SCHED_FIFO 80 was asked for, and it ran as SCHED_OTHER
+    # main-time-sharing-max-lt-10ms: invalid: main/time-sharing: SCHED_FIFO 80 was requested, it ran as SCHED_OTHER
     main-time-sharing-max-lt-10ms fail
     main-empty-max-lt-1ms unknown
     "#);
@@ -314,7 +314,7 @@ fn verdicts_for_ci() {
                 <error message="main/dropped: 130 of 2130 samples were lost (6.103 %)" type="invalid"/>
             </testcase>
             <testcase name="valid: scheduling" classname="main/time-sharing">
-                <error message="main/time-sharing: SCHED_FIFO 80 was asked for, and it ran as SCHED_OTHER" type="invalid"/>
+                <error message="main/time-sharing: SCHED_FIFO 80 was requested, it ran as SCHED_OTHER" type="invalid"/>
             </testcase>
             <testcase name="max &lt; 1ms" classname="main/overruns">
                 <failure message="measured 7300.000 us" type="not-met"/>
@@ -334,7 +334,7 @@ fn verdicts_for_ci() {
                 <failure message="measured 130" type="not-met"/>
             </testcase>
             <testcase name="max &lt; 10ms" classname="main/time-sharing">
-                <error message="main/time-sharing: SCHED_FIFO 80 was asked for, and it ran as SCHED_OTHER" type="invalid"/>
+                <error message="main/time-sharing: SCHED_FIFO 80 was requested, it ran as SCHED_OTHER" type="invalid"/>
             </testcase>
             <testcase name="max &lt; 1ms" classname="main/empty">
                 <error message="nothing was measured" type="undecided"/>

@@ -126,7 +126,7 @@ fn a_page_that_is_too_large_is_made_coarser_and_says_so() {
     for limit in [full.len() * 9 / 10, full.len() / 2, full.len() / 3] {
         let page = report_within(&inputs, limit).unwrap();
         assert!(page.len() < limit);
-        assert!(page.contains("in their body; their tails are as measured"), "at {limit}");
+        assert!(page.contains("in the body; the tails are exact"), "at {limit}");
         assert_eq!(samples(&embedded(&page)), samples(&embedded(&full)), "no sample is lost");
         assert_eq!(embedded(&page)["series"][5]["max"], embedded(&full)["series"][5]["max"]);
     }

@@ -68,7 +68,7 @@ fn a_sample_has_its_paragraph_its_band_and_its_culprit() {
     let page = Html::parse_document(&page("hog", directory.path()));
     let sentence = texts(&page, "#breakdown details p").join(" ");
     assert!(sentence.contains("Latency 1,545 µs on CPU 0."), "{sentence}");
-    assert!(sentence.contains("hog (SCHED_OTHER) ran on in clone() with preemption disabled"), "{sentence}");
+    assert!(sentence.contains("hog (SCHED_OTHER) was not preempted in clone(): preemption was disabled"), "{sentence}");
     let band = Selector::parse("#breakdown svg.band rect").unwrap();
     let widths: f64 = page.select(&band).filter_map(|part| part.value().attr("width")?.parse::<f64>().ok()).sum();
     assert!((99.9..100.1).contains(&widths), "the band is whole: {widths}");
@@ -81,7 +81,7 @@ fn its_timeline_is_drawn_with_the_parts_above() {
     let directory = tempfile::tempdir().unwrap();
     let page = page("hog", directory.path());
     let Some(seen) = open(&page, directory.path()) else { return };
-    assert!(seen.document.contains("where it went"), "the lane of the parts");
+    assert!(seen.document.contains(">causes<"), "the lane of the parts");
     assert!(seen.document.contains("data-picture=\"0\""), "a button leads there");
 }
 

@@ -102,8 +102,8 @@ fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
     let options = ShowOptions { width: 100, ..ShowOptions::default() };
     insta::assert_snapshot!(pairs(&document, 1, &options), @r#"
     pairs (µs)
-      from->to        matched by    count   min  mean   p50    max  no end  no begin  doubtful
-      request->reply  value, async    120  9.00  56.6  9.00  104.2       1         0         2
+      from->to        matched by    count   min  mean   p50    max  no end  no begin  uncertain
+      request->reply  value, async    120  9.00  56.6  9.00  104.2       1         0          2
       uncertain: matches that span lost events, which may include the true partner; in no other figure
 
     scopes, with and without those within them (µs)
@@ -119,7 +119,7 @@ fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
       fopen        30  2.00  4.00  2.00  6.00      2.00     3.00        1,500     1
       own: without the probed functions that it called; period: from call to call in one thread; left:
       by longjmp, an exception or the end of the thread, in no other figure
-      the own time of 1 call is not known: inner calls may be missing
+      the own time of 1 call is unknown: inner calls may be missing
 
     distributions (number of samples by latency, both logarithmic)
       request->reply                             █                                           ▁
@@ -184,7 +184,7 @@ fn occupancy_is_shown_in_shares() {
       worker    7   25.0 %  1.0 %    74.0 %    0.0 %  0.0 %    0.0 %         12            0           0
 
     interrupts (times in µs)
-      kind     name           count  of one CPU  mean   max
+      kind  name           count  of one CPU  mean   max
       irq   irq 5 virtio0    100       0.3 %  30.0  90.0
       of one CPU, mean: without the interrupts that interrupted it; max: with them
 

@@ -30,7 +30,7 @@ fn a_shift_is_found_and_bounded() {
     assert!(got.distribution[0].p_adjusted.unwrap() < 0.05);
     assert!(got.superiority.unwrap() < 0.4);
     assert_eq!(got.metrics[3].verdict, Difference::Unsupported);
-    assert_eq!(got.metrics[3].reason.as_deref(), Some("it needs 100000 samples on each side and one has 60000"));
+    assert_eq!(got.metrics[3].reason.as_deref(), Some("it needs 100000 samples on each side and one side has 60000"));
 }
 
 #[test]

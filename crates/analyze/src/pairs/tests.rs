@@ -107,7 +107,7 @@ fn words_are_looked_up_in_the_recording() {
         wrong("fopen->a < 5us"),
         "`fopen` is a function: write `fopen:entry` or `fopen:exit`, or the function alone to time its calls"
     );
-    assert_eq!(wrong("irq_entry:eth0->a < 5us"), "`irq_entry` is about nothing called `eth0` in this recording");
+    assert_eq!(wrong("irq_entry:eth0->a < 5us"), "`irq_entry` has no `eth0` in this recording");
     assert!(wrong("a->b").contains("a->b < 100us"));
     assert!(wrong("a->b < 5").contains("no unit"));
 }

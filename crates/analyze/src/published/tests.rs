@@ -61,14 +61,14 @@ fn several_series_make_one_figure() {
 #[test]
 fn what_is_undecided_has_a_reason() {
     let why = |text: &str| summary_of(Some(text), None).reason.unwrap();
-    assert!(why("gone: max").contains("nothing of gone"));
-    assert!(why("none: max").contains("nothing of none"));
-    assert!(why("t/cpu0/open: max").contains("say which, like `t/cpu0/open@idle: …`"));
+    assert!(why("gone: max").contains("gone was not measured"));
+    assert!(why("none: max").contains("none was not measured"));
+    assert!(why("t/cpu0/open: max").contains("name one, like `t/cpu0/open@idle: …`"));
     assert!(why("sum: p99.9").contains("too few samples"));
     assert!(why("sum: weight").contains("`weight` is neither"));
     let shape = summary_of(None, Some("sum: min < gone: max"));
     assert_eq!(shape.reproduced, None);
-    assert!(shape.reason.unwrap().contains("nothing of gone"));
+    assert!(shape.reason.unwrap().contains("gone was not measured"));
 }
 
 #[test]

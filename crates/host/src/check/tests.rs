@@ -109,7 +109,7 @@ fn a_rule_explains_itself() {
     insta::assert_snapshot!(explain("nohz-full").expect("there is one"), @"
     nohz-full (isolation)
 
-    Wanted: the tick stops on real-time CPUs while one task runs.
+    Expected: the tick stops on real-time CPUs while one task runs.
     Why: Each tick interrupts the task for some µs, 100 to 1000 times a second.
     Source: Documentation/timers/no_hz.rst
     ");

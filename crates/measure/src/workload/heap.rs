@@ -50,7 +50,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &HeapPlan) -> Result<Prepare
             }
             None => {
                 let (writer, source) = sink::binned_counter(series.shape);
-                (Writer::Tally(writer), source)
+                (Writer::Counter(writer), source)
             }
         };
         writers.push((series.number, writer));
@@ -87,14 +87,14 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &HeapPlan) -> Result<Prepare
 /// Where the samples of a series go.
 enum Writer {
     Ring(Producer),
-    Tally(CounterWriter),
+    Counter(CounterWriter),
 }
 
 impl Writer {
     fn put(&mut self, [begin, end]: [i64; 2], cpu: u32) {
         match self {
             Writer::Ring(producer) => producer.put(begin, end, cpu),
-            Writer::Tally(writer) => writer.put(begin, end, cpu),
+            Writer::Counter(writer) => writer.put(begin, end, cpu),
         }
     }
 }
@@ -291,7 +291,7 @@ impl Task for Heap {
     fn lock_memory(&self) -> io::Result<()> {
         self.writers.iter().try_for_each(|(_, writer)| match writer {
             Writer::Ring(producer) => memory::lock(producer.memory()),
-            Writer::Tally(writer) => writer.lock(),
+            Writer::Counter(writer) => writer.lock(),
         })
     }
 
@@ -307,7 +307,7 @@ impl Task for Heap {
     fn run(&mut self, start: i64) -> io::Result<()> {
         let mut writers = std::mem::take(&mut self.writers);
         for (_, writer) in &mut writers {
-            if let Writer::Tally(writer) = writer {
+            if let Writer::Counter(writer) = writer {
                 writer.begin();
             }
         }

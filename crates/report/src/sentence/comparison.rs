@@ -192,7 +192,7 @@ mod tests {
         let lower = metric("p99.9", -37_500.0, Some(-41_000.0), Some(-34_000.0), Difference::Lower);
         insta::assert_snapshot!(sentence(vec![lower, max], Basis::Blocks), @"
         B's p99.9 is 34.0–41.0 µs lower (12.5 %).
-        A and B cannot be told apart in the figure maximum with 10 min of data; if what is seen is true, about 70 min would tell the maximum apart.
+        No significant difference between A and B in the figure maximum with 10 min of data; if the observed difference is real, about 70 min would make the difference in the maximum significant.
         ");
     }
 
@@ -205,7 +205,7 @@ mod tests {
         insta::assert_snapshot!(sentence(vec![seems, open_end, none], Basis::Unknown), @"
         Valid only for independent samples, which is unknown here:
         B's p99 is at least 2.00 µs higher (1.7 %).
-        Median seems to differ, but not surely when all 14 tests are counted.
+        Median seems to differ, but not significantly at a family-wise error rate of 5 % (Holm, 14 tests).
         Not compared: p99.99: it needs 100000 samples on each side and one has 600.
         ");
     }

@@ -164,9 +164,9 @@ mod tests {
         let model = Model { accepted: true, levels: vec![level], peaks: Some(peaks), ..Model::default() };
         let tail = SeriesTail { series: "main/timer".into(), seen, model, causes: Vec::new() };
         insta::assert_snapshot!([of_seen(&tail.seen), of_model(&tail)].concat().join("\n"), @"
-        The longest of 600,000 samples was 131.0 µs; worth 240,000 independent ones for the longest: late samples come in bursts of 2.5 on average.
-        With 95 % confidence a sample is longer than that with a probability below 1.2e-5, and a longer burst comes less often than once in 3 min, as long as all stays as it was.
-        The true p99.99 is below 131.0 µs with 95 % confidence; to say so of p99.999, 299,572 independent samples are needed (12 min like this).
+        The longest of 600,000 samples was 131.0 µs; effective sample size 240,000 for the maximum: long latencies come in bursts of 2.5 on average.
+        Upper bound of the exceedance probability (95 % confidence): 1.2e-5 per sample, and a longer burst comes less than once in 3 min, under unchanged conditions.
+        The true p99.99 is below 131.0 µs with 95 % confidence; for p99.999, 299,572 independent samples are needed (12 min like this).
         Once in 24 h or less: 210.0 µs, 95 % interval 160.0–390.0.
         From 398 bursts over 60.0 µs; the tail is heavier than exponential: expect single samples far beyond (shape +0.12).
         An estimate under the conditions of this run, not a guaranteed bound (no WCET): it includes no other load, state or cause.

@@ -169,7 +169,7 @@ mod tests {
           sched   4,901     2,451  sched_waking 4,900 · sched_process_exec 1
           irq         0         0
           cpu 1: 100 events lost, 10.0 % of its events
-          3,449 of 4,901 events of group sched contradict what was known before: the time between is unknown
+          3,449 of 4,901 events of group sched contradict earlier events: the time in between is unknown
         ");
     }
 }

@@ -228,7 +228,7 @@ pub fn validations(counted: &Result<Counted, String>, flags: u32, is_glibc: bool
         }
         let mut validation = Validation::compare(what, claimed, fact, source, tolerance);
         if event == PAGES && of_user.is_none() {
-            let others = "page tables, slabs and what interrupts took are counted too, and cannot be told apart here";
+            let others = "page tables, slabs and what interrupts took are counted too, and cannot be separated here";
             validation = validation.undecided_above(others);
         }
         if !is_glibc && !given {
@@ -274,7 +274,7 @@ mod tests {
         // However many pages interrupts, slabs and page tables take meanwhile.
         assert_eq!(of(3 * ALL, Some(ALL + 1), ALL + 5, TOUCH), [Some(true), Some(true)]);
         assert_eq!(of(ALL + 90, Some(ALL + 90), ALL, TOUCH), [Some(false), Some(true)]);
-        // Where they cannot be told apart, more is no verdict; fewer is one.
+        // Where they cannot be separated, more is no verdict; fewer is one.
         assert_eq!(of(3 * ALL, None, ALL + 5, TOUCH), [None, Some(true)]);
         assert_eq!(of(ALL - 3, None, ALL + 5, TOUCH), [Some(false), Some(true)]);
         // Touched and nothing allocated, or the other way round: one of the counts is wrong.
