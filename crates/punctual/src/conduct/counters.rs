@@ -21,7 +21,7 @@ pub fn table(events: &[PerfEvent], threads: &[Thread<'_>]) -> Option<Table> {
     let columns = vec![
         Column::new("thread", ""),
         Column::new("event", ""),
-        Column::new("count", "count"),
+        Column::new("total", "count"),
         Column::new("per-sample", "count"),
         Column::new("share", ""),
         Column::new("note", ""),
@@ -48,7 +48,7 @@ fn row(count: &Count, thread: &Thread<'_>) -> Vec<Cell> {
     vec![
         thread.name.into(),
         name.into(),
-        known.map_or(Cell::Nothing, Cell::from),
+        known.map_or_else(|| "unavailable".into(), Cell::from),
         per_sample.map_or(Cell::Nothing, Cell::Number),
         punctual_report::terminal::count_share(count).into(),
         note.into(),
