@@ -4,12 +4,14 @@
 //! attribution see nothing else. What a number in an event is called stands in [`Names`].
 
 mod group;
+mod named;
 mod names;
 mod recorded;
 mod tracepoint;
 mod what;
 
 pub use group::Group;
+pub use named::NamedTracepoint;
 pub use names::{CallCounts, FunctionName, LineName, Names, ProbeCost, TaskName};
 pub use recorded::{Recorded, Source};
 pub use tracepoint::{FieldKind, RecordBytes, RecordField, TracepointFormat, TracepointId};

@@ -6,6 +6,7 @@
 mod cli;
 mod commands;
 mod conduct;
+mod counted;
 mod exit;
 mod explained;
 mod labs;

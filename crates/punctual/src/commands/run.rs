@@ -65,8 +65,8 @@ pub struct Common {
     /// End the run when any latency exceeds this (overrides stop_above of the file)
     #[arg(long, value_name = "DURATION")]
     stop_above: Option<Nanos>,
-    /// Also record kernel events of these groups, and test points (`punctual trace --events list` shows the groups)
-    #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
+    /// Also record kernel events of these groups, or tracepoints as GROUP:NAME, and test points (`punctual trace --events list` shows the groups)
+    #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     trace: Vec<String>,
     /// Also keep what happened around the worst samples of each series: `punctual explain` then tells who made them late
     #[arg(long)]
@@ -183,7 +183,8 @@ pub fn overridden(args: &Common, mut plan: Plan, online: &CpuSet) -> Result<Plan
     if !args.trace.is_empty() {
         // Other groups of events than the plan's.
         let planned = plan.record.take().unwrap_or_else(|| RecordPlan::usual(online.clone()));
-        plan.record = Some(RecordPlan { events: recording::groups(&args.trace, &Group::USUAL)?, ..planned });
+        let recording::Events { groups, tracepoints } = recording::events(&args.trace, &Group::USUAL)?;
+        plan.record = Some(RecordPlan { events: groups, tracepoints, ..planned });
     }
     if args.explain {
         plan.explain.get_or_insert_with(|| ExplainPlan::usual_of(&plan.phases));
