@@ -1,13 +1,11 @@
 //! Random bytes as the log of a series and as its checkpoint; as the payload of one sound block of a log and of one sound frame of a
 //! checkpoint, since no mutation meets a checksum; and, when they begin with a brace, as the state of a series.
-#![no_main]
-
 use punctual_analyze::{Distribution, Timeline};
 use punctual_bundle::checkpoint;
 use punctual_bundle::log::{MAGIC, decode, encode_samples, encode_window};
 use punctual_bundle::state::State;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+pub fn fuzz(bytes: &[u8]) {
     if bytes.starts_with(b"{") {
         if let Ok(state) = std::str::from_utf8(bytes).map_err(|e| e.to_string()).and_then(State::decode) {
             use_state(&state);
@@ -23,7 +21,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if let Some((kind, payload)) = bytes.split_first() {
         log(&block(*kind, payload));
     }
-});
+}
 
 /// A log of one block that its checksum fits.
 fn block(kind: u8, payload: &[u8]) -> Vec<u8> {
@@ -57,7 +55,13 @@ fn frame(payload: &[u8]) -> Vec<u8> {
 /// No figure made of what was believed panics, and it is written and read again.
 fn use_state(state: &State) {
     let distribution = Distribution::of(&state.data);
-    let _ = (distribution.percentile(99.9), distribution.step(), state.data.mean(), state.data.stddev(), state.data.exact.modes());
+    let _ = (
+        distribution.percentile(99.9),
+        distribution.step(),
+        state.data.mean(),
+        state.data.stddev(),
+        state.data.exact.modes(),
+    );
     let mut text = Vec::new();
     state.write(&mut text).expect("memory takes every byte");
     State::decode(std::str::from_utf8(&text).expect("JSON is UTF-8")).expect("a state that was just written");

@@ -1,7 +1,5 @@
 //! Random bytes as a TOML experiment file.
-#![no_main]
 
-#[path = "../src/experiment.rs"]
-mod experiment;
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| experiment::check("fuzz.toml", bytes));
+pub fn fuzz(bytes: &[u8]) {
+    crate::experiment::check("fuzz.toml", bytes);
+}

@@ -1,13 +1,11 @@
 //! Records as a kernel might write them, explained: parts that add up, each proven or unknown.
-#![no_main]
-
 use punctual_analyze::explain::{Cause, Kind, LatencyInterval, Part, explain, rank};
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::threads::Coverage;
 use punctual_core::{Event, MonotonicNs, Nanos, Tid};
 use punctual_record::wire;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+pub fn fuzz(bytes: &[u8]) {
     let Some((head, rest)) = bytes.split_first_chunk::<8>() else { return };
     let events: Vec<Event> = wire::decode(rest).flatten().take(2_000).collect();
     let at = |place: u8| match events.get(usize::from(place) * events.len() / 256) {
@@ -26,7 +24,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     assert!(explanation.adds_up());
     check(&explanation.parts, &events);
     assert_eq!(rank([&explanation], &Default::default(), Nanos::ZERO).latency, explanation.latency());
-});
+}
 
 fn check(parts: &[Part], events: &[Event]) {
     assert!(parts.windows(2).all(|pair| pair[0].to == pair[1].from));

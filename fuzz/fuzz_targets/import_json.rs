@@ -1,10 +1,8 @@
 //! Random bytes as the JSON of each tool.
-#![no_main]
-
 use punctual_bundle::import::{ImportOptions, Tool, check};
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+pub fn fuzz(bytes: &[u8]) {
     for from in [None, Some(Tool::Cyclictest), Some(Tool::Oslat), Some(Tool::Pmqtest), Some(Tool::Signaltest)] {
         let _ = check(bytes, &ImportOptions { from, ..ImportOptions::default() });
     }
-});
+}

@@ -1,10 +1,8 @@
 //! Random test points matched by every rule, against a model that looks through all of them for each match.
-#![no_main]
-
 use punctual_analyze::pairs::{By, Matcher, Rule, Seen};
 use punctual_core::{MonotonicNs, Tid};
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+pub fn fuzz(bytes: &[u8]) {
     let Some((how, rest)) = bytes.split_first() else { return };
     let (_, by) = By::ALL[usize::from(how % 4)];
     let (_, rule) = Rule::ALL[usize::from(how / 4 % 3)];
@@ -25,7 +23,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     assert_eq!(found, expected);
     assert_eq!(matcher.unmatched_from + found.len() as u64, count(false));
     assert_eq!(matcher.unmatched_to + found.len() as u64, count(true));
-});
+}
 
 /// Two bytes are a point: which end, of which thread, CPU and value.
 fn point((place, bytes): (usize, &[u8])) -> (bool, Seen) {

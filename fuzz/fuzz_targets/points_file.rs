@@ -1,7 +1,5 @@
 //! Random bytes as the file of a process's test points, under a control page that is sound where the first byte says so. Whatever it is, it is read to the
 //! end, gives no event that its counts do not know, and no instant outside of what the clock covers.
-#![no_main]
-
 use punctual_core::EventKind;
 use punctual_record::points::{Clock, read_whole};
 use punctual_testpoint::counter::Pair;
@@ -24,7 +22,7 @@ fn clock() -> &'static Clock {
     })
 }
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+pub fn fuzz(bytes: &[u8]) {
     let Some((&kind, bytes)) = bytes.split_first() else { return };
     let mut file = bytes.to_vec();
     if kind & 1 == 1 && bytes.len() >= 256 {
@@ -59,4 +57,4 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         assert_eq!(whole.sources.iter().map(|source| source.recorded).sum::<u64>(), events);
         whole.sources.iter().for_each(|source| drop(source.to_source()));
     }
-});
+}

@@ -1,13 +1,11 @@
 //! Random bytes as a segment of a recording, as the payload of a sound block, and, when they begin with a brace, as its document.
-#![no_main]
-
 use punctual_bundle::Recording;
 use punctual_bundle::recording::{Block, Encoding, RecordingWriter};
 use punctual_core::MonotonicNs;
 use std::fs;
 use std::path::Path;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+pub fn fuzz(bytes: &[u8]) {
     let place = std::env::temp_dir().join(format!("punctual-fuzz-recording-{}", std::process::id()));
     let directory = place.join("recording");
     let _ = fs::create_dir_all(&directory);
@@ -34,7 +32,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         read(&place);
         let _ = fs::remove_dir_all(&directory);
     }
-});
+}
 
 fn read(place: &Path) -> Option<punctual_bundle::RecordingDocument> {
     let recording = Recording::open(place)?;

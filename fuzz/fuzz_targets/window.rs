@@ -1,12 +1,10 @@
 //! Random bytes as a window, as the head and the records of a sound one, and, when they begin with a brace, as the document of windows.
-#![no_main]
-
 use punctual_bundle::Windows;
 use punctual_bundle::windows::WindowHead;
 use punctual_record::wire;
 use std::fs;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+pub fn fuzz(bytes: &[u8]) {
     look(bytes);
     // With the checksums and lengths that fit: what is behind them is looked at too.
     let half = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
@@ -26,7 +24,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         let _ = (windows.findings(), windows.windows.iter().map(|window| window.read().is_ok()).count());
     }
     let _ = fs::remove_dir_all(&place);
-});
+}
 
 fn look(bytes: &[u8]) {
     if let Ok((head, lanes)) = WindowHead::read(bytes) {

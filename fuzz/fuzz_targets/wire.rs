@@ -1,9 +1,7 @@
 //! Random bytes as records on the wire: all are accounted for, and what is read can be written and read again.
-#![no_main]
-
 use punctual_record::wire;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+pub fn fuzz(bytes: &[u8]) {
     let mut records = wire::decode(bytes);
     let mut again = Vec::new();
     let mut events = Vec::new();
@@ -18,4 +16,4 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     second.iter().for_each(|event| wire::encode(event, &mut third));
     assert_eq!(third, again);
     let _ = wire::count(bytes);
-});
+}

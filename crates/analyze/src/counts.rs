@@ -17,14 +17,16 @@ const SHARES: [(&str, &str); 8] = [
 /// Fills in rates and shares, where both numbers are known.
 pub fn derive(counts: &mut Counts) {
     let seconds = counts.cpu.total.0 as f64 / 1e9;
-    let shares: Vec<_> = counts.counts.iter().map(|one| share_of(one, &counts.counts)).collect();
-    for (one, share) in counts.counts.iter_mut().zip(shares) {
-        let Some(count) = one.count.known().map(|count| *count as f64) else { continue };
-        if !one.is_time && seconds > 0.0 {
-            one.per_cpu_second = Some(count / seconds);
-        }
-        one.share = share;
+    for one in counts.counts.iter_mut().filter(|one| !one.is_time && seconds > 0.0) {
+        one.per_cpu_second = one.count.known().map(|count| *count as f64 / seconds);
     }
+    derive_shares(&mut counts.counts);
+}
+
+/// Fills in shares, where both numbers are known.
+pub fn derive_shares(counts: &mut [Count]) {
+    let shares: Vec<_> = counts.iter().map(|one| share_of(one, counts)).collect();
+    counts.iter_mut().zip(shares).for_each(|(one, share)| one.share = share);
 }
 
 /// Counts of two sources can begin at different instants: those are divided by the sum of their own kind.

@@ -139,7 +139,9 @@ mod tests {
         assert_eq!(all.len(), 2, "{all:?}");
         let price = "probe-cost: probes on functions that begin with a push: an empty one is measured as 500 ns (nothing is subtracted), and every call takes 1.2 us longer";
         assert_eq!(all[0], price);
-        assert!(all[1].starts_with("probe-dominates: probe overhead dominates: half of its calls are shorter than 5 times"));
+        assert!(
+            all[1].starts_with("probe-dominates: probe overhead dominates: half of its calls are shorter than 5 times")
+        );
         assert_eq!(messages(&[3_000, 4_000, 9_000], returned(3)).len(), 1);
         let more = CallCounts { left: 2, entered: 6, ..returned(3) };
         assert!(messages(&[3_000, 4_000, 9_000], more)[1].starts_with("calls-not-timed"));

@@ -5,12 +5,14 @@
 
 mod group;
 mod kind;
+mod named;
 mod names;
 mod recorded;
 mod tracepoint;
 
 pub use group::Group;
 pub use kind::{EventKind, Futex, PointKind, TaskState};
+pub use named::NamedTracepoint;
 pub use names::{CallCounts, FunctionName, LineName, Names, ProbeCost, TaskName};
 pub use recorded::{Recorded, Source};
 pub use tracepoint::{FieldKind, RecordBytes, RecordField, TracepointFormat, TracepointId};

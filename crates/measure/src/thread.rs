@@ -1,9 +1,10 @@
 //! A measuring thread: prepared, started with all others at one instant, ended.
 
-use punctual_core::{Clock, CpuSet, Nanos, Notes};
+use punctual_core::{Clock, CpuSet, Nanos, Notes, PerfEvent};
 use punctual_host::task::attributes::{self, Scheduling};
 use punctual_host::task::usage::Usage;
 use punctual_host::task::{clock, memory, signals};
+use punctual_record::perf::{Counter, Total, Whom};
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
@@ -46,6 +47,8 @@ pub struct ThreadPlan {
     pub offset: Nanos,
     /// Whether its memory is locked.
     pub lock_memory: bool,
+    /// What is counted of it while it measures.
+    pub counters: Vec<PerfEvent>,
 }
 
 /// CPUs and scheduling of a prepared thread, read back from the kernel.
@@ -68,6 +71,8 @@ pub struct PreparedThread {
 pub struct Ended {
     /// The kernel's counts between the first and the last sample.
     pub usage: Usage,
+    /// What the counters of its plan hold, in their order; or why there is none.
+    pub counted: Vec<Result<Total, String>>,
     /// Why it ended early.
     pub error: Option<io::Error>,
     /// Its notes.
@@ -150,7 +155,7 @@ impl Running {
 
 fn ended_early(error: Option<io::Error>) -> Ended {
     let after = Err(io::Error::other("the thread did not come to its end"));
-    Ended { usage: Usage::default(), error, notes: Notes::default(), after }
+    Ended { usage: Usage::default(), counted: Vec::new(), error, notes: Notes::default(), after }
 }
 
 fn run_thread(
@@ -159,6 +164,7 @@ fn run_thread(
     ready: &mpsc::Sender<Result<PreparedThread, ThreadError>>,
     start: &Receiver<i64>,
 ) -> Ended {
+    let counters: Vec<_> = plan.counters.iter().map(|event| Counter::of(event, Whom::ThisThread)).collect();
     let prepared = become_ready(&plan, &mut *task);
     let failed = prepared.is_err();
     if ready.send(prepared).is_err() || failed {
@@ -171,11 +177,14 @@ fn run_thread(
     // A thread that did not get its CPU in time begins later; that is not latency of its first sample.
     let earliest = clock::now(plan.clock).ns() + Nanos::MILLI.ns();
     let before = Usage::of_this_thread();
+    counters.iter().flatten().for_each(Counter::enable);
     let error = task.run((start + plan.offset.ns()).max(earliest)).err();
+    counters.iter().flatten().for_each(Counter::disable);
     let usage = Usage::of_this_thread().since(before);
     let after = attributes::scheduling(0).and_then(|scheduling| Ok((scheduling, attributes::affinity(0)?)));
+    let counted = counters.into_iter().map(|counter| counter.and_then(|counter| counter.total())).collect();
     let notes = task.notes();
-    Ended { usage, error, notes, after }
+    Ended { usage, counted, error, notes, after }
 }
 
 /// Sets affinity, memory and scheduling, and warms up the loop: the same code and the same calls as later.

@@ -29,6 +29,7 @@ use punctual_host::task::attributes::Scheduling;
 use punctual_host::task::clock;
 use punctual_host::task::usage::Usage;
 use punctual_plan::Workload;
+use punctual_record::perf::Total;
 use std::io;
 use std::sync::Arc;
 
@@ -133,6 +134,8 @@ pub struct Running {
 pub struct Ended {
     /// The kernel's counts for each thread while it measured.
     pub usages: Vec<Usage>,
+    /// What was counted of each thread, in the order of its plan's events.
+    pub counted: Vec<Vec<Result<Total, String>>>,
     /// Why threads ended early.
     pub errors: Vec<io::Error>,
     /// Scheduling and affinity of each thread directly after its last sample.
@@ -204,10 +207,17 @@ impl Running {
 
     /// Waits for the end.
     pub fn join(mut self) -> Ended {
-        let mut all = Ended { usages: Vec::new(), errors: Vec::new(), after: Vec::new(), notes: Notes::default() };
+        let mut all = Ended {
+            usages: Vec::new(),
+            counted: Vec::new(),
+            errors: Vec::new(),
+            after: Vec::new(),
+            notes: Notes::default(),
+        };
         for thread in self.threads {
             let ended = thread.join();
             all.usages.push(ended.usage);
+            all.counted.push(ended.counted);
             all.errors.extend(ended.error);
             all.after.push(ended.after);
             merge(&mut all.notes, ended.notes);

@@ -8,7 +8,8 @@ use crate::plan::{
 use crate::resolve::bytes;
 use crate::target::{Acceleration, KernelChoice, TargetPlan, VmPlan};
 use crate::words::{Output, Word};
-use punctual_core::Nanos;
+use punctual_core::event::NamedTracepoint;
+use punctual_core::{Nanos, PerfEvent};
 
 impl Plan {
     /// Everything that the plan holds, in lines and tables; what does not print is escaped.
@@ -90,7 +91,8 @@ fn virtual_machine(page: &mut Page, vm: &VmPlan) {
 }
 
 fn record(page: &mut Page, record: &RecordPlan) {
-    let groups: Vec<&str> = record.events.iter().map(|group| group.word()).collect();
+    let mut groups: Vec<String> = record.events.iter().map(|group| group.word().to_owned()).collect();
+    groups.extend(record.tracepoints.iter().map(NamedTracepoint::to_string));
     let events = if groups.is_empty() { "no kernel event".to_owned() } else { groups.join(", ") };
     let of = match record.pids.as_slice() {
         [] => String::new(),
@@ -142,6 +144,10 @@ fn measure(page: &mut Page, measure: &MeasurePlan) {
     page.fact(2, "histogram", histogram(measure.histogram));
     if let Some(threshold) = measure.stop_above {
         page.fact(2, "stops the run", format!("above {threshold}"));
+    }
+    if !measure.counters.is_empty() {
+        let names: Vec<String> = measure.counters.iter().map(PerfEvent::to_string).collect();
+        page.fact(2, "counts", names.join(", "));
     }
     for requirement in &measure.requirements {
         page.fact(2, "requires", requirement);

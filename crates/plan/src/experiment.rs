@@ -5,8 +5,8 @@ pub use crate::target::TargetSpec;
 use crate::text::{At, Setting, SourceFormat, SourceText, Span};
 use crate::words::{ByteSize, CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod};
 pub use crate::workload::WorkloadSpec;
-use punctual_core::event::Group;
-use punctual_core::{Clock, CpuSet, Nanos, Policy, Priority, Requirement, Term};
+use punctual_core::event::{Group, NamedTracepoint};
+use punctual_core::{Clock, CpuSet, Nanos, PerfEvent, Policy, Priority, Requirement, Term};
 use std::sync::Arc;
 
 /// A whole file, from [`crate::load()`].
@@ -83,8 +83,8 @@ pub struct PartitionSpec {
 pub struct RecordSpec {
     /// The section's header.
     pub span: Span,
-    /// `events`: groups of kernel events.
-    pub events: Setting<Vec<At<Group>>>,
+    /// `events`: groups of kernel events, and tracepoints by name.
+    pub events: Setting<Vec<At<RecordedEvents>>>,
     /// `cpus` whose kernel events are recorded.
     pub cpus: Setting<CpuChoice>,
     /// `pids`: the processes that kernel events are limited to.
@@ -95,6 +95,15 @@ pub struct RecordSpec {
     pub max_size: Setting<ByteSize>,
     /// `limits`: how long intervals in it may take, `A->B < 100us`.
     pub limits: Setting<Vec<At<String>>>,
+}
+
+/// An element of `events` in `[record]`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RecordedEvents {
+    /// A group of kernel events.
+    Group(Group),
+    /// `GROUP:NAME`.
+    Tracepoint(NamedTracepoint),
 }
 
 /// What is kept to explain the worst samples.
@@ -175,6 +184,8 @@ pub struct MeasureSpec {
     pub resolution: Setting<Nanos>,
     /// `stop_above`
     pub stop_above: Setting<Nanos>,
+    /// `counters`: events of perf-list(1) that are counted of each measuring thread.
+    pub counters: Vec<At<PerfEvent>>,
     /// `require`
     pub require: Vec<At<Requirement>>,
     /// `phases`, by name.

@@ -15,6 +15,8 @@ pub const MAX_SECTIONS: usize = 1_024;
 pub const MAX_PHASES: usize = 128;
 /// Requirements of a measure.
 pub const MAX_REQUIREMENTS: usize = 64;
+/// Events that are counted of each thread of a measure: each is a descriptor.
+pub const MAX_COUNTERS: usize = 16;
 /// Measuring threads that run at the same time, in one phase.
 pub const MAX_THREADS: usize = 1_024;
 /// Series of the whole run: threads of all phases.

@@ -3,8 +3,8 @@
 pub use crate::target::TargetPlan;
 use crate::words::{ByteSize, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod};
 pub use crate::workload::Workload;
-use punctual_core::event::Group;
-use punctual_core::{Clock, CpuSet, Nanos, Policy, Priority, Published, Requirement};
+use punctual_core::event::{Group, NamedTracepoint};
+use punctual_core::{Clock, CpuSet, Nanos, PerfEvent, Policy, Priority, Published, Requirement};
 use std::path::PathBuf;
 
 /// What to run, from [`crate::resolve()`].
@@ -62,6 +62,8 @@ pub struct PartitionPlan {
 pub struct RecordPlan {
     /// Groups of kernel events; none where only test points are recorded.
     pub events: Vec<Group>,
+    /// Tracepoints by name, of none of these groups.
+    pub tracepoints: Vec<NamedTracepoint>,
     /// The CPUs whose kernel events are recorded.
     pub cpus: CpuSet,
     /// The processes that kernel events are limited to; empty: all.
@@ -78,7 +80,15 @@ impl RecordPlan {
     /// The usual groups of events on these CPUs, and test points.
     pub fn usual(cpus: CpuSet) -> RecordPlan {
         let max_size = ByteSize(crate::limits::DEFAULT_RECORDING);
-        RecordPlan { events: Group::USUAL.to_vec(), cpus, pids: Vec::new(), points: true, max_size, limits: Vec::new() }
+        RecordPlan {
+            events: Group::USUAL.to_vec(),
+            tracepoints: Vec::new(),
+            cpus,
+            pids: Vec::new(),
+            points: true,
+            max_size,
+            limits: Vec::new(),
+        }
     }
 }
 
@@ -135,6 +145,8 @@ pub struct MeasurePlan {
     pub histogram: HistogramPlan,
     /// A latency above this ends the run.
     pub stop_above: Option<Nanos>,
+    /// What is counted of each measuring thread while it measures.
+    pub counters: Vec<PerfEvent>,
     /// What must hold of each series.
     pub requirements: Vec<Requirement>,
     /// The result file to leave as systress would; only with a single thread.

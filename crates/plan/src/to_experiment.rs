@@ -1,10 +1,10 @@
 //! The inverse: the experiment that sets everything a plan holds. Read again, it resolves to the same plan.
 
 use crate::experiment::{
-    Experiment, ExplainSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, PublishedSpec, RecordSpec, ResultSpec,
-    Settings, SystressSpec,
+    Experiment, ExplainSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, PublishedSpec, RecordSpec,
+    RecordedEvents, ResultSpec, Settings, SystressSpec,
 };
-use crate::plan::{Length, LoadPlan, MeasurePlan, PhasePlan, Plan, Scheduling};
+use crate::plan::{Length, LoadPlan, MeasurePlan, PhasePlan, Plan, RecordPlan, Scheduling};
 use crate::text::{At, Setting, SourceFormat, SourceText, Span};
 use crate::words::CpuChoice;
 use punctual_core::{CpuSet, Published, PublishedResult};
@@ -27,7 +27,7 @@ impl Plan {
             }),
             record: self.record.as_ref().map(|record| RecordSpec {
                 span: Span::default(),
-                events: set(record.events.iter().map(|group| at(*group)).collect()),
+                events: set(recorded_events(record)),
                 cpus: listed(&record.cpus),
                 pids: set(record.pids.clone()),
                 points: set(record.points),
@@ -98,6 +98,7 @@ impl Plan {
             range: set(measure.histogram.range),
             resolution: set(measure.histogram.resolution),
             stop_above: measure.stop_above.map(at),
+            counters: measure.counters.iter().cloned().map(at).collect(),
             require: measure.requirements.iter().copied().map(at).collect(),
             phases: match occurrences.len() == self.phases.len() {
                 true => None,
@@ -205,4 +206,10 @@ fn listed(cpus: &CpuSet) -> Setting<CpuChoice> {
 
 fn path(path: &Path) -> String {
     path.to_string_lossy().into_owned()
+}
+
+fn recorded_events(record: &RecordPlan) -> Vec<At<RecordedEvents>> {
+    let groups = record.events.iter().map(|group| RecordedEvents::Group(*group));
+    let named = record.tracepoints.iter().cloned().map(RecordedEvents::Tracepoint);
+    groups.chain(named).map(at).collect()
 }

@@ -1,8 +1,8 @@
 //! An experiment or a plan written as TOML.
 
 use crate::experiment::{
-    Experiment, ExplainSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, PublishedSpec, RecordSpec, Settings,
-    TargetSpec,
+    Experiment, ExplainSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, PublishedSpec, RecordSpec,
+    RecordedEvents, Settings, TargetSpec,
 };
 use crate::plan::Plan;
 use crate::text::{At, Setting};
@@ -106,12 +106,19 @@ fn partition(file: &mut Writer, spec: &PartitionSpec) {
 
 fn record(file: &mut Writer, spec: &RecordSpec) {
     file.section("[record]");
-    file.set("events", &spec.events, |groups| texts(groups.iter().map(|at| at.value.word().to_owned())));
+    file.set("events", &spec.events, |groups| texts(groups.iter().map(|at| recorded(&at.value))));
     file.set("cpus", &spec.cpus, cpus);
     file.set("pids", &spec.pids, |pids| format!("{pids:?}"));
     file.set("points", &spec.points, bare);
     file.set("max_size", &spec.max_size, text);
     file.set("limits", &spec.limits, |limits| texts(limits.iter().map(|at| at.value.clone())));
+}
+
+fn recorded(events: &RecordedEvents) -> String {
+    match events {
+        RecordedEvents::Group(group) => group.word().to_owned(),
+        RecordedEvents::Tracepoint(named) => named.to_string(),
+    }
 }
 
 fn explain(file: &mut Writer, spec: &ExplainSpec) {
@@ -160,6 +167,7 @@ fn measure(file: &mut Writer, spec: &MeasureSpec) {
         file.text += &table("histogram", &shape);
     }
     file.set("stop_above", &spec.stop_above, text);
+    file.list("counters", &spec.counters);
     file.list("require", &spec.require);
     file.set("phases", &spec.phases, |phases| texts(phases.iter().map(|at| at.value.clone())));
     if let Some(spec) = &spec.systress {

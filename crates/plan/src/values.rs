@@ -1,6 +1,7 @@
 //! What single values mean, in every language of experiment files.
 
 use crate::escape::{clipped, is_unprintable};
+use crate::experiment::RecordedEvents;
 use crate::limits::{
     MAX_BUFFER, MAX_COMMAND_BYTES, MAX_NAME_CHARS, MAX_PATH_BYTES, MAX_REMARK_CHARS, MAX_VM_MEMORY, MIN_BUFFER,
     MIN_RECORDING, MIN_VM_MEMORY,
@@ -8,7 +9,7 @@ use crate::limits::{
 use crate::words::{ByteSize, CpuChoice, Nice, Output, Word};
 use punctual_core::event::Group;
 use punctual_core::words::nearest;
-use punctual_core::{Clock, CpuSet, Limit, Nanos, Policy, Priority, Requirement, Shape, ShapeError, Term};
+use punctual_core::{Clock, CpuSet, Limit, Nanos, PerfEvent, Policy, Priority, Requirement, Shape, ShapeError, Term};
 
 /// Why a value cannot be taken; the reader knows the place.
 #[derive(Debug, PartialEq)]
@@ -82,6 +83,14 @@ pub(crate) fn cpu_choice(text: &str) -> Read<CpuChoice> {
 pub(crate) fn group(text: &str) -> Read<Group> {
     let words = Group::ALL.iter().map(|group| group.word());
     Group::from_word(text).ok_or_else(|| not_a_word(text, "a group of kernel events", words))
+}
+
+/// A group of kernel events, or a tracepoint by name.
+pub(crate) fn recorded_events(text: &str) -> Read<RecordedEvents> {
+    match text.contains(':') {
+        true => text.parse().map(RecordedEvents::Tracepoint).map_err(Wrong::new),
+        false => group(text).map(RecordedEvents::Group),
+    }
 }
 
 /// How large a recording may get.
@@ -282,6 +291,11 @@ pub(crate) fn shape(text: &str) -> Read<String> {
 /// A requirement on a series.
 pub(crate) fn requirement(text: &str) -> Read<Requirement> {
     text.parse().map_err(|why: punctual_core::requirement::RequirementError| Wrong::new(why.to_string()))
+}
+
+/// An event of perf-list(1).
+pub(crate) fn perf_event(text: &str) -> Read<PerfEvent> {
+    text.parse().map_err(|why: punctual_core::perf_event::UnknownEvent| Wrong::new(why.to_string()))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ fn with_timer(more: &str) -> String {
 fn unknown_keys_come_with_the_nearest_known_word() {
     insta::assert_snapshot!(with_timer("priorty = 3; quux = 1; [experimnt]"), @r"
     3:1: error: `priorty` is not known in `[[measure]]`; did you mean `priority`?
-    4:1: error: `quux` is not known in `[[measure]]`; known are kind, histogram, name, cpus, threads, policy, priority, runtime, deadline, duration, samples, stop_above, require, phases, systress, method, clock, period, offset
+    4:1: error: `quux` is not known in `[[measure]]`; known are kind, histogram, name, cpus, threads, policy, priority, runtime, deadline, duration, samples, stop_above, counters, require, phases, systress, method, clock, period, offset
     5:2: error: `experimnt` is not known in an experiment file; did you mean `experiment`?
     ");
 }
@@ -45,6 +45,18 @@ fn wrong_types_say_what_was_expected() {
     6:11: error: `command`: a command needs a program
     8:11: error: `command`: expected a command line or an array of arguments, found an integer
     10:15: error: `memory_lock`: expected true or false, found a date-time
+    "#);
+}
+
+#[test]
+fn counters_that_there_are_not_or_twice_are_refused() {
+    insta::assert_snapshot!(with_timer("counters = ['cycle', 'sched:', 'faults', 'page-faults']"), @r"
+    3:13: error: `counters`: `cycle` is no event; did you mean `cycles`?
+    3:22: error: `counters`: `sched:` is no event; a tracepoint is GROUP:NAME, other events have the names of perf-list(1), such as context-switches or cycles
+    3:42: error: `counters`: page-faults is there twice
+    ");
+    insta::assert_snapshot!(with_timer("counters = 'cycles'"), @r#"
+    3:12: error: `counters`: expected an array of strings, found a string; write `counters = ["…"]`
     "#);
 }
 

@@ -65,6 +65,7 @@ fn measure() -> BoxedStrategy<String> {
             length.prop_map(str::to_owned).boxed(),
             line("histogram", shape),
             line("stop_above", &["'1ms'"]),
+            line("counters", &["['cycles', 'cache-misses', 'sched:sched_switch']", "[]"]),
             line("require", &["['max < 1ms', 'p99.999 <= 10us', 'corrected p50 > 1ns', 'overruns == 0']", "[]"]),
             line("phases", &["['a']", "['b', 'a']", "['c']"]),
         ],
@@ -105,7 +106,7 @@ fn experiment() -> impl Strategy<Value = String> {
             "",
             "[record]\n",
             "[record]\nevents = []\nmax_size = '1 MiB'\n",
-            "[record]\nevents = ['irq', 'sched']\npids = [7, 1]\npoints = false\ncpus = '0'\nlimits = ['a->b < 5us']\n",
+            "[record]\nevents = ['irq', 'kmem:kmalloc', 'sched']\npids = [7, 1]\npoints = false\ncpus = '0'\nlimits = ['a->b < 5us']\n",
         ][..],
     );
     let explain = select(

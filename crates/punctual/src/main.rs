@@ -5,6 +5,7 @@
 
 mod cli;
 mod commands;
+mod counted;
 mod exit;
 mod explained;
 mod labs;

@@ -1,6 +1,7 @@
 //! A run from plan to bundle: prepare, phase after phase, end.
 
 mod accounting;
+mod counters;
 mod ending;
 mod evidence;
 mod flight;

@@ -239,3 +239,47 @@ fn hardware_events_are_counted_or_the_cause_is_named() {
         None => assert!(why_not(&counts, "cycles").contains("PMU"), "{counts:#}"),
     }
 }
+
+/// The same call that a measure claims to make, by another counter than its own validation's.
+#[test]
+fn counters_of_a_measure_are_of_its_thread_and_of_its_samples() {
+    let place = Place::with("");
+    let events = "raw_syscalls:sys_enter,task-clock,cycles";
+    let output = place.punctual(&[
+        "measure",
+        "syscall",
+        "--quiet",
+        "--json",
+        "--policy",
+        "other",
+        "--count",
+        "20000",
+        "--set",
+        "call=getpid",
+        "--counters",
+        events,
+    ]);
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output)));
+    let tables = summary["phases"][0]["measures"][0]["notes"]["tables"].as_array().unwrap().clone();
+    let table = tables.iter().find(|table| table["name"] == "counters").unwrap_or_else(|| panic!("{summary}"));
+    let rows: Vec<_> = table["rows"].as_array().unwrap().iter().map(|row| row.as_array().unwrap().clone()).collect();
+    let names: Vec<_> = rows.iter().map(|row| row[1].as_str().unwrap()).collect();
+    assert_eq!(names, ["raw_syscalls:sys_enter", "task-clock (ns)", "cycles"]);
+    let known = |row: &[Value]| match row[2].as_f64() {
+        Some(count) => Some(count),
+        None if row[5].as_str().unwrap().starts_with("unavailable: ") => None,
+        None => panic!("neither a count nor a reason: {row:?}"),
+    };
+    match known(&rows[0]) {
+        // Beside them stand those that begin and end it, and what a tick made the thread do.
+        Some(calls) => {
+            assert!((20_000.0..20_200.0).contains(&calls), "{table}");
+            assert!((rows[0][3].as_f64().unwrap() - calls / 20_000.0).abs() < 1e-9, "{table}");
+        }
+        None => println!("SKIPPED: system calls are not counted here: {}", rows[0][5]),
+    }
+    let sum: f64 = summary["phases"][0]["series"][0]["mean"].as_f64().unwrap() * 20_000.0;
+    assert!(known(&rows[1]).is_some_and(|ns| ns > 0.0), "the kernel's clock of the task is always there: {table}");
+    assert!(known(&rows[1]).unwrap() > sum / 100.0, "the calls of {sum} ns are in it: {table}");
+    assert!(known(&rows[2]).is_none_or(|cycles| cycles > 20_000.0), "{table}");
+}

@@ -178,6 +178,29 @@ fn a_tracepoint_is_recorded_by_its_name_with_its_fields() {
     }
 }
 
+/// In an experiment, and by the option over it: the calls that the measure claims are there by name.
+#[test]
+fn an_experiment_records_tracepoints_by_name() {
+    let calls = "syscalls:sys_enter_getpid";
+    let measured = "[[measure]]\nkind = 'syscall'\ncall = 'getpid'\npolicy = 'other'\nsamples = 5000\n";
+    let place = Place::with(&format!("[record]\nevents = ['{calls}']\npoints = false\n{measured}"));
+    if !can_record("an_experiment_records_tracepoints_by_name") {
+        return;
+    }
+    place.write("plain.toml", measured.as_bytes());
+    for arguments in [&["experiment.toml"][..], &["plain.toml", "--trace", calls]] {
+        let _ = std::fs::remove_dir_all(place.bundle());
+        let ran = place.punctual(&[&["run", "--quiet", "--output", "bundle"], arguments].concat());
+        assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+        let recording = summary(&place);
+        assert_eq!(recording["tracepoints"], serde_json::json!([calls]), "{recording:#}");
+        let (counted, lost) = (count(&recording, "tracepoints", calls), recording["lost"].as_u64().unwrap());
+        assert!((5_000..50_000).contains(&(counted + lost)), "{recording:#}");
+    }
+    let refused = place.punctual(&["run", "plain.toml", "--output", "other", "--trace", "kmem:kmaloc"]);
+    assert!(refused.status.code() == Some(2) && text(&refused).contains("did you mean `kmem:kmalloc`?"));
+}
+
 #[test]
 fn a_tracepoint_that_is_not_there_is_refused_with_the_nearest_one() {
     let place = Place::with("");
@@ -189,7 +212,7 @@ fn a_tracepoint_that_is_not_there_is_refused_with_the_nearest_one() {
         ("+kmen:kmalloc", "did you mean `kmem:…`?"),
         ("kmem:*", "mm_page_alloc"),
         ("+sched:sched_switch", "one of the group `sched`"),
-        ("../sched:sched_switch", "is no event"),
+        ("../sched:sched_switch", "is not GROUP:NAME"),
         ("schd", "did you mean `sched`?"),
     ];
     for (words, said) in wrong {

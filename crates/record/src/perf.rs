@@ -6,5 +6,5 @@ mod group;
 mod refusal;
 
 pub(crate) use attr::{Attr, ENABLED, Kind, open};
-pub use counter::{Counter, Reading, Whom};
+pub use counter::{Counter, Reading, Total, Whom};
 pub use group::{GROUP_MAX, Group};

@@ -13,7 +13,7 @@ mod seen;
 mod tracefs;
 
 pub use flight::{BufferProgress, Window};
-pub use request::{Backend, Mode, NamedTracepoint, Request, StartError};
+pub use request::{Backend, Mode, Request, StartError};
 
 use crate::names::{Collector, kernel_symbols};
 use crate::wire;

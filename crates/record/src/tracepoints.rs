@@ -2,7 +2,7 @@
 
 use crate::recorder::{Backend, Request};
 use crate::wire::layout as wire;
-use punctual_core::event::Group;
+use punctual_core::event::{Group, NamedTracepoint};
 
 /// One tracepoint of the kernel.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +32,12 @@ const fn at(
     kind: u64,
 ) -> Tracepoint {
     Tracepoint { group, system, name, programs, kind: kind as u8 }
+}
+
+/// The group of events that records a tracepoint anyway.
+pub fn group_of(named: &NamedTracepoint) -> Option<Group> {
+    let same = |other: &&Tracepoint| other.system == named.group && other.name == named.name;
+    ALL.iter().find(same).map(|tracepoint| tracepoint.group)
 }
 
 /// The tracepoints of these groups.

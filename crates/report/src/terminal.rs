@@ -25,7 +25,7 @@ mod worst_explained;
 pub use account::{band_end, shares};
 pub use checks::{CheckRow, CheckVerdict, check_table};
 pub use comparison::{comparison, tests as tests_of_comparison};
-pub use counts::counts;
+pub use counts::{count_note, count_share, counts};
 pub use explain::explanations;
 pub use lab::lab;
 pub use live::{LiveFigures, live_header, live_line};

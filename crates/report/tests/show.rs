@@ -153,9 +153,8 @@ fn every_loss_in_ascii_on_a_narrow_terminal() {
                main/flaky: 11 of its 12 starts ended with failure
                > run its command alone to see its output, or write its output to a
                  file
-      warning  missed periods (coordinated omission): the corrected figures include
-               them: the plain figures count each such wait once, the corrected ones
-               also what it hid (coordinated omission)
+      warning  missed periods (coordinated omission): plain figures count each such
+               wait once, corrected figures every missed period
                main/overruns: 10 of 3010 periods
                > use the corrected figures for a periodic task; find what occupied
                  the CPU for that long

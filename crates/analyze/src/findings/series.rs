@@ -109,8 +109,8 @@ impl About<'_> {
     fn overruns(&self) -> Option<Finding> {
         let (overruns, expected) = (self.summary.overruns?, self.summary.expected?);
         (overruns > 0).then(|| {
-            let message = "missed periods (coordinated omission): the corrected figures include them: the plain figures count each such wait once, \
-                           the corrected ones also what it hid (coordinated omission)";
+            let message =
+                "missed periods (coordinated omission): plain figures count each such wait once, corrected figures every missed period";
             let of = |percentiles: &std::collections::BTreeMap<String, i64>| percentiles.get("99.9").copied();
             let plain = of(&self.summary.percentiles);
             let corrected = self.summary.corrected.as_ref().and_then(|c| of(&c.percentiles));

@@ -62,7 +62,10 @@ fn a_tail_of_causes_that_differ_in_size_is_refused_and_one_of_a_single_cause_is_
     let mixed = tail(|k| if k < 8 { "preempted" } else { "page-fault" });
     assert_eq!((mixed.model.accepted, mixed.model.levels.len()), (false, 0));
     let why = mixed.model.refusals.join("; ");
-    assert!(why.contains("causes of different sizes mix in the tail, of the explained samples: page-fault 60 %"), "{why}");
+    assert!(
+        why.contains("causes of different sizes mix in the tail, of the explained samples: page-fault 60 %"),
+        "{why}"
+    );
     let one = tail(|_| "preempted");
     assert!(one.model.accepted && one.causes[0].dominant && one.causes[0].beyond > Some(20), "{one:#?}");
     assert!(one.model.gates.iter().any(|gate| gate.id == "one-cause-windows" && gate.open));

@@ -86,6 +86,7 @@ impl<'a> Resolver<'a> {
             threads,
             length: Length::UntilInterrupted,
             stop_above: spec.stop_above.as_ref().map(|at| at.value),
+            counters: spec.counters.iter().map(|at| at.value.clone()).collect(),
             requirements: spec.require.iter().map(|at| at.value).collect(),
         }
     }

@@ -12,13 +12,14 @@ mod target;
 mod timer;
 
 use crate::context::ResolveContext;
-use crate::experiment::{Experiment, Settings};
+use crate::experiment::{Experiment, RecordedEvents, Settings};
 use crate::limits::MAX_NAME_CHARS;
 use crate::plan::{Plan, RecordPlan};
 use crate::problem::{Problem, ProblemKind, Problems};
 use crate::text::{Setting, Span};
 use cpus::Zones;
 pub(crate) use measures::bytes;
+use punctual_core::event::NamedTracepoint;
 use punctual_core::{CpuSet, Nanos};
 pub(crate) use target::target;
 
@@ -96,15 +97,27 @@ impl Resolver<'_> {
         let spec = self.experiment.record.as_ref()?;
         let mut plan = RecordPlan::usual(self.cpus(&spec.cpus, &zones.online));
         if let Some(written) = &spec.events {
-            plan.events = written.value.iter().map(|at| at.value).collect();
+            plan.events.clear();
+            for at in &written.value {
+                match &at.value {
+                    RecordedEvents::Group(group) => plan.events.push(*group),
+                    RecordedEvents::Tracepoint(named) => plan.tracepoints.push(named.clone()),
+                }
+            }
             plan.events.sort();
             plan.events.dedup();
+            plan.tracepoints.sort();
+            plan.tracepoints.dedup();
+            if plan.tracepoints.len() > NamedTracepoint::MOST {
+                let message = format!("at most {} tracepoints are recorded by name", NamedTracepoint::MOST);
+                self.error(ProblemKind::Value, written.span, message, "record groups of events instead");
+            }
         }
         plan.points = value(&spec.points, plan.points);
         plan.pids = value(&spec.pids, plan.pids);
         plan.max_size = value(&spec.max_size, plan.max_size);
         plan.limits = spec.limits.iter().flat_map(|limits| &limits.value).map(|at| at.value.clone()).collect();
-        if plan.events.is_empty() && !plan.points {
+        if plan.events.is_empty() && plan.tracepoints.is_empty() && !plan.points {
             let message = "nothing is left to record: no kernel event and no test point";
             self.error(ProblemKind::Combination, place(&spec.events, spec.span), message, "leave `[record]` out");
         }

@@ -141,6 +141,7 @@ fn timer_thread(index: u32, stanza: &Stanza, format: At<SystressFormat>, notes: 
         range,
         resolution: Some(At::new(span, Nanos::MICRO)),
         stop_above: None,
+        counters: Vec::new(),
         require: Vec::new(),
         phases: None,
         systress: Some(SystressSpec {

@@ -3,14 +3,15 @@
 use super::table::{Table, integer, mismatch, span, text};
 use crate::experiment::{MeasureSpec, SystressSpec, TimerSpec, WorkloadSpec};
 use crate::limits::{
-    MAX_DURATION, MAX_LATENCY, MAX_PERIOD, MAX_REQUIREMENTS, MAX_SAMPLES, MAX_SYSTRESS_INDEX, MAX_THREADS, MIN_RUNTIME,
+    MAX_COUNTERS, MAX_DURATION, MAX_LATENCY, MAX_PERIOD, MAX_REQUIREMENTS, MAX_SAMPLES, MAX_SYSTRESS_INDEX,
+    MAX_THREADS, MIN_RUNTIME,
 };
 use crate::notes::Notes;
 use crate::text::{At, Setting};
 use crate::values::{self, Read, Wrong};
 use crate::words::{Placement, Word, WorkloadKind};
 use punctual_core::words::nearest;
-use punctual_core::{Nanos, Requirement};
+use punctual_core::{Nanos, PerfEvent, Requirement};
 use toml::de::DeValue;
 
 /// The measure, or `None` where its kind is not known. Mistakes in its keys are reported all the same: with those that every measure
@@ -41,6 +42,7 @@ pub(super) fn measure(notes: &mut Notes, mut t: Table) -> Option<MeasureSpec> {
         range,
         resolution,
         stop_above: latency(notes, &mut t, "stop_above"),
+        counters: counters(notes, &mut t),
         require: requirements(notes, &mut t),
         phases: t.take_list(notes, "phases", values::name),
         systress: systress(notes, &mut t),
@@ -61,6 +63,22 @@ fn requirements(notes: &mut Notes, t: &mut Table) -> Vec<At<Requirement>> {
     if list.value.len() > MAX_REQUIREMENTS {
         notes.wrong(list.span, Wrong::new(format!("more than {MAX_REQUIREMENTS} requirements are too many")));
         list.value.truncate(MAX_REQUIREMENTS);
+    }
+    list.value
+}
+
+fn counters(notes: &mut Notes, t: &mut Table) -> Vec<At<PerfEvent>> {
+    let Some(mut list) = t.take_list(notes, "counters", values::perf_event) else { return Vec::new() };
+    if list.value.len() > MAX_COUNTERS {
+        notes.wrong(list.span, Wrong::new(format!("`counters`: at most {MAX_COUNTERS} events")));
+        list.value.truncate(MAX_COUNTERS);
+    }
+    let mut seen: Vec<&PerfEvent> = Vec::new();
+    for event in &list.value {
+        if seen.contains(&&event.value) {
+            notes.wrong(event.span, Wrong::new(format!("`counters`: {} is there twice", event.value)));
+        }
+        seen.push(&event.value);
     }
     list.value
 }

@@ -55,7 +55,7 @@ pub(super) fn partition(notes: &mut Notes, mut t: Table) -> PartitionSpec {
 pub(super) fn record(notes: &mut Notes, mut t: Table) -> RecordSpec {
     let record = RecordSpec {
         span: t.span,
-        events: t.take_list(notes, "events", values::group),
+        events: t.take_list(notes, "events", values::recorded_events),
         cpus: t.take(notes, "cpus", |v| values::cpu_choice(text(v)?)),
         pids: t.take(notes, "pids", pids),
         points: t.take(notes, "points", boolean),

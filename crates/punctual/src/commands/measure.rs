@@ -41,6 +41,9 @@ pub struct Args {
     /// A requirement on every series, such as "p99 < 10us"; can be repeated
     #[arg(long, value_name = "REQUIREMENT")]
     require: Vec<String>,
+    /// Events to count of each measuring thread, by the names of perf-list(1): cycles,instructions
+    #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
+    counters: Vec<String>,
     #[command(flatten)]
     common: Common,
 }
@@ -93,9 +96,11 @@ fn experiment(args: &Args) -> String {
     for (key, value) in [("threads", &args.threads), ("priority", &args.priority), ("samples", &args.count)] {
         text.extend(value.as_ref().map(|value| format!("{key} = {}\n", in_toml(value))));
     }
-    if !args.require.is_empty() {
-        let list: Vec<String> = args.require.iter().map(|one| in_quotes(one)).collect();
-        text += &format!("require = [{}]\n", list.join(", "));
+    for (key, list) in [("require", &args.require), ("counters", &args.counters)] {
+        if !list.is_empty() {
+            let list: Vec<String> = list.iter().map(|one| in_quotes(one)).collect();
+            text += &format!("{key} = [{}]\n", list.join(", "));
+        }
     }
     for (key, value) in &args.settings {
         text += &format!("{key} = {}\n", in_toml(value));

@@ -69,9 +69,9 @@ pub struct Common {
     /// End the run if a latency exceeds this (overrides stop_above of the file)
     #[arg(long, value_name = "DURATION")]
     stop_above: Option<Nanos>,
-    /// Also record test points and these groups of kernel events (`punctual trace --events list`
-    /// shows the groups)
-    #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
+    /// Also record test points and these groups of kernel events, or tracepoints as GROUP:NAME
+    /// (`punctual trace --events list` shows the groups)
+    #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     trace: Vec<String>,
     /// Also keep the kernel events around the worst samples of each series, for `punctual explain`
     #[arg(long)]
@@ -190,7 +190,8 @@ pub fn overridden(args: &Common, mut plan: Plan, online: &CpuSet) -> Result<Plan
     if !args.trace.is_empty() {
         // Other groups of events than the plan's.
         let planned = plan.record.take().unwrap_or_else(|| RecordPlan::usual(online.clone()));
-        plan.record = Some(RecordPlan { events: recording::groups(&args.trace, &Group::USUAL)?, ..planned });
+        let recording::Events { groups, tracepoints } = recording::events(&args.trace, &Group::USUAL)?;
+        plan.record = Some(RecordPlan { events: groups, tracepoints, ..planned });
     }
     if args.explain {
         plan.explain.get_or_insert_with(|| ExplainPlan::usual_of(&plan.phases));

@@ -41,6 +41,7 @@ pub fn order(measure: &MeasurePlan, first: usize, plan: &plan::Plan, stop: &Arc<
         clock,
         offset: thread.start_offset,
         lock_memory: plan.memory_lock,
+        counters: measure.counters.clone(),
     };
     let names = series_names(measure).into_iter().enumerate();
     let series = names.map(|(k, (thread, name))| SeriesConfig {

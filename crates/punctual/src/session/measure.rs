@@ -7,6 +7,7 @@ use punctual_core::{CpuSet, Finding, Nanos};
 use punctual_host::task::usage::Usage;
 use punctual_measure::sink::SampleSource;
 use punctual_measure::workload::{self, CpuPlacement, MeasureConfig, Prepared, Running, Waiting};
+use punctual_record::perf::Total;
 
 /// A measure that is prepared, runs, or has ended.
 pub struct MeasureRun {
@@ -27,6 +28,8 @@ enum State {
 pub struct MeasureEnd {
     /// One for each thread; empty where nothing was started.
     pub usages: Vec<Usage>,
+    /// What was counted of each thread.
+    pub counted: Vec<Vec<Result<Total, String>>>,
     /// What each thread read directly after its last sample.
     pub after: Vec<AfterEnd>,
     /// Why it did not reach its end.
@@ -113,12 +116,19 @@ impl MeasureRun {
     /// goes into `meta`.
     pub fn finish(&mut self, phase: &str, meta: &mut MeasureMeta) -> MeasureEnd {
         let State::Running(running) = std::mem::replace(&mut self.state, State::Ended) else {
-            return MeasureEnd { usages: Vec::new(), after: Vec::new(), errors: Vec::new(), findings: Vec::new() };
+            return MeasureEnd {
+                usages: Vec::new(),
+                counted: Vec::new(),
+                after: Vec::new(),
+                errors: Vec::new(),
+                findings: Vec::new(),
+            };
         };
         let mut ended = running.join();
         let mut findings = std::mem::take(&mut ended.notes.findings);
         findings.iter_mut().for_each(|finding| finding.subject = format!("{phase}/{}", finding.subject));
         meta.notes = ended.notes;
-        MeasureEnd { usages: ended.usages, after: ended.after, errors: ended.errors, findings }
+        let workload::Ended { usages, counted, after, errors, .. } = ended;
+        MeasureEnd { usages, counted, after, errors, findings }
     }
 }

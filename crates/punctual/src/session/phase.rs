@@ -1,5 +1,6 @@
 //! One phase: threads prepared, loads started, measured to the end, loads ended.
 
+use super::counters;
 use super::evidence::{self, Collecting};
 use super::flight::{Flight, Watched};
 use super::measure::{MeasureRun, PartitionPlacement};
@@ -436,7 +437,9 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         }
         self.reliever = None;
         let mut errors = Vec::new();
-        for (number, (measure, meta)) in current.measures.iter_mut().zip(&mut current.meta.measures).enumerate() {
+        let planned = &self.phase.measures;
+        let measures = current.measures.iter_mut().zip(&mut current.meta.measures).zip(planned).enumerate();
+        for (number, ((measure, meta), planned)) in measures {
             let ended = measure.finish(&self.phase.name, meta);
             self.evidence.after_end(number, ended.after);
             errors.extend(ended.errors.iter().map(|why| format!("{} ended early: {why}", meta.name)));
@@ -444,6 +447,23 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             for (series, thread) in current.series[measure.series.clone()].iter_mut().zip(&measure.threads) {
                 series.finish(ended.usages.get(*thread).copied());
             }
+            let series = || current.series[measure.series.clone()].iter().zip(&measure.threads);
+            let samples = |thread: usize| {
+                series()
+                    .filter(|(_, of)| **of == thread)
+                    .map(|(series, _)| series.state.data.count())
+                    .max()
+                    .unwrap_or(0)
+            };
+            let threads = planned.threads.iter().zip(&ended.counted).enumerate();
+            let threads: Vec<counters::Thread> = threads
+                .map(|(place, (thread, totals))| counters::Thread {
+                    name: &thread.name,
+                    totals,
+                    samples: samples(place),
+                })
+                .collect();
+            meta.notes.tables.extend(counters::table(&planned.counters, &threads));
         }
         self.report_worst(current);
         self.run.flight.iter_mut().for_each(|flight| {

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-pub use wanted::{BUFFER, Wanted, WantedProbes, events, groups};
+pub use wanted::{BUFFER, Events, Wanted, WantedProbes, events};
 
 /// The state of a recording.
 #[derive(Debug, Default)]

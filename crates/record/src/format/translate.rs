@@ -1,10 +1,11 @@
 //! From a tracepoint's own record to ours.
 
 use super::fields::{Field, Fields, Format};
-use crate::recorder::{NamedTracepoint, Request};
+use crate::recorder::Request;
 use crate::tracepoints::Tracepoint;
 use crate::wire::{self, layout};
 use punctual_core::MonotonicNs;
+use punctual_core::event::NamedTracepoint;
 use punctual_core::event::{
     Event, EventKind, Futex, Group, RecordBytes, TaskState, Tid, TracepointFormat, TracepointId,
 };

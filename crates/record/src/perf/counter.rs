@@ -44,6 +44,15 @@ pub struct Reading {
     pub running: Nanos,
 }
 
+/// What a counter held when its counting had ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Total {
+    /// The reading.
+    pub reading: Reading,
+    /// Whether only what happened in user mode is in it.
+    pub user_only: bool,
+}
+
 impl Reading {
     /// What would have been counted in all the time: as perf-stat(1) scales it. `None` where it was never counted.
     pub fn scaled(self) -> Option<u64> {
@@ -152,9 +161,10 @@ impl Counter {
         self.file.as_fd()
     }
 
-    /// Whether only what happens in user mode is counted, because this process may not count the kernel's.
-    pub fn is_user_only(&self) -> bool {
-        self.user_only
+    /// What it holds, once and for all. The error says what failed.
+    pub fn total(&self) -> Result<Total, String> {
+        let reading = self.reading().map_err(|why| format!("reading its counter failed: {why}"))?;
+        Ok(Total { reading, user_only: self.user_only })
     }
 
     /// Counts only what this expression over the tracepoint's fields admits (Documentation/trace/events.rst, event

@@ -2,10 +2,8 @@
 
 use crate::bpf::LoadError;
 use crate::rights::lacking;
-use crate::tracepoints::{self, Tracepoint};
 use punctual_core::CpuSet;
-use punctual_core::event::Group;
-use std::fmt;
+use punctual_core::event::{Group, NamedTracepoint};
 
 /// Where events come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -64,32 +62,6 @@ pub struct Request {
     ///
     /// [`EventKind::Interrupted`]: punctual_core::EventKind::Interrupted
     pub timers_only: bool,
-}
-
-/// A tracepoint, as under `events/` of tracefs.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct NamedTracepoint {
-    /// `kmem`.
-    pub group: String,
-    /// `kmalloc`.
-    pub name: String,
-}
-
-impl NamedTracepoint {
-    /// How many may be recorded at once: each is a program of its own in the kernel.
-    pub const MOST: usize = 32;
-
-    /// The group of events that records it anyway.
-    pub fn part_of(&self) -> Option<Group> {
-        let same = |other: &&Tracepoint| other.system == self.group && other.name == self.name;
-        tracepoints::ALL.iter().find(same).map(|tracepoint| tracepoint.group)
-    }
-}
-
-impl fmt::Display for NamedTracepoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.group, self.name)
-    }
 }
 
 impl Request {

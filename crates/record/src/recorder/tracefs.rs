@@ -1,11 +1,12 @@
 //! Recording through tracefs, for kernels without BPF or who may not use it: the kernel's own buffers, in an instance of our own.
 
-use super::{NamedTracepoint, Request, StartError};
+use super::{Request, StartError};
 use crate::format::{Recorded, Translator};
 use crate::recorder::findings::{self, Missing};
 use crate::tracefs::{Instance, Item, PageShape, Tracefs, read_page};
 use crate::tracepoints::{self, NAMING, Tracepoint};
 use crate::wire;
+use punctual_core::event::NamedTracepoint;
 use punctual_core::event::{Event, EventKind, Group, Tid, TracepointFormat};
 use punctual_core::{CpuSet, Finding, MonotonicNs};
 

@@ -40,15 +40,21 @@ fn row(one: &Count) -> Vec<Cell> {
         _ => Cell("unavailable".to_owned(), Tone::Uncertain),
     };
     let rate = one.per_cpu_second.map_or(String::new(), rate);
-    let share = one.share.as_ref().map_or(String::new(), |share| match share.of.as_str() {
+    let (share, note) = (count_share(one), count_note(one));
+    vec![Cell::plain(format::plain(&one.name)), count, Cell::plain(rate), Cell::plain(share), Cell::plain(note)]
+}
+
+/// Its relation to another count; empty where there is none.
+pub fn count_share(one: &Count) -> String {
+    one.share.as_ref().map_or(String::new(), |share| match share.of.as_str() {
         // Instructions are no part of cycles.
         "cycles" => format!("{:.2} per cycle", share.share),
         of => format!("{} of {of}", format::percent(share.share)),
-    });
-    vec![Cell::plain(format::plain(&one.name)), count, Cell::plain(rate), Cell::plain(share), Cell::plain(note(one))]
+    })
 }
 
-fn note(one: &Count) -> String {
+/// How it was counted, where that is not as usual.
+pub fn count_note(one: &Count) -> String {
     let mut notes = Vec::new();
     if let (true, Some(enabled), Some(running)) = (one.scaled, one.enabled, one.running) {
         let share = running.0 as f64 / (enabled.0.max(1)) as f64;

@@ -1,8 +1,9 @@
 //! Counters of a command, from being opened to being read.
 
 use super::wanted::Wanted;
+use crate::counted;
 use punctual_bundle::{Count, CountSource};
-use punctual_core::{Fact, PerfEvent};
+use punctual_core::Fact;
 use punctual_host::task::children::Used;
 use punctual_record::perf::{Counter, Whom};
 
@@ -26,13 +27,18 @@ impl Counters {
 }
 
 fn count(wanted: &Wanted, counter: Option<&Result<Counter, String>>, used: &Used) -> Count {
-    let mut count = Count::new(&wanted.name, CountSource::PerfEvent, Fact::NotAsked);
-    count.event = wanted.event.as_ref().map(PerfEvent::to_string);
-    count.is_time = wanted.event.as_ref().is_some_and(PerfEvent::is_time);
-    match counter {
-        Some(Ok(counter)) => read(counter, wanted, &mut count),
-        Some(Err(why)) => count.count = Fact::Unavailable(why.clone()),
-        None => {}
+    let mut count = match (&wanted.event, counter) {
+        (Some(event), Some(counter)) => {
+            counted::count(event, &counter.as_ref().map_err(String::clone).and_then(Counter::total))
+        }
+        _ => Count::new(&wanted.name, CountSource::PerfEvent, Fact::NotAsked),
+    };
+    wanted.name.clone_into(&mut count.name);
+    // Seen once in thousands: a tracepoint that others switch off and on at the same time stays off. No program ends
+    // without a system call.
+    if wanted.name == "system-calls" && count.count == Fact::Known(0) {
+        let why = "its tracepoint stayed off, as others switched it at the same instant";
+        count.count = Fact::Unavailable(why.to_owned());
     }
     if count.count.known().is_none()
         && let Some(known) = from_wait4(&wanted.name, used)
@@ -40,30 +46,6 @@ fn count(wanted: &Wanted, counter: Option<&Result<Counter, String>>, used: &Used
         count = Count { source: CountSource::Wait4, count: Fact::Known(known), event: None, ..count };
     }
     count
-}
-
-fn read(counter: &Counter, wanted: &Wanted, count: &mut Count) {
-    count.user_only = counter.is_user_only();
-    let reading = match counter.reading() {
-        Ok(reading) => reading,
-        Err(why) => return count.count = Fact::Unavailable(format!("reading its counter failed: {why}")),
-    };
-    (count.enabled, count.running) = (Some(reading.enabled), Some(reading.running));
-    count.scaled = reading.running < reading.enabled;
-    count.count = match reading.scaled() {
-        // Seen once in thousands: a tracepoint that others switch off and on at the same time stays off. No program
-        // ends without a system call.
-        Some(0) if wanted.name == "system-calls" => {
-            Fact::Unavailable("its tracepoint stayed off, as others switched it at the same instant".to_owned())
-        }
-        Some(value) => Fact::Known(value),
-        None if reading.enabled.0 <= 0 => Fact::Unavailable(
-            "its counter never began: the kernel takes counters from set-user-ID programs, and from those that this \
-             user may not read"
-                .to_owned(),
-        ),
-        None => Fact::Unavailable("its counter never had its turn on the PMU".to_owned()),
-    };
 }
 
 /// What the kernel counts of every process.

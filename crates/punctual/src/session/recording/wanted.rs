@@ -2,15 +2,15 @@
 
 use crate::exit::Failure;
 use punctual_bundle::recording::Keeps;
-use punctual_core::event::{Group, ProbeCost};
+use punctual_core::CpuSet;
+use punctual_core::event::{Group, NamedTracepoint, ProbeCost};
 use punctual_core::words::nearest;
-use punctual_core::{CpuSet, PerfEvent};
 use punctual_plan::RecordPlan;
 use punctual_record::probe::ProbeRequest;
 use punctual_record::symbols::Function;
 use punctual_record::symbols::lines::Line;
 use punctual_record::tracefs::Tracefs;
-use punctual_record::{Backend, NamedTracepoint};
+use punctual_record::{Backend, group_of};
 
 /// What to record.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ impl Wanted {
     /// As a plan wants it; the recording thread runs on the CPUs of the controller thread.
     pub fn of(record: &RecordPlan, thread_cpus: &CpuSet) -> Wanted {
         Wanted {
-            events: Events { groups: record.events.clone(), tracepoints: Vec::new() },
+            events: Events { groups: record.events.clone(), tracepoints: alone(record) },
             insist: true,
             cpus: record.cpus.clone(),
             pids: record.pids.clone(),
@@ -83,6 +83,12 @@ impl Wanted {
             thread_cpus: thread_cpus.clone(),
         }
     }
+}
+
+/// The tracepoints of a plan that none of its groups records anyway.
+fn alone(record: &RecordPlan) -> Vec<NamedTracepoint> {
+    let recorded = |named: &NamedTracepoint| group_of(named).is_some_and(|group| record.events.contains(&group));
+    record.tracepoints.iter().filter(|named| !recorded(named)).cloned().collect()
 }
 
 /// Kernel events.
@@ -139,18 +145,6 @@ pub fn events(words: &[String], usual: &[Group]) -> Result<Events, Failure> {
     }
 }
 
-/// The same where groups alone can be recorded.
-pub fn groups(words: &[String], usual: &[Group]) -> Result<Vec<Group>, Failure> {
-    let events = events(words, usual)?;
-    match events.tracepoints.first() {
-        None => Ok(events.groups),
-        Some(named) => Err(Failure::refused(format!(
-            "{named}: an experiment records groups of events alone; record a tracepoint by its name with \
-             `punctual trace --events +{named}` while the experiment runs"
-        ))),
-    }
-}
-
 fn tracepoint(word: &str, tracefs: &Tracefs, groups: &[Group]) -> Result<NamedTracepoint, String> {
     let (group, name) = word.split_once(':').unwrap_or((word, ""));
     if word.contains(['*', '?']) {
@@ -161,13 +155,11 @@ fn tracepoint(word: &str, tracefs: &Tracefs, groups: &[Group]) -> Result<NamedTr
         };
         return Err(format!("`{word}`: tracepoints are named one by one, not by patterns{known}"));
     }
-    match word.parse::<PerfEvent>() {
-        Ok(_) if tracefs.events(group).iter().any(|other| other == name) => {}
-        Ok(_) => return Err(tracefs.no_tracepoint(group, name)),
-        Err(why) => return Err(why.to_string()),
+    let named: NamedTracepoint = word.parse()?;
+    if !tracefs.events(group).iter().any(|other| other == name) {
+        return Err(tracefs.no_tracepoint(group, name));
     }
-    let named = NamedTracepoint { group: group.to_owned(), name: name.to_owned() };
-    match named.part_of().filter(|group| groups.contains(group)) {
+    match group_of(&named).filter(|group| groups.contains(group)) {
         Some(group) => Err(format!("{named} is one of the group `{}`, which is recorded anyway", group.word())),
         None => Ok(named),
     }

@@ -1,6 +1,6 @@
 //! The programs of a request: configured, loaded and attached one by one.
 
-use super::super::{Backend, Mode, NamedTracepoint, Request};
+use super::super::{Backend, Mode, Request};
 use super::stacks::Stacks;
 use super::untranslated::Untranslated;
 use crate::bpf::sys::{self, MapShape};
@@ -11,6 +11,7 @@ use crate::tracepoints::Tracepoint;
 use crate::wire::layout as wire;
 use aya_obj::btf::Btf;
 use punctual_core::event::Group;
+use punctual_core::event::NamedTracepoint;
 use std::os::fd::OwnedFd;
 
 static EVENTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/events.bpf.o.z"));

@@ -1,0 +1,32 @@
+//! What counters held, as the bundle and `punctual count` say it.
+
+use punctual_bundle::{Count, CountSource};
+use punctual_core::{Fact, PerfEvent};
+use punctual_record::perf::Total;
+
+/// The count of an event.
+pub fn count(event: &PerfEvent, total: &Result<Total, String>) -> Count {
+    let mut count = Count::new(event.to_string(), CountSource::PerfEvent, Fact::NotAsked);
+    count.event = Some(event.to_string());
+    count.is_time = event.is_time();
+    let Total { reading, user_only } = match total {
+        Ok(total) => *total,
+        Err(why) => {
+            count.count = Fact::Unavailable(why.clone());
+            return count;
+        }
+    };
+    count.user_only = user_only;
+    (count.enabled, count.running) = (Some(reading.enabled), Some(reading.running));
+    count.scaled = reading.running < reading.enabled;
+    count.count = match reading.scaled() {
+        Some(value) => Fact::Known(value),
+        None if reading.enabled.0 <= 0 => Fact::Unavailable(
+            "its counter never began: the kernel takes counters from set-user-ID programs, and from those that this \
+             user may not read"
+                .to_owned(),
+        ),
+        None => Fact::Unavailable("its counter never had its turn on the PMU".to_owned()),
+    };
+    count
+}

@@ -1,0 +1,56 @@
+//! What was counted of each measuring thread, as a table beside the figures of its measure.
+
+use crate::counted;
+use punctual_bundle::Count;
+use punctual_core::{Cell, Column, Fact, PerfEvent, Table};
+use punctual_record::perf::Total;
+
+/// A thread that measured.
+pub struct Thread<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What its counters held, in the order of the events.
+    pub totals: &'a [Result<Total, String>],
+    /// How many samples it took.
+    pub samples: u64,
+}
+
+/// The table; `None` where nothing was to be counted.
+pub fn table(events: &[PerfEvent], threads: &[Thread<'_>]) -> Option<Table> {
+    let rows: Vec<Vec<Cell>> = threads.iter().flat_map(|thread| rows(events, thread)).collect();
+    let columns = vec![
+        Column::new("thread", ""),
+        Column::new("event", ""),
+        Column::new("total", "count"),
+        Column::new("per-sample", "count"),
+        Column::new("share", ""),
+        Column::new("note", ""),
+    ];
+    let title = "Counters of the measuring threads, from the first sample to the last".to_owned();
+    (!rows.is_empty()).then(|| Table { name: "counters".to_owned(), title, columns, rows })
+}
+
+fn rows(events: &[PerfEvent], thread: &Thread<'_>) -> Vec<Vec<Cell>> {
+    let mut counts: Vec<Count> =
+        events.iter().zip(thread.totals).map(|(event, total)| counted::count(event, total)).collect();
+    punctual_analyze::counts::derive_shares(&mut counts);
+    counts.iter().map(|count| row(count, thread)).collect()
+}
+
+fn row(count: &Count, thread: &Thread<'_>) -> Vec<Cell> {
+    let known = count.count.known().copied();
+    let name = if count.is_time { format!("{} (ns)", count.name) } else { count.name.clone() };
+    let note = match &count.count {
+        Fact::Unavailable(why) => format!("unavailable: {why}"),
+        _ => punctual_report::terminal::count_note(count),
+    };
+    let per_sample = known.filter(|_| thread.samples > 0).map(|count| count as f64 / thread.samples as f64);
+    vec![
+        thread.name.into(),
+        name.into(),
+        known.map_or_else(|| "unavailable".into(), Cell::from),
+        per_sample.map_or(Cell::Nothing, Cell::Number),
+        punctual_report::terminal::count_share(count).into(),
+        note.into(),
+    ]
+}

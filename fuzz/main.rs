@@ -1,0 +1,38 @@
+//! All fuzz targets as one program: `$FUZZ_TARGET` names the one that runs. See `fuzz/run`.
+#![no_main]
+
+use std::sync::LazyLock;
+
+#[path = "src/experiment.rs"]
+mod experiment;
+mod fuzz_targets {
+    pub mod bundle_log;
+    pub mod experiment_systress;
+    pub mod experiment_toml;
+    pub mod explain;
+    pub mod import_json;
+    pub mod import_text;
+    pub mod pairs;
+    pub mod points_file;
+    pub mod recording;
+    pub mod window;
+    pub mod wire;
+}
+use fuzz_targets::*;
+
+static TARGET: LazyLock<fn(&[u8])> = LazyLock::new(|| match std::env::var("FUZZ_TARGET").as_deref() {
+    Ok("bundle_log") => bundle_log::fuzz,
+    Ok("experiment_systress") => experiment_systress::fuzz,
+    Ok("experiment_toml") => experiment_toml::fuzz,
+    Ok("explain") => explain::fuzz,
+    Ok("import_json") => import_json::fuzz,
+    Ok("import_text") => import_text::fuzz,
+    Ok("pairs") => pairs::fuzz,
+    Ok("points_file") => points_file::fuzz,
+    Ok("recording") => recording::fuzz,
+    Ok("window") => window::fuzz,
+    Ok("wire") => wire::fuzz,
+    name => panic!("$FUZZ_TARGET is {name:?}, which is no target"),
+});
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| TARGET(bytes));
