@@ -268,7 +268,7 @@ pub struct OccupancyDocument {
 impl OccupancyDocument {
     /// That some of the recording's events of group sched, which are so many, contradict the others.
     pub fn contradiction(&self, events: u64) -> Option<Finding> {
-        let message = "events contradict what was known before: the time between is not known, and marked as unknown";
+        let message = "events contradict earlier ones: the time in between is marked as unknown";
         (self.contradictions > 0).then(|| {
             Finding::new("events-contradict", Severity::Warning, "recording", message)
                 .evidence(format!("{} of {events} events of group sched", self.contradictions))

@@ -124,7 +124,7 @@ fn contradictions_are_a_doubt_on_the_page() {
     let directory = tempfile::tempdir().unwrap();
     let bundle = recording_only(directory.path());
     let mut all = recording::recording(10);
-    let text = "events contradict what was known before";
+    let text = "events contradict earlier ones";
     assert!(!page(&bundle, &all, Vec::new()).to_lowercase().contains(text), "nothing contradicts");
     all.switch(3_500, 0, recording::CONTROL, TaskState::Sleeping, Tid::IDLE);
     all.events.sort_by_key(|event| event.at);
