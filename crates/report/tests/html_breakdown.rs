@@ -81,7 +81,7 @@ fn its_timeline_is_drawn_with_the_parts_above() {
     let directory = tempfile::tempdir().unwrap();
     let page = page("hog", directory.path());
     let Some(seen) = open(&page, directory.path()) else { return };
-    assert!(seen.document.contains(">causes<"), "the lane of the parts");
+    assert!(seen.document.contains("breakdown: causes"), "the lane of the parts");
     assert!(seen.document.contains("data-picture=\"0\""), "a button leads there");
 }
 
